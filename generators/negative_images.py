@@ -6,24 +6,24 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import generator_for, sample_key
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.contracts.kinds.text_pair import TextPair
+from twinset.contracts.licences.names import known_licence
 from twinset.contracts.licences.terms import TERMS, DerivingTerms, Terms
 from twinset.contracts.source import StageName
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.models.engines import EngineSource
-from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, Request
+from twinset.models.image_engine import Drawn, ImageEngine, Request
 
 NEGATIVE: Literal["negative_caption"] = "negative_caption"
-_ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
 _TOLD = ("caption_id", "image_id", "image", "type", "subtype", "prompt", "side", "number")  # in the provenance
 
 
@@ -43,8 +43,8 @@ class ImageCandidate(NegativeCaption):
     @property
     def sides(self) -> tuple[str, str]:
         """The caption that it is drawn from, and the other one."""
-        pair = self.negative_caption, self.caption
-        return pair if self.side == NEGATIVE else pair[::-1]
+        sides = self.negative_caption, self.caption
+        return sides if self.side == NEGATIVE else sides[::-1]
 
 
 class NegativeImages(DerivingTerms, EngineSource):
@@ -63,6 +63,7 @@ class NegativeImages(DerivingTerms, EngineSource):
     images_per_caption: int = Field(default=1, ge=1, le=64)
     sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
     suffix: str = SUFFIX
+    licence: str = ""
 
     version = 1
     candidate = ImageCandidate
@@ -73,15 +74,10 @@ class NegativeImages(DerivingTerms, EngineSource):
     passes = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
     card_template = Path(__file__).with_name("negative_images.md.j2")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _licence_of_the_engine(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "licence" in given or "engine" not in given:
-            return given
-        try:
-            return {**given, "licence": _ENGINE.validate_python(given["engine"]).licence}
-        except ValidationError:
-            return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
+    @property
+    def terms(self) -> Terms:
+        """As `StatedTerms.terms`, with the engine's licence where the recipe states none."""
+        return super().terms._replace(licence=self.licence or known_licence(self.engine.licence) or "")
 
     def plan(self) -> Iterator[ImageCandidate]:
         """Images in the order of the table, which is read a row group at a time."""

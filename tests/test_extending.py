@@ -33,7 +33,6 @@ from twinset.generators.captions.tables import FLICKR_ID, URL
 from twinset.generators.kubric_scenes.assets import references
 from twinset.generators.negative_captions.changes import _WORD
 from twinset.generators.negative_captions.wording import edited
-from twinset.generators.scene_graphs.source import photo_of
 from twinset.generators.video.action_genome import FRAME
 from twinset.generators.video.frame_pairs import as_sentence
 
@@ -158,10 +157,6 @@ READERS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "motion words": (motion.search, ["pick~ ~x", "~pick ~", "~pick  ~"]),
     "Flickr's ids": (FLICKR_ID.fullmatch, ["a~#1~x", "a#~1~x", "~#~"]),
     "URLs": (URL.fullmatch, ["~a~", "~a+~:", "a://~a~ ", "~a:~"]),
-    "photos": (
-        photo_of,
-        ["~1~_", "1_~1~x", "https://~flickr.com/~x", "http://flickr.com/~1/~_", "http://~flickr.com~/", "~1_~"],
-    ),
     "frames": (FRAME.fullmatch, ["a/~0~.pn", "a~/0~.pn", "a~/1~.pn", "a~/~"]),
     "Markdown": (
         lambda text: (cell(text), plain(text), short(text)),

@@ -35,14 +35,9 @@ def images_of(
 ) -> pl.DataFrame:
     """Images that were generated from the captions of a side, in the order of their stage; no others.
 
-    Args:
-        earlier: the stage of images, whose groups are the negative captions.
-        negatives: columns ``identity`` and that of the side, all rows.
-        side: ``caption`` or ``negative_caption``.
-        verified: the stage that scored the images, if one is to be read.
-
-    Raises:
-        WrongUse: one has no image.
+    earlier: the stage of images, whose groups are the negative captions. negatives: columns ``identity`` and that of
+    the side, all rows. side: ``caption`` or ``negative_caption``. verified: the stage that scored the images.
+    Raises `WrongUse`: one has no image.
     """
     import polars as pl
 
@@ -66,38 +61,23 @@ def first_images(images: pl.DataFrame) -> pl.DataFrame:
     return images.unique("row", keep="first", maintain_order=True)
 
 
-def best_images(images: pl.DataFrame, limit: float | None = 1.0, compared: bool = True) -> pl.DataFrame:
+def best_images(images: pl.DataFrame) -> pl.DataFrame:
     """The verified image of each negative caption with the highest score, the first of equal ones.
 
     Where people have not decided, the verification's scores stand in for them (BiVLC, section 3.2, steps 3 and 4):
-    ``ambiguous`` says whether this image fits the original caption too.
-
-    Args:
-        images: of negative captions.
-        limit: an image fits both whose original score is at least this; None for no limit.
-        compared: whether one does that scores at least as well by the original as by its own caption.
+    ``ambiguous`` says whether this image shows the original caption at least as well as its own.
     """
     import polars as pl
 
     best = first_images(images.filter("verified").sort("score", descending=True, nulls_last=True, maintain_order=True))
-    fits = pl.lit(False)
-    if limit is not None:
-        fits |= pl.col("original") >= limit
-    if compared:
-        fits |= pl.col("original") >= pl.col("score")
-    return best.with_columns(ambiguous=fits.fill_null(False))
+    return best.with_columns(ambiguous=(pl.col("original") >= pl.col("score").fill_null(1.0)).fill_null(False))
 
 
 def decided_images(images: pl.DataFrame, negatives: pl.DataFrame, decisions: FinishedStage) -> pl.DataFrame:
     """The image of each negative caption by people's decisions; none where they dropped it or were not asked.
 
-    Args:
-        images: of the negative captions.
-        negatives: column ``identity``, all rows.
-        decisions: a stage of decisions about these captions and images.
-
-    Raises:
-        WrongUse: a decision is about an image that is not there, or was made again since.
+    negatives: column ``identity``, all rows. decisions: a stage of decisions about these captions and images.
+    Raises `WrongUse`: a decision is about an image that is not there, or was made again since.
     """
     made = frame_of(decisions.read(["identity", "image_key", "image_sha256"])).rename({"image_key": "key"})
     decided = made.join(negatives.select("identity").with_row_index("row"), on="identity", how="left")

@@ -1,24 +1,27 @@
 """Asking a language model for a negative caption, and reading what it answers.
 
-Task and examples of each kind are data: ``manifests/vocabularies/negative_prompts.yaml``, or a file of the user's. A
-caption is handed over as a JSON string, and an answer is a JSON object or it is not taken: a caption that gives orders
-changes nothing but its own answer.
+Task and examples of each kind are data: ``manifests/vocabularies/negative_prompts.yaml``. A caption is handed over as a
+JSON string, and an answer is a JSON object or it is not taken: a caption that gives orders changes nothing but its own
+answer.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from typing import Annotated, Any, NamedTuple, cast
+from functools import cache
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import StringConstraints, ValidationError
 
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.contracts.source import Settings
 from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import problem, words
-from twinset.generators.negative_captions.kinds import KINDS, Kind
-from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
+from twinset.generators.negative_captions.kinds import KINDS, NegativeCandidate
+from twinset.generators.record_fields import misfit
+from twinset.models.language_models.answers import REFUSED, Answer, Message
 
 FILE = VOCABULARIES / "negative_prompts.yaml"
 FIELD = "negative_caption"  # of an answer
@@ -32,52 +35,36 @@ SCHEMA: dict[str, Any] = {
 _SHOWN = 500  # characters of an answer that is rejected
 # Models mark the turns of a chat with such characters; within a caption they must not.
 _ESCAPED = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>[]|"}
-# Line breaks and other controls, and half surrogate pairs, which no file can hold.
-_NO_TEXT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_LINE = StringConstraints(
+    strip_whitespace=True, min_length=1, max_length=LONGEST_CAPTION, pattern=r"^[^\x00-\x1f\x7f]*$"
+)
 
 
-def _pattern(task: str) -> str:
-    try:
-        task.format(change="")
-    except (AttributeError, LookupError, ValueError) as error:
-        raise ValueError(f"{error}; of braces only {{change}} may stand single, double all others") from error
-    return task
+class Reply(Settings):
+    """An answer in the form of `SCHEMA`: the text of a caption, on one line."""
+
+    negative_caption: Annotated[str, _LINE] | None
 
 
-class Example(Settings):
-    """A turn of the chat before the real caption. negative_caption: null where it cannot be changed in this way."""
-
-    caption: str = Field(min_length=1, max_length=LONGEST_CAPTION)
-    negative_caption: str | None = None
-
-
-class KindPrompt(Settings):
-    """What is asked for one kind. change: put in place of ``{change}`` in the task. examples: before the caption."""
-
-    change: str = ""
-    examples: tuple[Example, ...] = ()
+@cache
+def prompts() -> Any:
+    """The file of prompts, whose comment says what it holds."""
+    return load_yaml(FILE.read_text("utf-8"))
 
 
-class Prompts(Settings):
-    """A file of prompts. task: said first, with ``{change}`` of the kind. kinds: by name, such as ``replace_obj``."""
+def chat(kind: str, caption: str) -> tuple[Message, ...]:
+    """A chat whose next turn is a negative caption of a kind.
 
-    task: Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
-    kinds: dict[Kind, KindPrompt] = Field(min_length=1)
-
-    def chat(self, kind: str, caption: str) -> tuple[Message, ...]:
-        """A chat whose next turn is a negative caption of a kind.
-
-        The task is said in the first turn, not as a system message: some models know none.
-        """
-        asked = self.kinds[cast(Kind, kind)]
-        # The task is formatted as JSON braces are doubled in it.
-        said = f"{self.task.format(change=asked.change)}\n\n"
-        turns: list[Message] = []
-        for example in asked.examples:
-            turns.append(Message("user", said + as_data("caption", example.caption)))
-            turns.append(Message("assistant", as_data(FIELD, example.negative_caption)))
-            said = ""
-        return (*turns, Message("user", said + as_data("caption", caption)))
+    The task is said in the first turn, not as a system message: some models know none.
+    """
+    asked = prompts()["kinds"][kind]
+    task = prompts()["task"].replace("{change}", asked["change"]) + "\n\n"
+    turns: list[Message] = []
+    for example in asked["examples"]:
+        turns.append(Message("user", task + as_data("caption", example["caption"])))
+        turns.append(Message("assistant", as_data(FIELD, example[FIELD])))
+        task = ""
+    return (*turns, Message("user", task + as_data("caption", caption)))
 
 
 def as_data(name: str, text: str | None) -> str:
@@ -86,45 +73,18 @@ def as_data(name: str, text: str | None) -> str:
     return f'{{"{name}": {content.translate(_ESCAPED)}}}'
 
 
-class Judged(NamedTuple):
-    """What became of an answer: a negative caption, or the reason why there is none, and what was said instead."""
-
-    negative: str = ""
-    reason: str = ""
-    detail: str = ""
-
-
-def judged(kind: str, caption: str, answer: Answer) -> Judged:
-    """The caption in an answer, where it is one of its kind."""
+def judged(candidate: NegativeCandidate, answer: Answer) -> TableRows | Rejected:
+    """The negative caption in an answer, where it is one of its kind; else the reason, and what was said instead."""
     said = answer.text[:_SHOWN]
     if answer.finish == REFUSED:
-        return Judged(reason="not-accepted", detail=said)
-    if not answer.text.strip():
-        return Judged(reason="no-answer", detail=answer.finish)
-    if answer.finish not in (STOP, ""):
-        return Judged(reason="off-format", detail=f"ended by {answer.finish}: {said}")
+        return Rejected(candidate.key, "not-accepted", said)
     try:
-        negative = _caption_in(answer.text)
-    except (ValueError, RecursionError) as error:
-        return Judged(reason="off-format", detail=f"{error}: {said}")
+        negative = Reply.model_validate_json(answer.text).negative_caption
+    except ValidationError as error:
+        return Rejected(candidate.key, "off-format", f"{misfit(error)[1]} (ended by {answer.finish}): {said}")
     if negative is None:
-        return Judged(reason="nothing-to-change")
-    reason, first = problem(KINDS[kind].type, caption, negative), words(caption)
-    if not reason and len(first) > 1 and not {*first} & {*words(negative)}:
+        return Rejected(candidate.key, "nothing-to-change")
+    reason, own = problem(KINDS[candidate.negative_kind][0], candidate.caption, negative), words(candidate.caption)
+    if not reason and len(own) > 1 and not {*own} & {*words(negative)}:
         reason = "too-much-changed"  # it is another caption
-    return Judged(reason=reason, detail=negative[:_SHOWN]) if reason else Judged(negative)
-
-
-def _caption_in(text: str) -> str | None:
-    """The caption of an answer, None for null; raises ValueError for another form."""
-    pairs: list[tuple[str, Any]] = json.loads(text, object_pairs_hook=list)
-    if not isinstance(pairs, list) or len(pairs) != 1 or not isinstance(pairs[0], tuple) or pairs[0][0] != FIELD:
-        raise ValueError(f"not an object with {FIELD} alone")
-    caption = pairs[0][1]
-    if caption is None:
-        return None
-    if not isinstance(caption, str) or not caption.strip() or len(caption) > LONGEST_CAPTION:
-        raise ValueError(f"{FIELD} is not the text of a caption")
-    if _NO_TEXT.search(caption):
-        raise ValueError(f"{FIELD} has characters that are not text")
-    return caption.strip()
+    return Rejected(candidate.key, reason, negative[:_SHOWN]) if reason else candidate.negative(negative)

@@ -41,7 +41,7 @@ _ARTICLES = ("a", "an", "the")
 
 
 def problem(type_: str, caption: str, negative: str) -> str:
-    """Why a negative is not one of its type (`kinds.NegativeKind.type`): a reason of ``changes``, or empty."""
+    """Why a negative is not one of its type (``replace``, ``swap`` or ``add``): a reason of ``changes``, or empty."""
     first, second = words(caption), words(negative)
     if first == second:
         return "unchanged"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import pyarrow as pa
 
@@ -12,21 +12,14 @@ from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
 
 
-class NegativeKind(NamedTuple):
-    """What is done to a caption. type: ``replace``, ``swap`` or ``add``; subtype: ``obj``, ``att`` or ``rel``."""
-
-    type: str
-    subtype: str
-
-
 def kind_name(type: str, subtype: str) -> str:
     """Such as ``replace_obj``, as SugarCrepe's files are called; empty where the kind is not known."""
     return f"{type}_{subtype}" if type else ""
 
 
 Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
-#: The seven by name, in the order of the papers' tables.
-KINDS: dict[str, NegativeKind] = {kind: NegativeKind(*kind.split("_")) for kind in get_args(Kind)}
+#: The type (``replace``, ``swap`` or ``add``) and subtype of each, in the order of the papers' tables.
+KINDS: dict[str, list[str]] = {kind: kind.split("_") for kind in get_args(Kind)}
 
 #: Columns of a table of negative captions.
 COLUMNS = pa.schema(
@@ -35,9 +28,6 @@ COLUMNS = pa.schema(
         for name in ("caption_id", "image_id", "image", "caption", "negative_caption", "type", "subtype")
     ]
 )
-
-#: How many captions a row's image has: where it is the only one, no other checks that the negative is false.
-CAPTIONS = "image_captions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +52,12 @@ class NegativeCaption(Candidate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NegativeCandidate(Candidate):
-    """A caption whose negative is to be written. image_captions: of its image. negative_kind: name of its kind."""
+    """A caption whose negative is to be written. negative_kind: name of its kind."""
 
     caption_id: str
     image_id: str
     image: str
     caption: str
-    image_captions: int
     negative_kind: str
 
     @property
@@ -77,8 +66,9 @@ class NegativeCandidate(Candidate):
 
     def negative(self, text: str) -> TableRows:
         """The row of its negative caption."""
-        row = {name: getattr(self, name) for name in ("caption_id", "image_id", "image", "caption", CAPTIONS)}
-        return TableRows(self.key, [{**row, "negative_caption": text, **KINDS[self.negative_kind]._asdict()}])
+        row = {name: getattr(self, name) for name in ("caption_id", "image_id", "image", "caption")}
+        type, subtype = KINDS[self.negative_kind]
+        return TableRows(self.key, [{**row, "negative_caption": text, "type": type, "subtype": subtype}])
 
 
 def columns_of(scores: Iterable[str]) -> tuple[str, ...]:

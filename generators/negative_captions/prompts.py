@@ -54,7 +54,5 @@ class NegativePrompts(TableStage):
         import polars as pl
 
         prompt = pl.col("negative_caption").str.replace_all(".", "", literal=True) + self.suffix
-        formats = [
-            pl.col(name).map_elements(formatted, return_dtype=pl.String) for name in ("caption", "negative_caption")
-        ]
-        return tables[0].with_columns(prompt.alias("prompt"), *formats).select(pl.exclude("group"))
+        captions = pl.col("caption", "negative_caption").map_elements(formatted, return_dtype=pl.String)
+        return tables[0].with_columns(captions, prompt=prompt).select(pl.exclude("group"))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
-from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import TableRows
-from twinset.contracts.references import Reference, bibtex, reasons_beside
-from twinset.contracts.source import Need
+from twinset.contracts.references import Reference, reasons_beside
 from twinset.generators.annotation_files import (
     RECORD_REASONS,
     TERM_REASONS,
+    Record,
     SeveralFiles,
     Skipped,
     checked,
@@ -25,7 +25,7 @@ from twinset.generators.annotation_files import (
 )
 from twinset.generators.captions.tables import CREDIT, LICENCE, LONGEST_CAPTION, SOURCE_URL, stated_terms
 from twinset.generators.negative_captions.changes import unchanged
-from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption, NegativeKind
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption
 from twinset.generators.papers import BIVLC
 from twinset.shards.contracts import Source
 
@@ -33,9 +33,6 @@ _IMAGE = ("filename", "image_id", "image", "file_name")
 _TEXTS = ("caption", "negative_caption", "type", "subtype")
 _COLUMNS = (*_IMAGE, *_TEXTS, *LICENCE, *CREDIT, *SOURCE_URL)
 _FORMS = "name a folder of SugarCrepe's JSON files (replace_obj.json, …) or of Parquet files, or files of these or CSV"
-#: Captions that deny what their captions name are released too (NegBench, arXiv 2501.09425).
-_KINDS = {**KINDS, "negate_obj": NegativeKind("negate", "obj")}
-SUGARCREPE = Reference("SugarCrepe", "https://arxiv.org/abs/2306.14610", bibtex("hsieh2023sugarcrepe", "lin2014coco"))
 
 
 class ReplayedNegatives(Source):
@@ -52,30 +49,15 @@ class ReplayedNegatives(Source):
 
     makes = "table"
     paper = BIVLC
+    reference = Reference("negative captions")  # of any data set: ``cites`` of the recipe says which
     group = "caption"
     verb = "copied from"
-    reference = SUGARCREPE
     reasons: ClassVar[Mapping[str, str]] = {**RECORD_REASONS, **TERM_REASONS, **reasons_beside(__file__, "released")}
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        return (
-            "Captions and negative captions were copied as they are from files, which do not say how the negative ones "
-            "were written."
-        )
+        return "Captions were copied from files, which do not say how the negative ones were written."
 
-    @property
-    def made_from(self) -> Reference:
-        # SugarCrepe is released as JSON, others' tables are not.
-        tables = all(str(path).endswith((".csv", ".parquet")) for path in self.captions)
-        return Reference("a table of negative captions") if tables else self.reference
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        super().check_inputs(key, needs)
-        if "annotations" in needs:
-            with naming(f"{key}.captions"):
-                self._files  # noqa: B018 - they are looked for
-
-    version = 2
+    version = 3
     candidate = NegativeCaption
     row_schema = COLUMNS
 
@@ -86,9 +68,9 @@ class ReplayedNegatives(Source):
     def plan(self) -> Iterator[NegativeCaption]:
         """Records in the order of the files. Raises `WrongUse` for a file of which nothing can be used."""
         for path in self._files:
-            usable, first = False, ""
+            usable, first, stem = False, "", Path(path.name.removesuffix(".gz")).stem
             for record, place, fields in _records(path):
-                read = self._read(f"{path.stem}/{record}", fields, _KINDS.get(path.stem))
+                read = self._read(stem, record, fields)
                 if isinstance(read, str):
                     self.excluded.add(read, place)
                     first = first or f" ({place}: {read})"
@@ -98,17 +80,15 @@ class ReplayedNegatives(Source):
             if not usable:
                 raise WrongUse(f"{path}: no negative caption in it can be used{first}; {_FORMS}")
 
-    def _read(self, record: str, fields: Any, kind: NegativeKind | None) -> NegativeCaption | str:
-        """The negative caption of a record, or why it has none. kind: that its file's name says."""
+    def _read(self, stem: str, number: str, fields: Record) -> NegativeCaption | str:
+        """The negative caption of a record, or why it has none; its kind is that of the record, or of its file."""
         if isinstance(fields, Skipped):
             return fields.reason
-        if not isinstance(fields, Mapping):
-            return "not-an-object"
         caption, negative, type, subtype = (text_of(fields.get(name)) for name in _TEXTS)
-        if "type" in fields or "subtype" in fields:
-            kind = _KINDS.get(f"{type}_{subtype}".lower())
-            if kind is None:
-                return "unknown-kind"
+        stated = "type" in fields or "subtype" in fields
+        kind = f"{type}_{subtype}".lower() if stated else stem
+        if stated and kind not in KINDS:
+            return "unknown-kind"
         if not caption.strip() or not negative.strip():
             return "no-caption"
         if max(len(caption), len(negative)) > LONGEST_CAPTION:
@@ -117,16 +97,17 @@ class ReplayedNegatives(Source):
             return "unchanged"
         if isinstance(terms := stated_terms(fields), str):
             return terms
+        type, subtype = KINDS.get(kind, ("", ""))
         image = next((text for name in _IMAGE if (text := text_of(fields.get(name)))), "")
         return NegativeCaption(
-            **self.identified(record, terms=terms),
-            caption_id=record,
+            **self.identified(f"{stem}/{number}", terms=terms),
+            caption_id=f"{stem}/{number}",
             image_id=image,
             image=image,
             caption=caption,
             negative_caption=negative,
-            type=kind.type if kind else "",
-            subtype=kind.subtype if kind else "",
+            type=type,
+            subtype=subtype,
         )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
@@ -141,24 +122,25 @@ class ReplayedNegatives(Source):
         """
         files: list[Path] = []
         for path in self.captions:
-            of_kinds = [path / f"{kind}.json" for kind in _KINDS]
-            tables = sorted(filter(Path.is_file, path.glob("*.parquet")))
-            found = [path] if path.is_file() else [*filter(Path.is_file, of_kinds)] or tables
+            of_kinds = [path / f"{kind}.json" for kind in KINDS]
+            found = [path] if path.is_file() else [*filter(Path.is_file, of_kinds)] or sorted(path.glob("*.parquet"))
             if not found:
                 raise WrongUse(f"{path}: holds no negative captions; {_FORMS}")
             files += found
-        stems = [path.stem for path in files]
-        if repeated := next((stem for stem in stems if stems.count(stem) > 1), ""):
+        names = [path.name for path in files]
+        if repeated := next((name for name in names if names.count(name) > 1), ""):
             raise WrongUse(f"two files are called {repeated!r}, with which the ids of their records begin; rename one")
         return files
 
 
-def _records(path: Path) -> Iterator[tuple[str, str, Any]]:
+def _records(path: Path) -> Iterator[tuple[str, str, Record]]:
     """Key or number, place and fields of the records of a file. SugarCrepe has an object of records by number."""
-    whole = read_json(path, leave_out=True) if path.suffix.lower() == ".json" else None
+    whole = read_json(path, leave_out=True) if path.name.lower().endswith((".json", ".json.gz")) else None
     if isinstance(whole, dict):
-        for key, fields in whole.items():
-            yield key, f"{path.name} {key}", checked(fields, f"{path.name} {key}")
+        for key, value in whole.items():
+            place = f"{path.name} {key}"
+            fields = checked(value, place)
+            yield key, place, fields if isinstance(fields, dict | Skipped) else Skipped(place, "not-an-object")
     else:
         for number, (place, record) in enumerate(read_records(path, _TEXTS[:2], _COLUMNS, _FORMS), 1):
             yield str(number), place, record

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Span, Token
 
-SINGULAR, PLURAL = "singular", "plural"
-_NUMBERS = {"Sing": SINGULAR, "Plur": PLURAL}  # of Universal Dependencies
-_TAGS = {"NN": SINGULAR, "NNP": SINGULAR, "NNS": PLURAL, "NNPS": PLURAL}  # of the Penn Treebank
+_NUMBERS = {"NN": "singular", "NNP": "singular", "NNS": "plural", "NNPS": "plural"}  # of the Penn Treebank
 
 #: Words that deny what they belong to: a closed class.
 NEGATIVE = frozenset({"no", "not", "n't", "n’t", "never", "neither", "nor", "none", "zero", "without", "cannot"})
@@ -63,15 +61,16 @@ class Grammar(NamedTuple):
     plain: bool
 
 
-def grammar_of(one: Span, predicate: str, other: Span) -> Grammar:
+def grammar_of(subject_phrase: Span, predicate: str, object_phrase: Span) -> Grammar:
     """The grammar of a relation, by the noun phrases of its subject and its object."""
-    subject, object_ = one.root, other.root
+    subject, object_ = nouns = subject_phrase.root, object_phrase.root
     path = _path(subject, object_)
     verb = next((word for word in path if word.pos_ in ("VERB", "AUX")), None)
+    between = subject.doc[subject_phrase.end : object_phrase.start].text
     return Grammar(
         subject.pos_,
         object_.pos_,
-        _number(subject),
+        _NUMBERS.get(subject.tag_, ""),
         verb.lemma_ if verb is not None and verb.lower_ not in predicate.lower().split() else "",
         any(
             word.lower_ in NEGATIVE or word.dep_ == "neg"
@@ -81,20 +80,12 @@ def grammar_of(one: Span, predicate: str, other: Span) -> Grammar:
         predicate.lower() == "with" and _is_backdrop(object_),
         _is_contested(subject, path)
         or bool(subject.conjuncts)
-        or any(map(_is_another_thing, (subject, object_)))
-        or any(map(_is_modifier, (subject, object_)))
-        or any(map(_is_measure, (subject, object_)))
+        or any(map(_is_another_thing, nouns))
         or _begins_compound(object_)
         or any(map(_has_particle, path)),
-        any(map(_is_stand_in, (subject, object_))),
-        subject.doc[one.end : other.start].text.lower() == predicate.lower() and one.start == one.sent.start,
+        any(map(_is_stand_in, nouns)),
+        between.lower() == predicate.lower() and subject_phrase.start == subject_phrase.sent.start,
     )
-
-
-def _number(noun: Token) -> str:
-    """Singular or plural: as the pipeline's morphology has it, else as its tag."""
-    found = noun.morph.get("Number", [])
-    return _NUMBERS.get(found[0], "") if found else _TAGS.get(noun.tag_, "")
 
 
 def _path(subject: Token, object_: Token) -> list[Token]:
@@ -127,31 +118,26 @@ def _is_contested(subject: Token, path: list[Token]) -> bool:
     sitting on a bench": jacket sitting).
     """
     for word in path:
-        if word.dep_ == "prep":
-            between = subject.doc[min(word.head.i, word.i) + 1 : word.i]
-            if any(_is_noun(one) for one in between):
-                return True
-        if word.dep_ == "acl" and word.head.i == subject.i and any(_is_noun(one) for one in subject.ancestors):
+        if word.dep_ == "prep" and any(map(_is_noun, subject.doc[min(word.head.i, word.i) + 1 : word.i])):
+            return True
+        if word.dep_ == "acl" and word.head.i == subject.i and any(map(_is_noun, subject.ancestors)):
             return True
     return False
 
 
 def _is_another_thing(noun: Token) -> bool:
-    """Whether the word before makes something else of a noun: a toy dog is no dog, nor is a hot one."""
-    before = noun.nbor(-1).lower_ if noun.i else ""
-    return before in UNREAL or (before, noun.lower_.removesuffix("s")) == ("hot", "dog")
+    """Whether the words beside a noun make something else of it: a toy dog is no dog, nor is a hot one.
 
-
-def _is_modifier(noun: Token) -> bool:
-    """Whether the next word is a noun or a hyphen too, so that this one names a kind of it ("dog sled")."""
-    word = _following(noun)
-    return word is not None and (_is_noun(word) or word.lower_ == "-")
-
-
-def _is_measure(noun: Token) -> bool:
-    """Whether what follows makes a noun the measure, the shape or the owner of what is meant."""
-    word = _following(noun)
-    return word is not None and word.lower_ in MEASURING
+    Before another noun or a hyphen it names a kind of that ("dog sled"); or it is the measure, the shape or the owner
+    of what follows.
+    """
+    before = noun.doc[noun.i - 1].lower_ if noun.i else ""
+    following = noun.doc[noun.i + 1 : noun.i + 2]
+    return (
+        before in UNREAL
+        or (before, noun.lower_.removesuffix("s")) == ("hot", "dog")
+        or any(_is_noun(word) or word.lower_ == "-" or word.lower_ in MEASURING for word in following)
+    )
 
 
 def _is_stand_in(noun: Token) -> bool:
@@ -161,11 +147,8 @@ def _is_stand_in(noun: Token) -> bool:
 
 def _begins_compound(noun: Token) -> bool:
     """Whether a participle and a noun follow at once ("rock climbing wall", "horse drawn carriage")."""
-    word = _following(noun)
-    if word is None or word.tag_ not in PARTICIPLES:
-        return False
-    after = _following(word)
-    return after is not None and _is_noun(after)
+    following = noun.doc[noun.i + 1 : noun.i + 3]
+    return len(following) == 2 and following[0].tag_ in PARTICIPLES and _is_noun(following[1])
 
 
 def _has_particle(word: Token) -> bool:
@@ -174,10 +157,6 @@ def _has_particle(word: Token) -> bool:
         return False
     parts = {child.dep_ for child in word.children}
     return "dobj" in parts and ("prt" in parts or any(child.lower_ in PARTICLES for child in word.children))
-
-
-def _following(word: Token) -> Token | None:
-    return word.doc[word.i + 1] if word.i + 1 < len(word.doc) else None
 
 
 def _is_noun(word: Token) -> bool:
@@ -231,11 +210,11 @@ class SceneGraphParser:
     def relations(self, captions: Sequence[str]) -> Iterator[list[Relation]]:
         """The relations of each caption, in order."""
         for start in range(0, len(captions), ZONE):
+            zone = captions[start : start + ZONE]
             with self.nlp.memory_zone():
-                some = captions[start : start + ZONE]
-                docs = zip(some, self.docs(some), strict=True)
-                zone = [_relations(doc, self._parser.parse(doc), places_in(caption)) for caption, doc in docs]
-            yield from zone
+                docs = zip(zone, self.docs(zone), strict=True)
+                found = [_relations(doc, self._parser.parse(doc), places_in(caption)) for caption, doc in docs]
+            yield from found
 
     def docs(self, captions: Iterable[str]) -> Iterator[Doc]:
         """The document of each caption with one blank between words: a parser takes further ones for words."""
@@ -265,17 +244,18 @@ def places_in(caption: str) -> list[int]:
 
 
 def _relations(doc: Doc, graph: dict[str, Any], places: Sequence[int]) -> list[Relation]:
-    entities = graph["entities"]
-    found = []
-    for relation in graph["relations"]:
-        subject, object_ = entities[relation["subject"]], entities[relation["object"]]
-        one, other = doc[slice(*subject["span_bounds"])], doc[slice(*object_["span_bounds"])]
-        found.append(
+    """The relations of a scene graph. places: as `places_in` the caption of the document."""
+    relations = []
+    for edge in graph["relations"]:
+        subject, object_ = (graph["entities"][edge[end]] for end in ("subject", "object"))
+        first, second = (doc[slice(*entity["span_bounds"])] for entity in (subject, object_))
+        relations.append(
             Relation(
-                *(subject["head"], relation["relation"], object_["head"]),
-                *(subject["lemma_head"], relation["lemma_relation"], object_["lemma_head"]),
-                *(places[one.start_char], places[one.end_char], places[other.start_char], places[other.end_char]),
-                grammar_of(one, relation["relation"], other),
+                *(subject["head"], edge["relation"], object_["head"]),
+                *(subject["lemma_head"], edge["lemma_relation"], object_["lemma_head"]),
+                *(places[first.start_char], places[first.end_char]),
+                *(places[second.start_char], places[second.end_char]),
+                grammar_of(first, edge["relation"], second),
             )
         )
-    return found
+    return relations

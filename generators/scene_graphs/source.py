@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,30 +23,13 @@ from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar,
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.shards.contracts import Source
 
-#: Number, secret of eight to ten hexadecimal digits, and size. A secret of decimal digits alone is believed where it
-#: has ten, none of them padding, after a number as long as Flickr's: frames and dates are written so
-#: (``12_00000345.jpg``, ``1_20230101.jpg``).
-_FLICKR_NAME = re.compile(
-    r"(?:https?://[^/]*flickr\.com/(?:[^/]*/)*)?(\d+(?=_\d*[a-f])|\d{7,}(?=_(?!00)\d{10}(?!\d)))"
-    r"_[0-9a-f]{8,10}(?:_[a-z0-9])?(\.[A-Za-z]+)"
-)
-
-
-def photo_of(image_id: str) -> str:
-    """The photo that an image's id names: number and suffix of a name of Flickr's, any other id as it is.
-
-    A tab becomes ``\\t``: in the rejection of a caption it ends the photo (`generators.scene_graphs.source`).
-    """
-    found = _FLICKR_NAME.fullmatch(image_id)
-    return f"{found[1]}{found[2]}" if found else image_id.replace("\t", "\\t")
-
-
 TEXTS = ("caption_id", "image_id", "caption", "image")
 WORDS, SPANS = Relation._fields[:6], Relation._fields[6:10]
 TYPES = {**dict.fromkeys((*TEXTS, *WORDS), pa.string()), **dict.fromkeys(SPANS, pa.int32())}
 
-#: What only the strict rules of triplets read: `generators.scene_graphs.relations.Grammar`, the photo,
-#: and whether the second parser finds the relation too, null where there is none.
+#: What only the strict rules of triplets read: `generators.scene_graphs.relations.Grammar`, the photo (the image's id,
+#: as the rejection of a caption without relations has it) and whether the second parser finds the relation too, null
+#: where there is none.
 PHOTO, CONFIRMED, NO_RELATION = "photo", "confirmed", "no-relation"
 NEGATED, BACKDROP, CONTESTED, STAND_IN, PLAIN = "negated", "backdrop", "contested", "stand_in", "plain"
 GRAMMAR = {
@@ -152,14 +134,9 @@ class ConfirmedCaptions(ParsedCaptions):
 
     def check_parser(self, key: str) -> None:
         super().check_parser(key)
-        if self.confirm is not None:
-            with naming(f"{key}.confirm"):
-                find_pipeline(self.confirm)
-            if find_pipeline(self.confirm).digest == find_pipeline(self.pipeline).digest:
-                raise WrongUse(
-                    f"{key}.confirm: {self.confirm} is the pipeline that parses already; name another one, or leave "
-                    "confirm out"
-                )
+        with naming(f"{key}.confirm"):
+            if self._confirm is not None and self._confirm.digest == self._pipeline.digest:
+                raise WrongUse(f"{self.confirm} parses already; name another pipeline, or leave confirm out")
 
     def weights(self) -> Mapping[str, str]:
         confirm = {"confirm": self._confirm.digest} if self._confirm is not None else {}
@@ -194,7 +171,7 @@ class SceneGraphs(ConfirmedCaptions):
 
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 
-    version = 6
+    version = 7
     candidate = CaptionCandidate
     row_schema = pa.schema(
         [pa.field(name, kind, nullable=False) for name, kind in {**TYPES, **GRAMMAR, PHOTO: pa.string()}.items()]
@@ -211,34 +188,23 @@ class SceneGraphs(ConfirmedCaptions):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """The relations of each caption, or ``no-relation``. Raises `WrongUse` when a pipeline cannot be used."""
         captions = cast(Sequence[CaptionCandidate], candidates)
-        texts = [one.caption for one in captions]
-        found = list(self.parser.relations(texts))
-        for caption, relations, others in zip(captions, found, self._second_opinion(texts), strict=True):
+        texts = [candidate.caption for candidate in captions]
+        parsed = self.parser.relations(texts)
+        second = [None] * len(texts) if self.second_parser is None else self.second_parser.relations(texts)
+        for caption, relations, others in zip(captions, parsed, second, strict=True):
+            photo = caption.image_id.replace("\t", "\\t")  # a tab ends it in a rejection
             if not relations:
-                yield Rejected(caption.key, NO_RELATION, no_relation(caption.image_id, caption.caption))
+                yield Rejected(caption.key, NO_RELATION, f"{photo}\t{caption.caption}")
                 continue
-            told, photo = {name: getattr(caption, name) for name in TEXTS}, photo_of(caption.image_id)
+            about = {**{name: getattr(caption, name) for name in TEXTS}, PHOTO: photo}
+            confirming = None if others is None else {_in_words(other) for other in others}
             rows = []
             for relation in relations:
-                confirmed = None if others is None else _said(relation) in others
-                rows.append({**told, **relation.row(), PHOTO: photo, CONFIRMED: confirmed})
+                confirmed = None if confirming is None else _in_words(relation) in confirming
+                rows.append({**about, **relation.row(), CONFIRMED: confirmed})
             yield TableRows(caption.key, rows)
 
-    def _second_opinion(self, captions: Sequence[str]) -> Iterator[set[tuple[str, ...]] | None]:
-        """The relations that the second parser finds in each caption, as `_said`; None where none is asked for."""
-        parser = self.second_parser
-        if parser is None:
-            yield from (None for _ in captions)
-            return
-        for relations in parser.relations(captions):
-            yield {_said(relation) for relation in relations}
 
-
-def _said(relation: Relation) -> tuple[str, ...]:
+def _in_words(relation: Relation) -> tuple[str, ...]:
     """What two parsers agree on: subject, predicate and object as the caption has them, whatever their lemmas."""
     return relation.subject.lower(), relation.predicate.lower(), relation.object.lower()
-
-
-def no_relation(image_id: str, caption: str) -> str:
-    """What the rejection of a caption without relations says of it: the photo and the text, with a tab between."""
-    return f"{photo_of(image_id)}\t{caption}"

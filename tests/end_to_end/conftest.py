@@ -99,8 +99,6 @@ subsets:
       images: small-images
       verified: small-verified
       photos: miniature:small_world/photos
-      ambiguous: null
-      compared: false
       licence: CC0-1.0
     shard_size: 2
 """
@@ -212,7 +210,8 @@ def negatives_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("recipe")
     path = folder / "negatives.yaml"
-    path.write_text(NEGATIVES.format(model=save_language_model(folder / "model"), blip=save_blip(folder / "blip")))
+    blip = save_blip(folder / "blip", seed=1)  # says yes to some questions and no to others
+    path.write_text(NEGATIVES.format(model=save_language_model(folder / "model"), blip=blip))
     return path
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from twinset.contracts.canonical import mixed
 from twinset.generators.captions.tables import Caption
-from twinset.generators.scene_graphs.source import photo_of
 from twinset_extras.caption_twins.vocabulary import Vocabulary
 
 U64 = NDArray[np.uint64]
@@ -66,7 +65,7 @@ class Captions:
         numbers, photo = dict[str, int](), list[int]()
         for number, one in enumerate(captions):
             words = tuple(intern(word) for word in WORD.findall(one.caption.lower()) if word not in ARTICLES)
-            photo.append(numbers.setdefault(photo_of(one.image_id), len(numbers)))
+            photo.append(numbers.setdefault(one.image_id, len(numbers)))
             if photo[-1] == len(self.of_photo):
                 self.of_photo.append([])
             self.of_photo[photo[-1]].append(number)

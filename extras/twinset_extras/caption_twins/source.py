@@ -113,7 +113,7 @@ class CaptionTwins(ConfirmedCaptions):
             with naming(f"{key}.concreteness"):
                 load_ratings(self.concreteness)
 
-    version = 3
+    version = 4
     candidate = TwinCandidate
     libraries: ClassVar[tuple[str, ...]] = (*ConfirmedCaptions.libraries, "pillow")
 

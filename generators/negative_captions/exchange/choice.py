@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,6 @@ MORE = 2  # times as many additions to captions with none as to those with one, 
 EQUAL = 5000  # captions of the sample that weigh as much as all that ship
 #: Kinds that add, and the number of words that they add.
 ADDED = {"add_att": 1, "add_obj": 3}
-W = TypeVar("W")
 
 
 def said_of(readings: Sequence[Reading]) -> set[str]:
@@ -57,7 +56,7 @@ class Exchange:
 
     words: Vocabulary
     counts: Counts
-    usual: Mapping[tuple[str, str], float]
+    usual: Mapping[tuple[str, str], float] = field(default_factory=dict)
     kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
     def change(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit]:
@@ -121,7 +120,8 @@ class Exchange:
         if not name or name == site.name or (name, site.name) in self.words.overlaps or name in said:
             return False
         if site.kind == "replace_obj":
-            return self._agreed(name, SAID[0]) and self._goes_with(name, reading.named - {site.name})
+            often = self.counts["agreed"].get(name, 0) >= 1000 * SAID[0]
+            return often and self._goes_with(name, reading.named - {site.name})
         if site.kind == "replace_att":
             return f"{word} {site.head}" not in self.words.fixed
         if site.pool.endswith(" 0") and {name, site.name} == {"sit", "lie"}:
@@ -138,10 +138,6 @@ class Exchange:
             of_kind = {"replace_obj": self.words.nouns, "replace_att": self.words.adjectives}
             classes = of_kind.get(site.kind, self.words.verbs).get(word, ())
         return next((name for group, name in classes if group == site.group), "")
-
-    def _agreed(self, name: str, share: float) -> bool:
-        """Whether a thing that is there is named by so many captions."""
-        return self.counts["agreed"].get(name, 0) >= 1000 * share
 
     def _goes_with(self, name: str, named: Iterable[str]) -> bool:
         """Whether a thing goes with all that a caption names, as far as enough captions name it at all."""
@@ -169,19 +165,19 @@ class Exchange:
         if part != len(given) or part > 1 or random.random() > self.kept.get((kind, part), 1.0):
             return []
         fits = self._adjectives if kind == "add_att" else self._phrases
-        if any(site.word not in fits(site, reading, said, site) for site in given):
+        if any(site.word not in fits(site, reading, said) for site in given):
             return []  # not as it would be added
         choices = {
             (site.start, site.end, word): weight
             for site in reading.of(kind)
-            for word, weight in fits(site, reading, said, None).items()
+            for word, weight in fits(site, reading, said).items()
         }
         if not choices:
             return []
         start, end, word = _drawn(choices, random)
         return [Edit(start, end, f"{word} " if kind == "add_att" else f" {word}")]
 
-    def _adjectives(self, site: Site, reading: Reading, said: set[str], given: Site | None) -> dict[str, float]:
+    def _adjectives(self, site: Site, reading: Reading, said: set[str]) -> dict[str, float]:
         """Adjectives that captions give a noun now and then, with weights, where no caption of the photo says them."""
         known = self.counts.get(site.needs[0][0], {})
         by_class: dict[str, dict[str, float]] = {}
@@ -189,37 +185,37 @@ class Exchange:
             for group, _ in self.words.adjectives.get(word, ()):
                 if group in self.words.added:
                     by_class.setdefault(group, {})[word] = count
-        found = {}
+        fitting = {}
         for members in by_class.values():
             usual = USUAL * sum(members.values())
             for word, count in members.items():
-                new = given or self.words.adjectives[word][0][1] not in said
+                new = site.word or self.words.adjectives[word][0][1] not in said
                 if new and KNOWN <= count <= usual and f"{word} {site.head}" not in self.words.fixed:
-                    found[word] = count / (known.get("", 0) + 1)
-        return found
+                    fitting[word] = count / (known.get("", 0) + 1)
+        return fitting
 
-    def _phrases(self, site: Site, reading: Reading, said: set[str], given: Site | None) -> dict[str, float]:
+    def _phrases(self, site: Site, reading: Reading, said: set[str]) -> dict[str, float]:
         """Phrases that captions put behind such nouns, with weights, of things that would be named and are not."""
         of_sort, of_noun = (self.counts.get(key, {}) for (key,) in site.needs)
-        people: Iterable[str] = self.words.people if not given and said & self.words.several else ()
+        people: Iterable[str] = self.words.people if not site.word and said & self.words.several else ()
         companions = Counter[str]()
         for phrase, count in of_noun.items():
             companions[phrase.partition(" ")[0]] += int(count)
-        own = given.name if given else ""
-        found = {}
+        fitting = {}
         for phrase, count in of_sort.items():
             companion, _, thing = phrase.partition(" ")
             classes = self.words.nouns.get(thing.split()[-1], ()) if thing else ()
             name = next((name for group, name in classes if group in self.words.named), "")
             if not name or name in people or count < KNOWN or companions[companion] < KNOWN:
                 continue
-            new = name == own or name not in said
-            if new and self._agreed(name, SAID[1]) and self._goes_with(name, reading.named - {own}):
-                found[phrase] = count / (of_noun.get("", 0) + 1)
-        return found
+            new = name == site.name or name not in said
+            often = self.counts["agreed"].get(name, 0) >= 1000 * SAID[1]
+            if new and often and self._goes_with(name, reading.named - {site.name}):
+                fitting[phrase] = count / (of_noun.get("", 0) + 1)
+        return fitting
 
 
-def _drawn(weights: Mapping[W, float], random: np.random.Generator) -> W:
+def _drawn(weights: Mapping[Any, float], random: np.random.Generator) -> Any:
     """One of the keys, by their weights."""
     values = np.array([*weights.values()])
     return [*weights][int(random.choice(len(values), p=values / values.sum()))]
@@ -232,62 +228,55 @@ def balanced(
 
     photos: of each photo of the sample, what its captions say.
     """
-    exchange = Exchange(words, _joined(shipped, photos, words), {})
-    exchange = replace(exchange, usual=_factors(exchange, photos))
+    sample = [(reading, said_of(photo)) for photo in photos for reading in photo]
+    exchange = Exchange(words, _joined(shipped, [reading for reading, _ in sample]))
+    exchange = replace(exchange, usual=_factors(exchange, sample))
     kept = {}
     for kind in ADDED:
-        changed = Counter(
-            len(reading.of(GIVEN[kind]))
-            for photo in photos
-            for reading in photo
-            if exchange.change(kind, reading, said_of(photo), random)
+        added = Counter(
+            len(reading.of(GIVEN[kind])) for reading, said in sample if exchange.change(kind, reading, said, random)
         )
         for number in (0, 1):
-            kept[kind, number] = min(1.0, MORE * (changed[1 - number] + 1) / (changed[number] + 1))
+            kept[kind, number] = min(1.0, MORE * (added[1 - number] + 1) / (added[number] + 1))
     return replace(exchange, kept=kept)
 
 
-def _factors(exchange: Exchange, photos: Sequence[Sequence[Reading]]) -> dict[tuple[str, str], float]:
+def _factors(exchange: Exchange, sample: Sequence[tuple[Reading, set[str]]]) -> dict[tuple[str, str], float]:
     """Factors of weights, by `Site.forms`, with which each form is lost about as often as it is got."""
     number: dict[tuple[str, str], int] = {}
-    own, rows = list[float](), list[tuple[int, float, list[int], list[int]]]()
+    rows = list[tuple[int, float, float, list[int], list[int]]]()
 
     def numbers(site: Site, word: str) -> list[int]:
         return [number.setdefault(form, len(number)) for form in site.forms(word)]
 
-    for photo in photos:
-        said = said_of(photo)
-        for reading in photo:
-            for site in reading.sites:
-                if site.kind.startswith("replace"):
-                    mine, allowed = exchange.weights(site, reading, said)
-                    if mine and allowed:
-                        lost = numbers(site, site.word)
-                        rows += [(len(own), weight, lost, numbers(site, word)) for word, weight in allowed.items()]
-                        own.append(mine)
+    sites = ((site, reading, said) for reading, said in sample for site in reading.sites)
+    for place, (site, reading, said) in enumerate(sites):
+        if site.kind.startswith("replace"):
+            own, allowed = exchange.weights(site, reading, said)
+            if own and allowed:
+                lost = numbers(site, site.word)
+                rows += [(place, own, weight, lost, numbers(site, word)) for word, weight in allowed.items()]
     if not rows:
         return {}
     factors = np.ones(len(number))
-    places, weights, before, after = map(np.array, zip(*rows, strict=True))
+    places, owns, weights, before, after = map(np.array, zip(*rows, strict=True))
     for _ in range(ROUNDS):
-        mine_now = np.array(own)[places] * factors[before].prod(1)
+        mine = owns * factors[before].prod(1)
         theirs = weights * factors[after].prod(1)
         whole = np.bincount(places, theirs)[places]
         # As `Exchange.change`; the word is drawn with its share of the whole.
-        flow = theirs / whole * np.minimum(1.0, whole / np.maximum(mine_now + whole - theirs, 1e-300))
+        flow = theirs / whole * np.minimum(1.0, whole / np.maximum(mine + whole - theirs, 1e-300))
         out, come = (np.bincount(side.ravel(), np.repeat(flow, side.shape[1]), len(number)) for side in (before, after))
         factors *= ((out + STEADY) / (come + STEADY)) ** STEP
     return dict(zip(number, factors.tolist(), strict=True))
 
 
-def _joined(shipped: Counts, photos: Sequence[Sequence[Reading]], words: Vocabulary) -> Counts:
-    """Counts that ship and those of a sample; of the latter's things, agreement and company are too few."""
-    own = counted(photos, words)
-    share = EQUAL / (EQUAL + sum(map(len, photos)))
+def _joined(shipped: Counts, sample: Sequence[Reading]) -> Counts:
+    """Counts that ship and those of a sample, of which the agreement and the company of things would be too few."""
+    share = EQUAL / (EQUAL + len(sample))
     theirs, ours = share / max(share, 1 - share), (1 - share) / max(share, 1 - share)
     joined: dict[str, Mapping[str, float]] = dict(shipped)
-    for key, known in own.items():
-        if not key.startswith(("with|", "named", "agreed")):
-            old = shipped.get(key, {})
-            joined[key] = {word: theirs * old.get(word, 0) + ours * known[word] for word in {**old, **known}}
+    for key, own in counted(sample).items():
+        old = shipped.get(key, {})
+        joined[key] = {word: theirs * old.get(word, 0) + ours * own[word] for word in {**old, **own}}
     return joined

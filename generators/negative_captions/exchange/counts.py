@@ -1,6 +1,6 @@
 """How often captions have words: ``counts.tsv.gz``, of 43,586 captions of COCO (CC BY 4.0, COCO Consortium).
 
-``tests/generators/negative_captions/count_captions.py`` makes it.
+``tests/generators/negative_captions/count_captions.py`` of commit b04d5aa7 made it.
 
 Keys, each with words and their counts:
 
@@ -14,16 +14,14 @@ Keys, each with words and their counts:
 
 import gzip
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from twinset.generators.negative_captions.exchange.sites import Reading
-from twinset.generators.negative_captions.exchange.vocabulary import Vocabulary
 
 COUNTS = Path(__file__).with_name("counts.tsv.gz")
-SHRUNK = 50  # pairs of captions by which a name's agreement is drawn to that of all names
 
 Counts = Mapping[str, Mapping[str, float]]
 
@@ -39,26 +37,12 @@ def counts() -> Counts:
     return table
 
 
-def counted(photos: Iterable[Sequence[Reading]], words: Vocabulary) -> dict[str, Counter[str]]:
-    """Count what captions say. photos: of each, what its captions say."""
+def counted(readings: Iterable[Reading]) -> dict[str, Counter[str]]:
+    """Count the words of captions, by their pools and by what they stand with."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    agreed, asked = Counter[str](), Counter[str]()
-    things = {name for classes in words.nouns.values() for _, name in classes}
-    for photo in photos:
-        for reading in photo:
-            for site in reading.sites:
-                if site.other is None:
-                    for context in (site.pool, *chain(*site.needs), *site.beside):
-                        table[context][site.word] += 1
-        named = set[str]().union(*(reading.named for reading in photo))
-        table["named"].update(named | {""})
-        for thing in named & things:
-            table[f"with|{thing}"].update(named - {thing})
-        said = Counter(name for reading in photo for name in reading.said)
-        for name, captions in said.items():
-            asked[name] += captions * (len(photo) - 1)
-            agreed[name] += captions * (captions - 1)
-    usual = sum(agreed.values()) / max(sum(asked.values()), 1)
-    for name in things:
-        table["agreed"][name] = round(1000 * (agreed[name] + SHRUNK * usual) / (asked[name] + SHRUNK))
+    for reading in readings:
+        for site in reading.sites:
+            if site.other is None:
+                for context in (site.pool, *chain(*site.needs), *site.beside):
+                    table[context][site.word] += 1
     return table

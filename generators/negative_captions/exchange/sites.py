@@ -91,8 +91,7 @@ def reading(doc: Doc, words: Vocabulary) -> Reading:
 
 def name_of(token: Token) -> str:
     """The singular of a noun in lower case; small pipelines give odd lemmas of plurals now and then."""
-    lemma = str(token.lemma_).lower()
-    return lemma if token.tag_ in PLURAL else str(token.lower_) if token.pos_ == "NOUN" else lemma
+    return str(token.lower_ if token.pos_ == "NOUN" and token.tag_ not in PLURAL else token.lemma_.lower())
 
 
 def is_idiom(noun: Token, words: Vocabulary) -> bool:

@@ -167,13 +167,14 @@ def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
     settings = {"kind": "generated-pairs", **STAGES, "photos": "/photos", "licence": "CC0-1.0", "decisions": "best"}
     source = GeneratedPairs.model_validate({**settings, "choice": "people"})
     stage = source.open(at)
-    planned = [(one.captions0[0], one.key1, one.choice, one.score) for one in stage.plan()]
+    planned = [(one.captions0[0], one.key1, one.score) for one in stage.plan()]
     keys = {n: sample_key("images", n, "negative_caption", image) for n, image in ((0, 1), (2, 0))}
-    assert planned == [(f"caption {n}", key, "people", 1.0) for n, key in keys.items()]
+    assert planned == [(f"caption {n}", key, 1.0) for n, key in keys.items()]
     assert stage.excluded == {"not-chosen": 1}
     assert "People chose the image of each negative caption" in source.how_made({})
     unused = GeneratedPairs.model_validate(settings)
-    assert source.reads == (*unused.reads, "best") and {one.choice for one in unused.open(at).plan()} == {"score"}
+    assert source.reads == (*unused.reads, "best")
+    assert (source.chosen_by, unused.chosen_by) == ("people", "score")
     write_stages(tmp_path, [FITS, FAILS, ADDED], rebuilt={(2, 0): "f" * 64})
     with pytest.raises(WrongUse, match=r"decides about the image 'images-[a-z0-9]+', which is not among these images"):
         list(source.open(at).plan())

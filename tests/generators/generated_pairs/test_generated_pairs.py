@@ -57,7 +57,7 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, mon
     monkeypatch.setattr(GeneratedPairs, "make", lambda self, some: together.append(len(some)) or make(self, some))
     source = {
         "kind": "generated-pairs", "negatives": "prompts", "images": "images", "verified": "verified",
-        "photos": str(world / "photos"), "licence": "CC0-1.0", "ambiguous": None, "compared": False,
+        "photos": str(world / "photos"), "licence": "CC0-1.0",
     }  # fmt: skip
     recipe = make_recipe(stages(world, ["negative_caption"], 2, 8), {"bivlc": {"source": source}})
     out = str(tmp_path / "out")
@@ -92,14 +92,14 @@ def test_without_photos_both_sides_are_generated(world: Path, tmp_path: Path) ->
         assert sample.json.image0.sha256 != sample.json.image1.sha256
 
 
-def test_settings_without_scores_are_refused(world: Path) -> None:
-    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "ambiguous": 0.5}
-    with pytest.raises(twinset.WrongUse, match="need the scores of a stage; name it with verified"):
+def test_people_who_choose_need_a_stage_of_decisions(world: Path) -> None:
+    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "choice": "people"}
+    with pytest.raises(twinset.WrongUse, match="read from a stage of decisions; name it with decisions"):
         make_recipe(stages(world, ["negative_caption"], 1, 2), {"x": {"source": source}})
 
 
 @pytest.mark.slow
-def test_a_pair_needs_two_images_and_bivlcs_and_trohns_layouts_are_loaded_by_datasets(
+def test_bivlcs_and_trohns_layouts_are_loaded_by_datasets(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -108,11 +108,8 @@ def test_a_pair_needs_two_images_and_bivlcs_and_trohns_layouts_are_loaded_by_dat
     source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
     given = stages(world, ["negative_caption"], 1, 1)
     del given["verified"]
-    subsets = {"pairs": {"source": {**source, "photos": str(world / "photos")}}, "twins": {"source": source}}
-    recipe, out = make_recipe(given, subsets), str(tmp_path / "out")
-    twinset.build(recipe, out, only=["pairs"])
-    with pytest.raises(twinset.TwinsetError, match="holds no image of an original caption; name a folder with photos"):
-        twinset.build(recipe, out, only=["twins"])
+    out = str(tmp_path / "out")
+    twinset.build(make_recipe(given, {"pairs": {"source": {**source, "photos": str(world / "photos")}}}), out)
     pairs = list(twinset.load(out, "pairs"))
     for format, first in (("bivlc", "image"), ("trohn-img", "image_id")):
         to = tmp_path / format
@@ -129,14 +126,11 @@ def test_a_pair_needs_two_images_and_bivlcs_and_trohns_layouts_are_loaded_by_dat
 Score = float | None
 
 
-def best(
-    captions: list[int], scores: list[Score], originals: list[Score], limit: float | None = 1.0, compared: bool = True
-) -> tuple[dict[int, int], list[bool]]:
+def best(captions: list[int], scores: list[Score], originals: list[Score]) -> tuple[dict[int, int], list[bool]]:
     """The place of the best image of each caption, and whether each fits the original one too."""
     numbers = {"score": scores, "original": originals}
     images = pl.DataFrame({"row": captions, **numbers}, schema_overrides=dict.fromkeys(numbers, pl.Float64))
-    images = images.with_columns(verified=True).with_row_index("place")
-    chosen = best_images(images, limit, compared).sort("row")
+    chosen = best_images(images.with_columns(verified=True).with_row_index("place")).sort("row")
     return dict(chosen.select("row", "place").rows()), chosen["ambiguous"].to_list()
 
 
@@ -146,17 +140,7 @@ def test_the_best_of_k_and_of_equal_ones_the_first() -> None:
     assert best([], [], []) == ({}, [])
 
 
-def test_ambiguity_by_limit_and_by_comparison() -> None:
-    for limit, compared, expected in (
-        (1.0, True, [True, False, True, False, False]),
-        (1.0, False, [True, False, False, False, False]),
-        (0.5, False, [True, True, True, False, False]),
-        (None, True, [True, False, True, False, False]),
-        (None, False, [False] * 5),
-    ):
-        found = best([*range(5)], [1.0, 1.0, 0.5, 0.8, 0.7], [1.0, 0.9, 0.5, 0.2, None], limit, compared)
-        assert found[1] == expected
-
-
-def test_an_ambiguous_caption_is_so_whatever_its_other_images() -> None:
+def test_an_image_that_fits_the_original_caption_as_well_is_ambiguous() -> None:
+    chosen = best([*range(6)], [1.0, 1.0, 0.5, 0.8, 0.7, None], [1.0, 0.9, 0.5, 0.2, None, 1.0])
+    assert chosen[1] == [True, False, True, False, False, True]
     assert best([0, 0, 1, 1], [1.0, 0.9, 0.6, 0.7], [1.0, 0.0, 0.0, 0.1]) == ({0: 0, 1: 3}, [True, False])

@@ -1,5 +1,6 @@
 """Negative captions as they were released, and captions in one format with prompts."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,11 @@ def test_a_folder_of_sugarcrepe_tells_kinds_by_its_files(tmp_path: Path) -> None
 
 
 def test_tables_tell_kinds_by_their_columns(tmp_path: Path) -> None:
-    rows = ("7,A dog.,A cat.,REPLACE,obj", "7,A dog.,A cat.,turn,obj", "7,A dog.,No dog.,negate,obj")
+    rows = ("7,A dog.,A cat.,REPLACE,obj", "7,A dog.,A cat.,turn,obj", "7,A dog.,A red dog.,add,att")
     text = "\n".join(("image_id,caption,negative_caption,type,subtype", *rows))
     source = replay(saved(tmp_path / "a.csv", text))
     first, second = source.plan()
-    assert (first.image_id, first.type, first.subtype, second.counted_as) == ("7", "replace", "obj", "negate_obj")
+    assert (first.image_id, first.type, first.subtype, second.counted_as) == ("7", "replace", "obj", "add_att")
     assert (first.caption_id, second.caption_id) == ("a/1", "a/3")
     assert source.excluded.examples == [("unknown-kind", "a.csv line 3")]
     record = {"image_id": 7, "caption": "A dog.", "negative_caption": "A cat.", "image": {"bytes": b""}}
@@ -70,14 +71,8 @@ def test_dirty_records_are_counted_with_their_place(tmp_path: Path) -> None:
         (
             "a.csv",
             "caption\nA dog.\n",
-            r"a.csv: no column 'negative_caption' of text \(it has caption\); name a folder",
+            r"no column 'negative_caption' of text \(it has caption\); name a folder",
         ),
-        (
-            "a.csv",
-            "caption,caption,negative_caption\nA dog.,A,B\n",
-            r"a.csv: two columns are called 'caption'; rename one",
-        ),
-        ("a.parquet", "PAR1", "not a Parquet file"),
     ],
 )
 def test_files_that_are_wrong_as_a_whole_say_so(tmp_path: Path, name: str, content: str, message: str) -> None:
@@ -85,10 +80,10 @@ def test_files_that_are_wrong_as_a_whole_say_so(tmp_path: Path, name: str, conte
         list(replay(saved(tmp_path / name, content)).plan())
 
 
-def test_empty_lines_of_a_quoted_field_stay_and_others_are_no_records(tmp_path: Path) -> None:
-    text = '\ncaption,negative_caption\n\n"A dog runs.\n\n",A dog sits.\n   \n'
-    (read,) = replay(saved(tmp_path / "a.csv", text)).plan()
-    assert read.caption == "A dog runs.\n\n"
+def test_packed_files_tell_kinds_and_ids_as_unpacked_ones(tmp_path: Path) -> None:
+    (tmp_path / "swap_att.json.gz").write_bytes(gzip.compress(json.dumps({"7": RECORD}).encode()))
+    (read,) = replay(tmp_path / "swap_att.json.gz").plan()
+    assert (read.caption_id, read.counted_as) == ("swap_att/7", "swap_att")
 
 
 def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
@@ -96,7 +91,7 @@ def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
         with pytest.raises(WrongUse, match="holds no negative captions; name a folder of SugarCrepe"):
             replay(path).inputs()
     (tmp_path / "b").mkdir()
-    with pytest.raises(WrongUse, match="two files are called 'a'"):
+    with pytest.raises(WrongUse, match=r"two files are called 'a\.json'"):
         replay(saved(tmp_path / "a.json", {}), saved(tmp_path / "b/a.json", {})).inputs()
 
 

@@ -22,15 +22,13 @@ from twinset.generators.captions.tables import Caption, caption_source
 from twinset.generators.scene_graphs import relations, source
 from twinset.generators.scene_graphs.relations import (
     BATCH,
-    PLURAL,
-    SINGULAR,
     Relation,
     SceneGraphParser,
     grammar_of,
     parser_of,
     single_spaced,
 )
-from twinset.generators.scene_graphs.source import SPANS, TEXTS, WORDS, SceneGraphs, photo_of
+from twinset.generators.scene_graphs.source import SPANS, TEXTS, WORDS, SceneGraphs
 from twinset.models.spacy_pipelines import find_pipeline
 from twinset.shards.contracts import Context
 
@@ -64,11 +62,10 @@ def doc_of(tree: str) -> Doc:
 @pytest.mark.parametrize(
     ("tree", "subject", "predicate", "object_", "expected"),
     [
-        (SITS, 1, "with", 4, {"negated": True, "verb": "", "subject_number": SINGULAR, "object_pos": "NOUN"}),
-        (SITS.replace("no/", "a/"), 1, "with", 4, {"negated": False}),
+        (SITS, 1, "with", 4, {"negated": True, "verb": "", "subject_number": "singular", "object_pos": "NOUN"}),
         (WEARS, 1, "wearing", 5, {"negated": True, "verb": ""}),
         (WEARS.replace("not/neg", "now/advmod"), 1, "wearing", 5, {"negated": False}),
-        (LOOKS, 0, "at", 4, {"verb": "look", "subject_number": PLURAL, "contested": False}),
+        (LOOKS, 0, "at", 4, {"verb": "look", "subject_number": "plural", "contested": False}),
         (LOOKS, 0, "look at", 4, {"verb": ""}),
         (BEHIND, 0, "with", 2, {"backdrop": True}),
         (BEHIND, 0, "near", 2, {"backdrop": False}),
@@ -76,7 +73,6 @@ def doc_of(tree: str) -> Doc:
         (HOLDS, 0, "in", 5, {"contested": True, "verb": "holds"}),
         (HOLDS, 0, "holds", 3, {"contested": False}),
         (JACKET, 2, "holding", 5, {"contested": True}),
-        (JACKET, 0, "in", 2, {"contested": False}),
         (HAT, 0, "with", 6, {"contested": True}),
         (HAT, 0, "in", 3, {"contested": False}),
         (WOMEN, 2, "holding", 4, {"contested": True}),
@@ -86,12 +82,9 @@ def doc_of(tree: str) -> Doc:
         (HOT, 1, "with", 3, {"contested": True}),
         (ROCK, 0, "climbs", 2, {"contested": True}),
         (ROCK.replace("climbing/amod/4/VERB", "and/cc/2/CCONJ"), 0, "climbs", 2, {"contested": False}),
-        (ROCK.replace("climbing/amod/4/VERB ", ""), 0, "climbs", 2, {"contested": True}),
         (BLOWS, 0, "blows", 3, {"contested": True}),
-        (BLOWS.replace("out/prt", "now/advmod"), 0, "blows", 3, {"contested": False}),
         (TAKES, 0, "takes", 2, {"contested": True}),
         (SITS_DOWN, 0, "on", 4, {"contested": False}),
-        (HOT.replace("hot/", "big/"), 1, "with", 3, {"contested": False}),
         (CUP, 1, "holds", 4, {"contested": True, "stand_in": False, "plain": True}),
         (CUP.replace("of/", "'s/"), 1, "holds", 4, {"contested": True}),
         (CUP.replace("of/", "near/"), 1, "Holds", 4, {"contested": False, "plain": True}),
@@ -99,8 +92,6 @@ def doc_of(tree: str) -> Doc:
         (CUP.replace("a/det", "her/poss"), 1, "holds", 4, {"stand_in": False}),
         (CUP.replace("the/det", "the/x").replace("cup/", "person/"), 1, "holds", 4, {"stand_in": True}),
         (CUP, 1, "with", 4, {"plain": False}),
-        (HAT, 0, "with", 6, {"plain": False}),
-        (JACKET, 2, "holding", 5, {"plain": False}),
     ],
 )
 def test_grammar(tree: str, subject: int, predicate: str, object_: int, expected: dict[str, object]) -> None:
@@ -108,21 +99,6 @@ def test_grammar(tree: str, subject: int, predicate: str, object_: int, expected
     one, other = (doc[doc[head].left_edge.i : head + 1] for head in (subject, object_))
     found = grammar_of(one, predicate, other)._asdict()
     assert {name: found[name] for name in expected} == expected
-
-
-def test_names_of_one_photo() -> None:
-    names = ["1000268201.jpg", "1000268201_693b08cb0e.jpg", "1000268201_693b08cb0e_b.jpg"]
-    assert {photo_of(name) for name in names} == {"1000268201.jpg"}
-    address = "https://farm4.staticflickr.com/3201/1000268201_693b08cb0e_z.jpg"
-    assert photo_of(address) == "1000268201.jpg"
-    assert photo_of("1000268201_1692314159.jpg") == "1000268201.jpg"
-    different = ("12_00000345.jpg", "1000268201_00000345.jpg", "1000268201_0000000345.jpg", "1_20230101.jpg")
-    others = ("000000179765.jpg", "179765", "COCO_val2014_000000179765.jpg", "http://example.org/1_693b08cb0e.jpg")
-    for other in (*different, *others, "1_1692314159.jpg"):
-        assert photo_of(other) == other
-
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
@@ -272,14 +248,6 @@ def test_rows_are_the_relations_of_the_captions(own_tsv: Path, small_parser: Sce
     assert earlier.record.kept == sum(bool(relations) for relations in found)
 
 
-def test_what_cannot_be_read_is_left_out_with_its_place(own_tsv: Path) -> None:
-    made = graphs(own_tsv)
-    planned = list(made.plan())
-    assert planned[0].place == "captions.tsv line 1"
-    assert made.excluded == {"empty-caption": 1}
-    assert made.excluded.examples == [("empty-caption", "captions.tsv line 2")]
-
-
 def test_a_caption_without_relations_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"caption": "dogs", "image": "1"}\n{"caption": "a dog on a sofa", "image": "2"}\n')
@@ -354,7 +322,7 @@ def test_several_files_are_one_source(tmp_path: Path) -> None:
         ({"captions": "photo.jpg"}, r"stages\.graphs\.source\.captions: .*photo\.jpg: captions of an unknown kind"),
         ({"pipeline": "en_core_web_zz"}, r"stages\.graphs\.source\.pipeline: .*neither an installed package nor"),
         ({"confirm": "en_core_web_zz"}, r"stages\.graphs\.source\.confirm: .*neither an installed package nor"),
-        ({"confirm": "en_captions_sm"}, r"stages\.graphs\.source\.confirm: .*name another one, or leave confirm out"),
+        ({"confirm": "en_captions_sm"}, r"stages\.graphs\.source\.confirm: .*name another pipeline, or leave confirm"),
     ],
 )
 def test_inputs_are_checked_before_any_work(tmp_path: Path, settings: dict[str, str], problem: str) -> None:
