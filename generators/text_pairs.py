@@ -80,8 +80,8 @@ class TextPairs(OptionalImages):
 
     @property
     def scores_meant(self) -> Mapping[str, str]:
-        scorers = [scorer_of(score)[1] for score in ("vera", "cola", "lm", "similarity", *self.scores)]
-        return {column: f"{one.title} {one.unit}".strip() for one in scorers for column in one.columns()}
+        scorers = [scorer_of(score)[1] for score in ("vera", "cola", "similarity", *self.scores)]
+        return {column: one.title for one in scorers for column in one.columns()}
 
     def misfit(self, earlier: SourceSettings) -> str:
         given = earlier.scores_given

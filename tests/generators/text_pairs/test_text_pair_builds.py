@@ -106,13 +106,13 @@ def test_a_selection_becomes_an_index_that_is_exported_too(out: Path, tmp_path: 
     entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
     assert list(entries) == [str(number) for number in range(len(entries))]
     assert all(len(entry["filename"]) == len("000000000139.jpg") for entry in entries.values())
-    columns = ["caption", "negative_caption", "vera_negative", "lm_caption", "similarity", "type", "image_id"]
+    columns = ["caption", "negative_caption", "vera_negative", "cola_caption", "similarity", "type", "image_id"]
     found, expected = (one.read(columns).to_pylist() for one in (index, selected))
     assert sorted(map(str, found)) == sorted(map(str, expected))
     card = (out / "chosen/README.md").read_text("utf-8")
     assert "**Stage `selected`.**\n\nSelected by the rules `published`:" in card
     assert "What each step takes away, by kind:" in card and "(_meta/selected-gaps.png)" in card
-    assert Image.open(out / "chosen/_meta/selected-gaps.png").width == 4 * 620
+    assert Image.open(out / "chosen/_meta/selected-gaps.png").width == 2 * 620
     assert "| higher VERA | 50.0% |" in card and "| higher CoLA | 50.0% |" in card
 
 
