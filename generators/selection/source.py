@@ -35,7 +35,7 @@ from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.negative_captions.kinds import KINDS, columns_of, scored_schema
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
-from twinset.generators.words_alone.guesses import ALL, gaps, kind_of_row, scores_among, title_of
+from twinset.generators.words_alone.guesses import gaps, kind_of_row, scores_among, title_of
 from twinset.shards.contracts import TableStage
 
 if TYPE_CHECKING:
@@ -332,4 +332,4 @@ def _funnel(steps: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
     for step, before, after in zip(steps[1:], kept, kept[1:], strict=False):
         rows.append((step["reason"], *(f"−{first - last:,}" for first, last in zip(before, after, strict=True))))
     rows.append(("selected", *(f"{count:,}" for count in kept[-1])))
-    return table(("", ALL, *(kind.replace("_", " ") for kind in kinds)), rows)
+    return table(("", "all", *(kind.replace("_", " ") for kind in kinds)), rows)
