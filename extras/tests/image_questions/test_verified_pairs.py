@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from extras.tests.image_questions.test_verified_texts import opened
 from tests.generators.image_verification.finished_images import DrawnPair, finish
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
 from twinset.generators.image_verification.questions import LONGEST
-from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.generators.triplets.source import Triplets
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered

@@ -137,10 +137,9 @@ def test_odd_texts_are_scored_or_named(scorer_folders: dict[str, Path], tmp_path
     odd = [("", "A dog."), ("A dog.", " \n"), ("A dog.", "A man riding " * 800_000)]
     odd += [("猫が座っている。", "قطة 🙂"), ("A dog.", "A man " * 300)]
     generator = opened(source(scorer_folders, "vera", "cola", "clip"), negatives(tmp_path, odd))
-    found = {
-        json.loads(one.identity)[0][-1]: result for one, result in zip(generator.plan(), made(generator), strict=True)
-    }
-    reasons = [getattr(found[number], "reason", "") for number in "01234"]
+    rows = zip(generator.plan(), made(generator), strict=True)
+    found = {json.loads(one.identity)[0][-1]: getattr(result, "reason", "") for one, result in rows}
+    reasons = [found[number] for number in "01234"]
     assert reasons == ["no-text", "no-text", "text-too-long", "", ""]
     only_empty = opened(source(scorer_folders, "cola"), negatives(tmp_path / "empty", [("", "")]))
     assert [getattr(one, "reason", "") for one in made(only_empty)] == ["no-text"]
