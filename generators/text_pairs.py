@@ -88,7 +88,7 @@ class TextPairs(OptionalImages):
         lacking = [score for score in self.scores if given is not None and score not in given]
         return f"source.scores: {self.negatives} has no {lacking[0]}; name its scorer there" if lacking else ""
 
-    version = 3
+    version = 4
     libraries = ("numpy", "pillow", "polars")
     candidate = TextPairCandidate
 

@@ -1,4 +1,4 @@
-"""One question a caption: its probability is the score of an image; what is refused, and what is made of odd answers."""
+"""One question a caption: its probability is the score of an image; which stages are refused."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -18,14 +18,11 @@ from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers
 from twinset.shards.contracts import Context
 
-
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
 Told = Callable[[int, str], float]
 
 
-def made(
-    folder: Path, drawn: Sequence[Drawn], patch: pytest.MonkeyPatch, yes: Told, **given: Any
-) -> list[Any]:
+def made(folder: Path, drawn: Sequence[Drawn], patch: pytest.MonkeyPatch, yes: Told, **given: Any) -> list[Any]:
     """What is made of images whose engine is told how likely yes is, by the number of the image and the question."""
 
     def answers(inquiries: Sequence[Inquiry]) -> list[Answers]:

@@ -212,7 +212,7 @@ def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path
     assert (made.type, made.subtype, made.image_id, made.group) == ("add", "obj", "139", "139")
     key = earlier.read(["key"])["key"][0].as_py()
     assert made.provenance == {"caption_id": "c/0", "image_id": "139", "negative_key": key}
-    assert made.scores["lm_negative"] == -3.0 and "vera_negative" not in made.scores and len(made.scores) == 6
+    assert made.scores["cola_negative"] == 0.5 and "vera_negative" not in made.scores and len(made.scores) == 4
     columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}  # a table without scores will do
     table = pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns})
     (plain,) = planned(write_index(table, tmp_path, "plain", 1))
