@@ -64,7 +64,7 @@ class NegativeImages(DerivingTerms, EngineSource):
     sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
     suffix: str = SUFFIX
 
-    version = 1
+    version = 2
     candidate = ImageCandidate
     makes = "text-pair"
     paper = BIVLC

@@ -35,7 +35,7 @@ class VerifiedCandidate(Candidate):
     image_key: str
     tar: str
     image_sha256: str
-    captions: tuple[str, str]
+    captions: tuple[str, ...]
 
 
 class ImageVerification(QuestionSource):

@@ -120,4 +120,7 @@ def out_of_fold(features: Any, labels: NDArray[np.int64], groups: NDArray[Any], 
 
     model = LogisticRegression(solver="liblinear", random_state=0)
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
-    return cross_val_predict(model, features, labels, groups=groups, cv=folds, method="decision_function")
+    scores: NDArray[np.float64] = cross_val_predict(
+        model, features, labels, groups=groups, cv=folds, method="decision_function"
+    )
+    return scores

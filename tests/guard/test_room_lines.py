@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 15315,
+    "generators": 14846,
     "filters": 537,
     "contracts": 4097,
     "stages": 4415,
@@ -21,7 +21,7 @@ LINES = {
     "evaluation": 12391,
     "cli": 2293,
     "demo": 166,
-    "extras": 5250,
+    "extras": 5470,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from extras.tests.image_questions.test_verified_texts import Told
-from tests.generators.image_verification.finished_images import HOME, DrawnPair, finish
+from tests.generators.image_verification.finished_images import BLUE, HOME, RED, finish, frame_of
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
 from twinset.generators.image_verification.questions import LONGEST
@@ -20,6 +22,28 @@ from twinset.models.visual_questions.settings import Answers, Inquiry, Transform
 from twinset.shards.contracts import Context
 from twinset_extras.edited_photos.source import EditedPhotos
 from twinset_extras.pair_verification.source import PairVerification
+
+
+@dataclass(frozen=True)
+class DrawnPair:
+    """A red and a blue image, and their captions; as `Drawn`."""
+
+    captions: tuple[str, str]
+    caption_id: str = "7"
+    number = 0
+
+    def sample(self, key: str, group: str) -> Pair:
+        return Pair(
+            key=key,
+            group=group,
+            split="test",
+            provenance={"caption_id": self.caption_id},
+            change="made",
+            image0=frame_of(f"{key}#0", RED),
+            image1=frame_of(f"{key}#1", BLUE),
+            captions0=self.captions[:1],
+            captions1=self.captions[1:],
+        )
 
 
 def opened(

@@ -34,8 +34,8 @@ class VerifiedPair(Candidate):
 
     subject: str
     tar: str
-    sha256s: tuple[str, str]
-    captions: tuple[str, str]
+    sha256s: tuple[str, ...]
+    captions: tuple[str, ...]
 
 
 class PairVerification(QuestionSource):

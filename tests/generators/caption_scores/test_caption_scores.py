@@ -14,7 +14,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
-from safetensors.torch import save_file
 from transformers import AutoTokenizer, CLIPModel, T5EncoderModel
 from transformers import RobertaForSequenceClassification as Roberta
 
@@ -25,7 +24,6 @@ from tests.generators.caption_scores.tiny_scorers import (
     TEXTS,
     save_open_clip,
     scored,
-    settings,
 )
 from tests.generators.finished_stage import write_index
 from twinset import check_scorer
@@ -35,7 +33,6 @@ from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.contracts.parts import BrokenContract
-from twinset.contracts.recipe import content_of, load_recipe
 from twinset.contracts.references import Reference
 from twinset.generators.caption_scores.scorers.scorer import Scorer, ScorerSettings
 from twinset.generators.caption_scores.source import CaptionScores
@@ -154,21 +151,6 @@ def test_wrong_settings_are_named(scorer_folders: dict[str, Path], tmp_path: Pat
     source(scorer_folders, "cola", "clip").check_inputs("s", ["models", "media"])
 
 
-def test_where_models_lie_is_no_part_of_what_is_made(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models/cola").symlink_to(scorer_folders["cola"])
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(
-        "name: n\nsubsets: {s: {source: {kind: caption-scores, negatives: ./out/negatives, "
-        "scorers: [{kind: cola, model: ./models/cola}, {kind: clip, model: openai/clip}]}}}\n"
-    )
-    subset = load_recipe(str(recipe))["s"]
-    assert isinstance(subset.source, CaptionScores)
-    assert subset.source.scorers[0].model == str(tmp_path / "models/cola")
-    scorers = content_of(subset, 0)["source"]["scorers"]
-    assert "model" not in scorers[0] and scorers[1]["model"] == "openai/clip"
-
-
 def test_vera_is_its_head_on_the_end_of_the_text(scorer_folders: dict[str, Path]) -> None:
     folder = scorer_folders["vera"]
     tokenizer, model = AutoTokenizer.from_pretrained(folder), T5EncoderModel.from_pretrained(folder).eval()
@@ -216,28 +198,8 @@ def test_clip_gives_unit_embeddings_of_open_clip_with_its_activation(tmp_path: P
     assert not np.allclose(scored("clip", slow), expected, atol=1e-4)
 
 
-def test_the_weights_that_open_clip_prefers_are_digested(tmp_path: Path) -> None:
-    folder = save_open_clip(tmp_path / "clip")
-    before, tensors = settings("clip", folder).weights(), torch.load(folder / "open_clip_pytorch_model.bin")
-    tensors["text_projection"] *= torch.linspace(0.1, 3, tensors["text_projection"].shape[1])
-    values = scored("clip", folder)
-    save_file(tensors, folder / "open_clip_pytorch_model.safetensors")
-    assert not np.allclose(scored("clip", folder), values, atol=1e-3)
-    assert settings("clip", folder).weights() != before
-
-
 def copy(folder: Path, to: Path) -> Path:
     return Path(shutil.copytree(folder, to))
-
-
-def test_a_damaged_checkpoint_is_named(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
-    broken, lacking = (copy(scorer_folders["vera"], tmp_path / name) for name in ("broken", "without"))
-    (broken / "config.json").write_text("{")
-    with pytest.raises(WrongUse, match=r"broken: cannot be loaded \("):
-        scored("vera", broken)
-    (lacking / "model.safetensors").unlink()
-    with pytest.raises(WrongUse, match=r"lacks model\.safetensors or pytorch_model\.bin: put them into"):
-        scored("vera", lacking)
 
 
 def test_other_models_weights_are_told_from_veras(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
