@@ -136,7 +136,7 @@ class ImageVerification(QuestionSource):
         if score < (self.threshold or 0):
             wrong = next((question for question in answered if question["yes"] < YES), answered[0])
             return Rejected(one.key, f"wrong-{wrong['kind']}", f"score {score:.3f}; {wrong['question'][:200]}")
-        row = {
+        row: dict[str, Any] = {
             "image_key": one.image_key,
             "image_sha256": one.image_sha256,
             "caption_id": str(provenance.get("caption_id") or ""),

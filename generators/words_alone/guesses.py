@@ -97,7 +97,7 @@ def guesses(rows: pl.DataFrame) -> dict[str, Guess]:
 
     rows: ``group``, and a column of `gaps` for each number.
     """
-    counted = {}
+    counted = dict[str, Guess]()
     for name in rows.drop("group").columns:
         known = rows.select("group", name).drop_nulls(name)
         if known.height:

@@ -39,4 +39,5 @@ def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:
     asked = rows.sort("rank").group_by("kind", maintain_order=True).head(MOST)
     parts = {kind: part for (kind,), part in asked.partition_by("kind", as_dict=True).items()}
     ordered = sorted(parts, key=lambda kind: ([*KINDS, kind].index(kind), kind))  # as the papers' tables
-    return {kind: probed(*(parts[kind][side].to_list() for side in sides), seed=0) for kind in ordered}
+    first, second = sides
+    return {kind: probed(parts[kind][first].to_list(), parts[kind][second].to_list(), seed=0) for kind in ordered}
