@@ -65,7 +65,7 @@ class NegativeImages(DerivingTerms, EngineSource):
     suffix: str = SUFFIX
     licence: str = ""
 
-    version = 1
+    version = 2
     candidate = ImageCandidate
     makes = "text-pair"
     paper = BIVLC

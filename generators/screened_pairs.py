@@ -43,7 +43,8 @@ class ScreenedPairs(Source):
     """The pairs of a stage without those that people dropped, or a model; each with its key.
 
     pairs: the stage that made them. decisions: the stage of `pair-screening` that asked people about them, or of
-    `image-verification` with a threshold, which asked a model. licence: unused: each pair keeps that of its own source.
+    `pair-verification` (twinset-extras) with a threshold, which asked a model. licence: unused: each pair keeps that of
+    its own source.
     """
 
     kind: Literal["screened-pairs"]

@@ -80,15 +80,15 @@ class TextPairs(OptionalImages):
 
     @property
     def scores_meant(self) -> Mapping[str, str]:
-        scorers = [scorer_of(score)[1] for score in ("vera", "cola", "lm", "similarity", *self.scores)]
-        return {column: f"{one.title} {one.unit}".strip() for one in scorers for column in one.columns()}
+        scorers = [scorer_of(score)[1] for score in ("vera", "cola", "similarity", *self.scores)]
+        return {column: one.title for one in scorers for column in one.columns()}
 
     def misfit(self, earlier: SourceSettings) -> str:
         given = earlier.scores_given
         lacking = [score for score in self.scores if given is not None and score not in given]
         return f"source.scores: {self.negatives} has no {lacking[0]}; name its scorer there" if lacking else ""
 
-    version = 3
+    version = 4
     libraries = ("numpy", "pillow", "polars")
     candidate = TextPairCandidate
 

@@ -157,7 +157,7 @@ def text_pair_shards(name: str, images: bool = True) -> list[list[Planned]]:
             caption=condition(number, f"a {COLOURS[number % 5]} disc"), negative_caption=f"{number} grey discs on grey",
             type=type_, subtype=subtype, image_id=image,
             provenance={"caption_id": f"c/{number}", "image_id": image, "negative_key": f"n-{number}"},
-            scores={"lm_caption": -2.0, "lm_negative": -2.0 - number, "similarity": 0.9} if number else {},
+            scores={"cola_caption": 0.9, "cola_negative": 0.9 - number / 10, "similarity": 0.9} if number else {},
         )  # fmt: skip
         found.append(Planned(made, identity_of(number), image))
     return [found[start : start + 4] for start in range(0, 9, 4)]

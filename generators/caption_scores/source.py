@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from twinset.contracts.canonical import canonical_json
@@ -19,20 +20,15 @@ from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Need, StageName
-from twinset.generators.caption_scores.scorers.scorer import (
-    CAPTION_SCORERS,
-    CaptionScorer,
-    Scored,
-    Scorer,
-    ScorerSettings,
-    scorer_of,
-)
+from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS, CaptionScorer, Scorer, ScorerSettings
 from twinset.generators.negative_captions.kinds import COLUMNS, columns_of, scored_schema
 from twinset.generators.papers import BIVLC
 from twinset.models.device import OnDevice, check_installed
 from twinset.shards.contracts import RowCandidate, RowStage
 
 ROWS = 1 << 16  # negatives of which each distinct text is scored once: all of a shard, as a rule
+TEXTS = 32  # of a pass, less where memory runs out
+LONGEST = 2000  # characters of a text; models read some hundred and cut the rest
 
 
 class CaptionScores(OnDevice, RowStage):
@@ -42,8 +38,7 @@ class CaptionScores(OnDevice, RowStage):
     columns of twinset's other ones are null. device, threads: as `OnDevice`. licence: of the captions.
 
     A row a negative caption with the identity that it has in the earlier table; those of a caption are a group. The
-    last bits of a score depend on device, threads and the texts of its pass. Which these are, the shard decides: texts
-    are sorted by themselves before they are cut into passes.
+    last bits of a score depend on device, threads and the other texts of the shard.
     """
 
     kind: Literal["caption-scores"]
@@ -51,7 +46,7 @@ class CaptionScores(OnDevice, RowStage):
     scorers: tuple[CaptionScorer, ...] = Field(min_length=1)
     licence: str = ""
 
-    version = 2
+    version = 3
     isolation = "process"  # torch's number of threads is its process's
     micro_batch: ClassVar[int] = ROWS
     paper = BIVLC
@@ -63,14 +58,8 @@ class CaptionScores(OnDevice, RowStage):
     @field_validator("scorers")
     @classmethod
     def _one_of_each(cls, scorers: tuple[CaptionScorer, ...]) -> tuple[CaptionScorer, ...]:
-        scores = [one.score for one in scorers]
-        if repeated := next((one.kind for one in scorers if scores.count(one.score) > 1), None):
-            raise ValueError(f"two scorers of kind {repeated} would fill one column; name one, or two stages")
-        for one in scorers:
-            if (kind := scorer_of(one.score)[0]) != one.kind:
-                raise ValueError(
-                    f"{one.kind} calls its score {one.score!r}, as {kind} does; its package must rename it"
-                )
+        if len({one.score for one in scorers}) < len(scorers):
+            raise ValueError("two scorers of one kind would fill one column; name one, or two stages")
         return scorers
 
     @property
@@ -84,17 +73,11 @@ class CaptionScores(OnDevice, RowStage):
                 with naming(f"{key}.scorers.{number}.model"):
                     scorer.weights()
                 if "media" in needs:
-                    check_installed(f"{key}.scorers.{number}", scorer.libraries(), scorer.extra)
-
-    @cached_property
-    def score_columns(self) -> tuple[str, ...]:
-        """Those of every table, and after them those of other packages' scorers."""
-        return columns_of(self.scores_given)
+                    check_installed(f"{key}.scorers.{number}", scorer.libraries(), self.extra)
 
     @cached_property
     def row_schema(self) -> pa.Schema:  # type: ignore[override]  # with the scores that are asked for
-        """``truncated``: scores of which only the beginning of the caption or of the negative was read."""
-        return pa.schema([*scored_schema(self.score_columns), pa.field("truncated", pa.string(), nullable=False)])
+        return scored_schema(columns_of(self.scores_given))
 
     def weights(self) -> Mapping[str, str]:
         return {scorer.kind: digest for scorer in self.scorers if (digest := scorer.weights())}
@@ -118,47 +101,41 @@ class CaptionScores(OnDevice, RowStage):
             yield RowCandidate(**self.identified(*identity, group=group, shows=shows), row=text)
 
     def rows(self, batch: Sequence[RowCandidate]) -> Iterator[list[dict[str, Any]] | Rejected]:
-        """A row each with its scores, ``no-text`` where a text is empty, or ``score-not-finite``.
+        """A row each with its scores, or why it has none.
 
         Raises `contracts.parts.OutOfMemory` when a pass does not fit, `BuildFailed` when a model does not, and
         `WrongUse` when a model's files cannot be used.
         """
         pairs = [(candidate.values["caption"], candidate.values["negative_caption"]) for candidate in batch]
-        texts = list(dict.fromkeys(text for pair in pairs if all(map(str.strip, pair)) for text in pair))
-        place = {text: number for number, text in enumerate(texts)}
-        scored = self._scored(texts) if texts else []
+        texts = [text for pair in pairs for text in pair if text.strip() and len(text) <= LONGEST]
+        place = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        values, columns = self._scores([*place]) if place else [], columns_of(self.scores_given)
         for candidate, pair in zip(batch, pairs, strict=True):
             if not all(text in place for text in pair):
-                yield Rejected(candidate.key, "no-text")
+                yield Rejected(candidate.key, "text-too-long" if all(map(str.strip, pair)) else "no-text")
                 continue
-            places = [place[text] for text in pair]
-            scores: dict[str, float | None] = dict.fromkeys(self.score_columns)
-            for scorer, values in scored:
-                sides = values.values[places].astype(np.float64)
+            scores: dict[str, float | None] = dict.fromkeys(columns)
+            for scorer, of_texts in values:
+                sides = of_texts[[place[text] for text in pair]].astype(np.float64)
                 numbers = [float(sides[0] @ sides[1])] if scorer.of_pairs else sides.tolist()
                 scores |= dict(zip(scorer.columns(), numbers, strict=True))
             if wrong := [name for name, value in scores.items() if value is not None and not np.isfinite(value)]:
                 yield Rejected(candidate.key, "score-not-finite", ", ".join(wrong))
-                continue
-            cut = [scorer.score for scorer, values in scored if values.truncated[places].any()]
-            yield [{**candidate.values, **scores, "truncated": " ".join(cut)}]
+            else:
+                yield [{**candidate.values, **scores}]
 
-    def _scored(self, texts: Sequence[str]) -> list[tuple[ScorerSettings, Scored]]:
+    def _scores(self, texts: Sequence[str]) -> list[tuple[ScorerSettings, NDArray[Any]]]:
         from twinset.models.device import inference, within_memory
 
-        given = []
+        size, scores = max(1, TEXTS * self.batch_size() // ROWS), []
         with inference(self.threads):
             for settings, scorer in self.opened_scorers:
-                size = max(1, settings.micro_batch * self.batch_size() // ROWS)
-                scored = within_memory(partial(scorer, texts, size))
-                if not len(scored.values) == len(scored.truncated) == len(texts):
-                    raise BuildFailed(
-                        f"{CAPTION_SCORERS.named(settings.kind)}: {len(scored.values)} scores and "
-                        f"{len(scored.truncated)} marks of what was cut for {len(texts)} texts; its package must give "
-                        "one each a text"
-                    )
-                given.append((settings, scored))
-        return given
+                values = within_memory(partial(scorer, texts, size))
+                if len(values) != len(texts):
+                    problem = f"{len(values)} scores for {len(texts)} texts; its package must give one each"
+                    raise BuildFailed(f"{CAPTION_SCORERS.named(settings.kind)}: {problem}")
+                scores.append((settings, values))
+        return scores
 
     @cached_property
     def opened_scorers(self) -> list[tuple[ScorerSettings, Scorer]]:

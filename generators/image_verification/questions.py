@@ -1,9 +1,10 @@
-"""Yes/no questions about an image: who writes those of a caption, what an engine answers, and the score of an image."""
+"""Yes/no questions about an image: who writes those of a caption, and what an engine answers."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import SerializeAsAny
@@ -18,30 +19,19 @@ from twinset.models.visual_questions.settings import Inquiry, Unanswered, answer
 
 YES = 0.5  # the least probability of an answer that counts as yes
 LONGEST = 2000  # characters of a caption that is asked about
-CAPTION = "caption"  # kind of the one question about all that a caption says
 Answers = Mapping[str, float]  # probability of yes by question
 
 
 @dataclass(frozen=True, slots=True)
 class ImageQuestion:
-    """A question.
+    """A question. kind: a word for what it asks about."""
 
-    id: from 1. parents: ids of the questions that must be answered yes for this one to count. kind: a word for what it
-    asks about. words: the tuple that it asks for, such as ``(man, bench, sitting on)``. meaning: equal for questions of
-    two captions that ask for the same, though one says "dogs" and one "a dog".
-    """
-
-    id: int
-    parents: tuple[int, ...]
     kind: str
-    words: tuple[str, ...]
     question: str
-    meaning: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
         """As the column ``questions`` has it."""
-        words = {"parents": list(self.parents), "kind": self.kind, "tuple": list(self.words)}
-        return {"id": self.id, **words, "question": self.question}
+        return asdict(self)
 
 
 class QuestionWriter(Part):
@@ -53,9 +43,13 @@ class QuestionWriter(Part):
 
     title: ClassVar[str]
 
-    def questions(self, captions: Sequence[str]) -> Sequence[list[ImageQuestion]]:
-        """The questions of each caption, parents first; none where nothing can be asked."""
-        raise NotImplementedError(f"{type(self).__name__} has no method questions")
+    @abstractmethod
+    def questions(self, captions: Sequence[str]) -> Sequence[Sequence[ImageQuestion]]:
+        """The questions of each caption; none where nothing can be asked."""
+
+    @abstractmethod
+    def score(self, questions: Sequence[Any], answers: Answers) -> float:
+        """The score of an image, 0 to 1, by the answers to the questions of a caption, of which there are some."""
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``stages.verified.source.questions``."""
@@ -68,18 +62,18 @@ class WholeCaption(QuestionWriter):
 
     reference = Reference("VQAScore", "https://arxiv.org/abs/2404.01291", bibtex("lin2024vqascore"))
     title = "whether it shows the whole of each caption"
-    reasons: ClassVar[Mapping[str, str]] = {
-        "wrong-caption": "the image does not show its caption, or one of a pair shows the other's too"
-    }
+    reasons: ClassVar[Mapping[str, str]] = {"wrong-caption": "the image does not show its caption"}
 
-    def questions(self, captions: Sequence[str]) -> Sequence[list[ImageQuestion]]:
+    def questions(self, captions: Sequence[str]) -> Sequence[Sequence[ImageQuestion]]:
         """One, unless the caption is empty."""
         return [
-            [ImageQuestion(1, (), CAPTION, (caption,), f'Does this figure show "{caption}"?', (CAPTION, caption))]
-            if caption.strip()
-            else []
+            [ImageQuestion("caption", f'Does this figure show "{caption}"?')] if caption.strip() else []
             for caption in captions
         ]
+
+    def score(self, questions: Sequence[Any], answers: Answers) -> float:
+        """The probability of yes (Lin et al. 2024)."""
+        return float(answers[questions[0].question])
 
 
 KINDS = {"caption": f"{__name__}:WholeCaption"}
@@ -111,7 +105,7 @@ class QuestionSource(EngineSource):
     def weights(self) -> Mapping[str, str]:
         return {**super().weights(), **self.questions.weights()}
 
-    def questions_about(self, captions: Iterable[str]) -> dict[str, list[ImageQuestion]]:
+    def questions_about(self, captions: Iterable[str]) -> dict[str, Sequence[Any]]:
         """The questions of each caption."""
         texts = list(dict.fromkeys(captions))
         return dict(zip(texts, self.questions.questions(texts), strict=True))
@@ -129,29 +123,3 @@ class QuestionSource(EngineSource):
                 yes = zip(asked, cast(list[list[float]], own), strict=True)
                 answers[key] = [dict(zip(inquiry.questions, values, strict=True)) for inquiry, values in yes]
         return answers
-
-
-def distinguishing(own: Sequence[ImageQuestion], other: Sequence[ImageQuestion]) -> set[tuple[str, ...]]:
-    """Meanings of the questions of one caption that the other one does not ask."""
-    return {question.meaning for question in own} - {question.meaning for question in other}
-
-
-def counted(questions: Sequence[ImageQuestion], answers: Answers) -> list[bool]:
-    """Which questions count for an image: those answered yes whose parents are all answered yes (Cho et al. 2023).
-
-    As in the released code, the answers to the parents decide, not whether these count themselves. Parents that no
-    question has are ignored.
-    """
-    yes = {question.id: answers[question.question] >= YES for question in questions}
-    return [yes[q.id] and all(yes.get(parent, True) for parent in q.parents) for q in questions]
-
-
-def score_of(questions: Sequence[ImageQuestion], answers: Answers) -> float:
-    """The score of an image: the share of questions that count, 1 without any.
-
-    Of a single question about the whole caption it is the probability of yes (Lin et al. 2024).
-    """
-    if [question.kind for question in questions] == [CAPTION]:
-        return float(answers[questions[0].question])
-    counts = counted(questions, answers)
-    return sum(counts) / len(counts) if counts else 1.0

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from twinset.contracts.canonical import canonical_json, mixed
 from twinset.contracts.doors import UnknownKind
@@ -35,7 +35,7 @@ from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.negative_captions.kinds import KINDS, columns_of, scored_schema
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
-from twinset.generators.words_alone.guesses import ALL, gaps, kind_of_row, scores_among, title_of
+from twinset.generators.words_alone.guesses import gaps, kind_of_row, scores_among, title_of
 from twinset.shards.contracts import TableStage
 
 if TYPE_CHECKING:
@@ -45,11 +45,9 @@ REPORT, PICTURE = "selection.json", "gaps.png"
 #: Points at which gaps are measured.
 EVERY, BEFORE, AFTER = "all", "before refinement", "selected"
 
-WORDS = "words"
 HASHED = 16  # characters of a key that are a hash
 COARSE = 10  # bins of a gap where the gap of another score is exactly zero, as SugarCrepe's code has it
 BINS = 100  # of a histogram of gaps
-MOST_WORDS = 20  # gaps in words that are told apart in a histogram
 LEAST_CHARACTERS = 10  # a negative caption must have more (BiVLC as released)
 
 #: What the paper says differently: "the top 35 percentile", and nothing of similarity (BiVLC, section 5.2, step 1).
@@ -79,7 +77,7 @@ class SelectedNegatives(TableStage):
     suffix: str = SUFFIX
     licence: str = ""
 
-    version = 2
+    version = 3
     libraries = ("numpy", "polars")
     paper = BIVLC
     group = "caption"
@@ -98,12 +96,10 @@ class SelectedNegatives(TableStage):
 
     @field_validator("quality", "refine")
     @classmethod
-    def _known(cls, names: tuple[str, ...], setting: ValidationInfo) -> tuple[str, ...]:
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(names)) < len(names):
             raise ValueError("name each score once")
         for name in names:
-            if setting.field_name == "refine" and name == WORDS:
-                continue
             try:
                 kind, scorer = scorer_of(name)
             except UnknownKind as error:
@@ -112,29 +108,17 @@ class SelectedNegatives(TableStage):
                 raise ValueError(f"{name} of {kind} is one number of both captions; name a score of each")
         return names
 
-    @model_validator(mode="after")
-    def _can_be_combined(self) -> SelectedNegatives:
-        other = next((name for name in self.quality if not scorer_of(name)[1].probability), None)
-        if self.rules == "paper" and other is not None and len(self.quality) > 1:
-            raise ValueError(
-                f"quality: the paper's rules average scores, and {other} is not a probability; name it alone"
-            )
-        return self
-
     @property
     def brought(self) -> dict[str, str]:
-        axes = [axis for axis in self.refine if axis != WORDS]
-        return bringing(self.quality, "quality") | bringing(axes, "refine")
+        return bringing(self.quality, "quality") | bringing(self.refine, "refine")
 
     def misfit(self, earlier: SourceSettings) -> str:
-        if (given := earlier.scores_given) is None:
-            return ""
+        given = earlier.scores_given
         for setting, score in self.scores_needed():
-            if score not in (*given, WORDS):
+            if given is not None and score not in given:
                 return (
                     f"source.{setting} needs the score {score}, and {self.scores} has only {', '.join(given)}. Name a "
-                    f"scorer of kind {scorer_of(score)[0]} in that stage, or other scores here; with a language model "
-                    "alone, write quality: [lm], refine: [lm], similarity: null"
+                    f"scorer of kind {scorer_of(score)[0]} in that stage, or other scores here"
                 )
         return ""
 
@@ -146,7 +130,7 @@ class SelectedNegatives(TableStage):
     @cached_property
     def row_schema(self) -> pa.Schema:  # type: ignore[override]  # with the scores that the rules need
         """As the earlier table, with a prompt each."""
-        numbers = columns_of(score for _, score in self.scores_needed() if score != WORDS)
+        numbers = columns_of(score for _, score in self.scores_needed())
         return pa.schema([*scored_schema(numbers), pa.field("prompt", pa.string(), nullable=False)])
 
     @cached_property
@@ -185,9 +169,13 @@ class SelectedNegatives(TableStage):
         steps = list(self._steps())
         for reason, test in steps:
             passed = left.select(test).to_series().fill_null(False)
-            lost, before, left = left.filter(~passed), left, left.filter(passed)
+            lost, left = left.filter(~passed), left.filter(passed)
             if not left.height:
-                raise WrongUse(self._nothing_left(reason, before))
+                raise WrongUse(
+                    f"{self.stage.name}: of the {lost.height:,} negative captions of {self.earlier().where} that came "
+                    f"so far, every one is left out as {reason} ({self.reasons[reason]}); loosen quality, quantile, "
+                    "similarity, refine or grid, or name other negative captions"
+                )
             for identity in lost["identity"].head(EXAMPLES // len(steps)):
                 self.excluded.add(reason, f"{self.scores} {identity}")
             self.excluded[reason] = lost.height
@@ -226,19 +214,7 @@ class SelectedNegatives(TableStage):
         if self.refine:
             seed, stage = self.stage.seed, self.stage.name
             ranks = pl.col("key").map_batches(lambda keys: ranks_of(seed, stage, keys), pl.UInt64)
-            yield "unbalanced", balanced({f"gap {axis}": reach_of(axis) for axis in self.refine}, self.grid, ranks)
-
-    def _nothing_left(self, reason: str, rows: pl.DataFrame) -> str:
-        where, advice = self.earlier().where, _REMEDIES.get(reason, "bring the captions into one format")
-        if reason == "no-score":
-            filled = [
-                field.name for field in self.row_schema if field.type == pa.float64() and rows[field.name].count()
-            ]
-            advice += ", ".join(filled) or "none"
-        return (
-            f"{self.stage.name}: of the {rows.height:,} negative captions of {where} that came so far, every one is "
-            f"left out as {reason} ({self.reasons[reason]}); {advice}"
-        )
+            yield "unbalanced", balanced([f"gap {axis}" for axis in self.refine], self.grid, ranks)
 
     def _count(self, points: Mapping[str, pl.DataFrame], funnel: Sequence[tuple[str, pl.DataFrame]]) -> None:
         """Fill `report`."""
@@ -254,7 +230,7 @@ class SelectedNegatives(TableStage):
                 {"reason": reason, "kept": {kind: count.get(kind, 0) for kind in kinds}} for reason, count in counts
             ],
             "gaps": {
-                axis: _histogram(axis, {point: left[name] for point, left in points.items()})
+                axis: _histogram({point: left[name] for point, left in points.items()})
                 for name in names
                 if (axis := name.removeprefix("gap ")) != "characters"
             },
@@ -267,7 +243,7 @@ class SelectedNegatives(TableStage):
             source=self,
             report=reports.get(REPORT),
             scores=[title_of(score) for score in self.quality],
-            axes=[_title(axis) for axis in self.refine],
+            axes=[title_of(axis) for axis in self.refine],
             funnel=_funnel,
         )
 
@@ -276,20 +252,12 @@ class SelectedNegatives(TableStage):
             return {}
         return {
             PICTURE: {
-                f"caption − negative: {_title(name)}": Steps(
+                f"caption − negative: {title_of(name)}": Steps(
                     counts["edges"], {point: counts[point] for point in (EVERY, BEFORE, AFTER)}
                 )
                 for name, counts in reports[REPORT]["gaps"].items()
             }
         }
-
-
-_REMEDIES = {
-    "no-score": "name in quality, refine and similarity only scores that it has, of which each is a number: ",
-    "same-meaning": "raise similarity, or set it to null",
-    "low-score": "lower quantile",
-    "unbalanced": "no gap has an opposite one; lower grid or quantile, or set refine to []",
-}
 
 
 def _place_of_kind() -> pl.Expr:
@@ -299,12 +267,7 @@ def _place_of_kind() -> pl.Expr:
     return pl.col("kind").replace_strict({name: place for place, name in enumerate(KINDS)}, default=len(KINDS))
 
 
-def reach_of(name: str) -> float:
-    """The gap in ``words`` or in a score that the grid's last bin ends with; 0: a bin for every whole number."""
-    return 0.0 if name == WORDS else scorer_of(name)[1].reach
-
-
-def balanced(reaches: Mapping[str, float], grid: int, rank: pl.Expr) -> pl.Expr:
+def balanced(gaps: Sequence[str], grid: int, rank: pl.Expr) -> pl.Expr:
     """Adversarial refinement (SugarCrepe, section 3.3): as many gaps on one side as on the other, cell by cell.
 
     The gap of a pair is the score of its caption less that of its negative. A grid lies over the gaps in one or several
@@ -312,13 +275,13 @@ def balanced(reaches: Mapping[str, float], grid: int, rank: pl.Expr) -> pl.Expr:
     smallest rank; cell 0 keeps all. What a model without the image learns from the scores is then right of half.
 
     Args:
-        reaches: by column of finite gaps (`reach_of`).
+        gaps: columns of finite gaps.
         grid: bins on each side of zero.
         rank: a random number a pair.
     """
     import polars as pl
 
-    cells = cells_of(reaches, grid)
+    cells = cells_of(gaps, grid)
     # A cell and its opposite are one cell and two sides: the sign of the first bin that is not 0.
     side = pl.coalesce(*(pl.when(cell != 0).then(cell.sign()) for cell in cells), pl.lit(0))
     both = [(cell * side).alias(f"cell{axis}") for axis, cell in enumerate(cells)]
@@ -327,25 +290,18 @@ def balanced(reaches: Mapping[str, float], grid: int, rank: pl.Expr) -> pl.Expr:
     return (side == 0) | (rank.rank("ordinal").over(one) <= pl.min_horizontal(own, pair - own))
 
 
-def cells_of(reaches: Mapping[str, float], grid: int) -> list[pl.Expr]:
+def cells_of(gaps: Sequence[str], grid: int) -> list[pl.Expr]:
     """The cell of every pair: a signed bin of each gap.
 
-    A gap g of reach r is in bin floor(|g| n / r) + 1, at most n, with its sign; a gap of 0 is in bin 0. n is ``grid``,
-    but `COARSE` where the gap of another score is 0 (words aside: equal lengths are no rare event).
+    A gap g is in bin floor(|g| n) + 1, at most n, with its sign; a gap of 0 is in bin 0. n is ``grid``, but `COARSE`
+    where another gap is 0.
     """
     import polars as pl
 
-    zeros = [pl.col(name) == 0 for name, reach in reaches.items() if reach]
-    bins = pl.when(pl.any_horizontal(*zeros)).then(min(COARSE, grid)).otherwise(grid) if zeros else pl.lit(grid)
-    cells = []
-    for name, reach in reaches.items():
-        gap = pl.col(name)
-        size = pl.min_horizontal(gap.abs(), pl.lit(float(grid)))
-        if reach:
-            # A gap of the reach itself (1 of probabilities) would be in bin n + 1: a KeyError in the released code.
-            size = pl.min_horizontal((gap.abs() * (bins / reach)).floor(), bins - 1) + 1
-        cells.append((gap.sign() * size).cast(pl.Int64))
-    return cells
+    bins = pl.when(pl.any_horizontal(pl.col(gaps) == 0)).then(min(COARSE, grid)).otherwise(grid)
+    # A gap of exactly 1 would be in bin n + 1: a KeyError in the released code.
+    sizes = (pl.min_horizontal((pl.col(gap).abs() * bins).floor() + 1, bins) for gap in gaps)
+    return [(pl.col(gap).sign() * size).cast(pl.Int64) for gap, size in zip(gaps, sizes, strict=True)]
 
 
 def ranks_of(seed: int, stage: str, keys: pl.Series) -> pl.Series:
@@ -362,22 +318,11 @@ def ranks_of(seed: int, stage: str, keys: pl.Series) -> pl.Series:
     return pl.Series(mixed(first + mixed(second + secret)))
 
 
-def _histogram(name: str, values: Mapping[str, pl.Series]) -> dict[str, list[float]]:
-    reach = reach_of(name)
-    edges = np.linspace(-reach, reach, BINS + 1) if reach else np.arange(-MOST_WORDS - 0.5, MOST_WORDS + 1)
-    furthest = reach or MOST_WORDS
-    counts = {
-        point: np.histogram(series.drop_nulls().clip(-furthest, furthest).to_numpy(), edges)[0].tolist()
-        for point, series in values.items()
-    }
-    return {"edges": [round(edge, 4) for edge in edges.tolist()], **counts}
-
-
-def _title(axis: str) -> str:
-    if axis == WORDS:
-        return axis
-    unit = scorer_of(axis)[1].unit
-    return title_of(axis) + (f", {unit}" if unit else "")
+def _histogram(values: Mapping[str, pl.Series]) -> dict[str, list[float]]:
+    edges = np.linspace(-1, 1, BINS + 1).round(4)
+    clipped = {point: series.drop_nulls().clip(-1, 1) for point, series in values.items()}
+    counts = {point: np.histogram(series, edges)[0].tolist() for point, series in clipped.items()}
+    return {"edges": edges.tolist(), **counts}
 
 
 def _funnel(steps: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
@@ -387,4 +332,4 @@ def _funnel(steps: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
     for step, before, after in zip(steps[1:], kept, kept[1:], strict=False):
         rows.append((step["reason"], *(f"−{first - last:,}" for first, last in zip(before, after, strict=True))))
     rows.append(("selected", *(f"{count:,}" for count in kept[-1])))
-    return table(("", ALL, *(kind.replace("_", " ") for kind in kinds)), rows)
+    return table(("", "all", *(kind.replace("_", " ") for kind in kinds)), rows)

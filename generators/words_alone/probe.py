@@ -9,27 +9,20 @@ its negative in different folds would teach the opposite. A model trained on neg
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.contracts.markdown import table
 from twinset.generators.negative_captions.changes import words
-from twinset.generators.negative_captions.kinds import KINDS
-
-if TYPE_CHECKING:
-    import polars as pl
 
 #: Fewer pairs tell nothing.
 LEAST = 100
 MOST = 1000
 FOLDS = 5
 MIN_CAPTIONS = 2  # that a word must be in to be known
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +37,6 @@ class Probed:
     pairs: int
     auc: float | None
     paired: float | None
-
-    @property
-    def cells(self) -> tuple[str, str]:
-        """Both numbers as tables show them."""
-        area = "too few" if self.auc is None else f"{self.auc:.2f}"
-        return area, "too few" if self.paired is None else f"{self.paired:.0%}"
 
 
 def probed(captions: Sequence[str], negatives: Sequence[str], seed: int, most: int = MOST) -> Probed:
@@ -67,9 +54,8 @@ def probed(captions: Sequence[str], negatives: Sequence[str], seed: int, most: i
     if len(rows) < LEAST or groups.max() + 1 < 2 * FOLDS:
         return Probed(len(rows), None, None)
     fold_seed = int(random.integers(2**31))
-    return Probed(
-        len(rows), _unpaired(captions, negatives, groups, random), _paired(captions, negatives, groups, fold_seed)
-    )
+    auc = _unpaired(captions, negatives, groups, random)
+    return Probed(len(rows), auc, _paired(captions, negatives, groups, fold_seed))
 
 
 def _unpaired(
@@ -122,7 +108,7 @@ def word_counts(texts: Sequence[str]) -> Any:
         return csr_matrix((len(texts), 1))
 
 
-def out_of_fold(features: Any, labels: Integers, groups: NDArray[Any], seed: int) -> Floats:
+def out_of_fold(features: Any, labels: NDArray[np.int64], groups: NDArray[Any], seed: int) -> NDArray[np.float64]:
     """What a logistic regression that has not seen a row's group says of it: (n,), above 0 where it says 1.
 
     Args:
@@ -132,29 +118,9 @@ def out_of_fold(features: Any, labels: Integers, groups: NDArray[Any], seed: int
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
 
-    scores: Floats = cross_val_predict(
-        LogisticRegression(solver="liblinear", random_state=0),
-        features,
-        labels,
-        groups=groups,
-        cv=GroupKFold(FOLDS, shuffle=True, random_state=seed),
-        method="decision_function",
+    model = LogisticRegression(solver="liblinear", random_state=0)
+    folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
+    scores: NDArray[np.float64] = cross_val_predict(
+        model, features, labels, groups=groups, cv=folds, method="decision_function"
     )
     return scores
-
-
-def probed_by_kind(rows: pl.DataFrame, seed: int = 0) -> dict[str, Probed]:
-    """Both probes of each kind, in the order of the papers' tables, others after them.
-
-    rows: ``kind`` and two columns of captions before it.
-    """
-    kinds = {kind: part for (kind,), part in rows.partition_by("kind", as_dict=True).items()}
-    ordered = [*(kind for kind in KINDS if kind in kinds), *sorted(kinds.keys() - KINDS.keys())]
-    captions, negatives = rows.columns[:2]
-    return {kind: probed(kinds[kind][captions].to_list(), kinds[kind][negatives].to_list(), seed) for kind in ordered}
-
-
-def words_table(kinds: Mapping[str, Probed]) -> str:
-    """A Markdown table of what words alone tell of each kind."""
-    rows = [(kind.replace("_", " "), f"{probe.pairs:,}", *probe.cells) for kind, probe in kinds.items()]
-    return table(("kind", "pairs asked", "one caption: area under the curve", "both captions: right"), rows)

@@ -3,20 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-import polars as pl
-
 from tests.made_datasets import MadeDataset
 from twinset.cards.describe import card
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.kinds.pair import PairStatistics, WordUse
 from twinset.cards.rebuilding import Rebuilding, packages
-from twinset.generators.words_alone.guesses import Guesses
 from twinset.shards.read import read_settings
 
-NO_PAIRS = Guesses(pl.LazyFrame(schema={"group": pl.String, "words": pl.Float64}))
 NUMBERS = PairStatistics(
     caption_words={1: 2}, group_pairs={1: 1}, top_groups_share=1.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),),
-    lopsided=(), fewest=12, distinct_captions=1, distinct_images=1, same_bag=0, given_away=NO_PAIRS, sampled=0,
+    lopsided=(), fewest=12, distinct_captions=1, distinct_images=1, same_bag=0, given_away={}, sampled=0,
     image_sizes={}, changes={}, earlier0=None,
 )  # fmt: skip
 FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}

@@ -43,7 +43,7 @@ def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
     assert "| videos that pairs come from | 3 |" in text
     assert "Image 0 comes first in time in 100.0%" in text
     assert "# image0.jpg, image1.jpg, caption0.txt, caption1.txt, json" in text
-    assert "| guessed caption 0: the caption that has |" not in text, "three videos show nothing"
+    assert "| guessed caption 0: the caption that is or has |" not in text, "three videos show nothing"
     assert (
         "* **Length: too few videos to say.** Taking the caption that " in text and "They come from 3 videos; " in text
     )

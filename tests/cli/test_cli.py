@@ -141,7 +141,6 @@ def test_the_report_of_a_run_reads_what_is_written(crepe: Path, tmp_path: Path) 
         (["sugarcrep=."], "did you mean 'sugarcrepe'"),
         (["sugarcrepe={crepe}", "--only", "add_ob"], "did you mean 'add_obj'?"),
         (["sugarcrepe={crepe}", "--images"], "all 60 examples are left out"),
-        (["sugarcrepe={crepe}", "--language-model", "no/such/folder"], "no/such/folder"),
         (["sugarcrepe={crepe}", "--model", "random"], "--model random"),
     ],
 )

@@ -127,7 +127,6 @@ WRONG = [
     ("eval blind twinset=out --model clip:absent", "there is no model folder absent"),
     ("publish out --to hf://lab/shades", "write hf://datasets/ORG/NAME"),
     ("publish absent --to new", "holds no dataset"),
-    ("eval blind twinset=out --language-model absent", "absent"),
     ("eval benchmarks absent", "absent: there is no such folder"),
     ("eval submission --benchmark cirr-tst=. --model random:ViT-B-32 -o new", "did you mean 'cirr-test'"),
     ("eval submission --benchmark cirr-test=absent --model random:ViT-B-32 -o new", "there is no such folder"),

@@ -49,7 +49,7 @@ subsets:
     count: 8
     shard_size: 2
 """
-# Negative captions with all that hangs on them, in small shards. {model}: a language model that scores.
+# Negative captions with all that hangs on them, in small shards. {cola}: a classifier that scores.
 NEGATIVES = """
 name: negatives
 max_missing: 0
@@ -65,11 +65,11 @@ stages:
     source:
       kind: caption-scores
       negatives: prompts
-      scorers: [{{kind: language-model, model: {model}, micro_batch: 8}}]
+      scorers: [{{kind: cola, model: {cola}}}]
     shard_size: 20
   selected:
     source:
-      {{kind: selected-negatives, scores: scores, quality: [lm], quantile: 0.5, similarity: null, refine: [words]}}
+      {{kind: selected-negatives, scores: scores, quality: [cola], quantile: 0.5, similarity: null, refine: [cola]}}
     shard_size: 10
   small-negatives:
     source: {{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv"}}
@@ -205,13 +205,13 @@ def dag_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def negatives_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe of text pairs and of generated pairs, with all stages before them."""
-    from tests.generators.caption_scores.tiny_scorers import save_language_model
+    from tests.generators.caption_scores.tiny_scorers import save_cola
     from tests.models.visual_questions.tiny_models import save_blip
 
     folder = tmp_path_factory.mktemp("recipe")
     path = folder / "negatives.yaml"
     blip = save_blip(folder / "blip", seed=1)  # says yes to some questions and no to others
-    path.write_text(NEGATIVES.format(model=save_language_model(folder / "model"), blip=blip))
+    path.write_text(NEGATIVES.format(cola=save_cola(folder / "cola"), blip=blip))
     return path
 
 

@@ -37,7 +37,7 @@ OF_NEGATIVES: dict[str, dict[str, Any]] = {
     "caption-scores": {"negatives": "n", "scorers": [{"kind": "cola", "model": "textattack/roberta-base-CoLA"}]},
     "negative-prompts": {"negatives": "n"},
     "selected-negatives": {
-        "scores": "n", "rules": "paper", "quality": ["lm"], "quantile": 0.1, "refine": [], "similarity": None
+        "scores": "n", "rules": "paper", "quality": ["vera"], "quantile": 0.1, "refine": [], "similarity": None
     },
     "text-pairs": {"negatives": "n", "images": "/i"},
 }  # fmt: skip
@@ -71,7 +71,7 @@ def negatives(folder: Path, terms: Iterable[Terms]) -> Context:
         row = dict(zip(COLUMNS.names, (str(at), str(at), "", caption, f"{negative}.", "replace", "obj"), strict=True))
         ids = {"key": f"n-{at}", "identity": identity_of(at), "group": str(at), "prompt": negative}
         scores = {name: 0.5 + at / 1000 for name in TEXT_SCORES}
-        rows.append({**ids, **told[at % len(told)].columns, **row, **scores, "truncated": ""})
+        rows.append({**ids, **told[at % len(told)].columns, **row, **scores})
     write_index(pa.Table.from_pylist(rows), folder, "n", len(rows))
     return Context("s", earlier=finished(folder, "n"))
 

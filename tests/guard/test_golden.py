@@ -50,7 +50,7 @@ PLANNED_ONLY = {
 SLOW = {
     *("caption-scores", "caption-twins", "confused-pairs", "difference-boxes"),
     *("genecis-triplets", "image-ambiguity", "image-choice", "image-features", "image-neighbours"),
-    *("image-verification", "negative-captions", "scene-graphs", "selected-negatives"),
+    *("image-verification", "negative-captions", "pair-verification", "scene-graphs", "selected-negatives"),
 }
 #: Kinds with numbers that processors round differently: two decimals of these count.
 ROUNDED = {"confused-pairs", "edited-photos", "image-features", "image-neighbours"}

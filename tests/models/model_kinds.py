@@ -107,7 +107,6 @@ KINDS = {
     "filter of pairs, open_clip": Kind(save_open_clip, filtered, OPEN_CLIP),
     "vera": Kind(tiny_scorers.save_vera, scorer("vera")),
     "cola": Kind(tiny_scorers.save_cola, scorer("cola"), "pytorch_model.bin"),
-    "language-model": Kind(tiny_scorers.save_language_model, scorer("language-model")),
     "similarity, CLIP": Kind(save_clip, scorer("clip")),
     "similarity, open_clip": Kind(save_open_clip, scorer("clip"), OPEN_CLIP),
     "evaluation, open_clip": Kind(save_open_clip, evaluated("open_clip"), OPEN_CLIP),

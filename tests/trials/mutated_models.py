@@ -14,7 +14,7 @@ CONFIGS = ["model/**/*.json", "model/**/*.txt", "model/**/*.jinja", "model/**/*.
 
 #: Names in `tests.models.model_kinds.KINDS`: each is saved by the tests, and opened as recipes and commands do.
 OPENED = (
-    *("filter of pairs, CLIP", "vera", "cola", "language-model", "evaluation, open_clip", "evaluation, clip"),
+    *("filter of pairs, CLIP", "vera", "cola", "evaluation, open_clip", "evaluation, clip"),
     *("evaluation, siglip", "evaluation, blip-itm", "evaluation, vilt", "evaluation, flava", "evaluation, combiner"),
     *("questions, blip", "questions, vilt", "writer", "diffusion, unet"),
 )

@@ -1,24 +1,64 @@
 """The table of verified pairs: questions of both captions, asked of both images."""
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from extras.tests.image_questions.test_verified_texts import opened
-from tests.generators.image_verification.finished_images import DrawnPair, finish
+from extras.tests.image_questions.test_verified_texts import Told
+from tests.generators.image_verification.finished_images import BLUE, HOME, RED, finish, frame_of
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
 from twinset.generators.image_verification.questions import LONGEST
-from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.generators.triplets.source import Triplets
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
 from twinset.shards.contracts import Context
 from twinset_extras.edited_photos.source import EditedPhotos
+from twinset_extras.pair_verification.source import PairVerification
+
+
+@dataclass(frozen=True)
+class DrawnPair:
+    """A red and a blue image, and their captions; as `Drawn`."""
+
+    captions: tuple[str, str]
+    caption_id: str = "7"
+    number = 0
+
+    def sample(self, key: str, group: str) -> Pair:
+        return Pair(
+            key=key,
+            group=group,
+            split="test",
+            provenance={"caption_id": self.caption_id},
+            change="made",
+            image0=frame_of(f"{key}#0", RED),
+            image1=frame_of(f"{key}#1", BLUE),
+            captions0=self.captions[:1],
+            captions1=self.captions[1:],
+        )
+
+
+def opened(
+    folder: Path,
+    drawn: Sequence[DrawnPair],
+    patch: pytest.MonkeyPatch,
+    yes: Callable[[Inquiry, str], float],
+    **more: Any,
+) -> tuple[Any, Told]:
+    earlier, engine = finish(folder, drawn), Told(yes)
+    patch.setattr(Transformers, "open", lambda _: engine)
+    answering = Transformers(kind="transformers", model="told")
+    source = PairVerification(kind="pair-verification", pairs=HOME, engine=answering, **more)
+    return source.open(Context("verified", earlier=lambda _: earlier)), engine
+
 
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
 
@@ -185,9 +225,7 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
     engine = Transformers(kind="transformers", model=str(save_blip(tmp_path_factory.mktemp("blip"))), micro_batch=4)
     context = Context("verified", earlier=lambda _: earlier)
     for threshold in (None, 0.5):
-        source = ImageVerification(
-            kind="image-verification", images="pairs", questions={"kind": "facts"}, engine=engine, threshold=threshold
-        )
+        source = PairVerification(kind="pair-verification", pairs="pairs", engine=engine, threshold=threshold)
         check_source(source, context)
         generator = source.open(context)
         planned = list(generator.plan())

@@ -11,12 +11,12 @@ from typing import Any, Self
 import pytest
 from spacy.language import Language
 
-from tests.generators.image_verification.finished_images import HOME, Drawn, DrawnPair, finish
+from tests.generators.image_verification.finished_images import HOME, Drawn, finish
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
-from twinset.generators.image_verification.questions import LONGEST, ImageQuestion
+from twinset.generators.image_verification.questions import LONGEST
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import find_pipeline
@@ -25,6 +25,7 @@ from twinset.shards.contracts import Context
 from twinset.shards.storage import layout
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset_extras.image_questions.asking import KINDS, prepared, questions_of
+from twinset_extras.image_questions.questions import FactQuestion, counted
 from twinset_extras.ratings.released import rows_of
 
 RED, BLUE = (200, 30, 30), (20, 60, 220)
@@ -60,7 +61,7 @@ class Told:
 
 def opened(
     folder: Path,
-    drawn: Sequence[Drawn | DrawnPair],
+    drawn: Sequence[Drawn],
     monkeypatch: pytest.MonkeyPatch,
     yes: Callable[[Inquiry, str], float],
     **more: Any,
@@ -85,14 +86,14 @@ def test_a_row_tells_questions_answers_and_scores(tmp_path: Path, monkeypatch: p
     assert list(row) == generator.row_schema.names
     assert (row["caption"], row["negative_caption"], row["caption_id"], row["number"]) == (DOG, CAT, "7", 2)
     told = json.loads(row["questions"])
-    assert [(one["question"], one["parents"], one["kind"], one["yes"], one["counted"]) for one in told] == [
-        ("Is there a dog?", [], "entity", 0.9, True),
-        ("Is there a bench?", [], "entity", 0.9, True),
-        ("Is the dog red?", [1], "attribute", 0.1, False),
-        ("Is the dog on the bench?", [1, 2], "relation", 0.9, True),
+    assert [(one["question"], one["parents"], one["kind"], one["yes"]) for one in told] == [
+        ("Is there a dog?", [], "entity", 0.9),
+        ("Is there a bench?", [], "entity", 0.9),
+        ("Is the dog red?", [1], "attribute", 0.1),
+        ("Is the dog on the bench?", [1, 2], "relation", 0.9),
     ]
     assert (row["question_count"], row["caption_score"], row["original_score"]) == (4, 0.75, 0.25)
-    assert row["image_key"] == planned.subject and (row["image_sha256"],) == planned.sha256s
+    assert (row["image_key"], row["image_sha256"]) == (planned.image_key, planned.image_sha256)
     # Both captions have the bench, which is asked for once.
     assert len(engine.met) == 1 and engine.met[0].questions.count("Is there a bench?") == 1
     assert engine.met[0].media_type == "image/jpeg" and engine.met[0].image[:2] == b"\xff\xd8"
@@ -205,6 +206,15 @@ def test_checks_name_the_setting(tmp_path: Path) -> None:
         source.model_copy(update={"engine": engine}).check_inputs("subsets.v.source", ["models", "media"])
 
 
+@pytest.mark.parametrize(("yes", "expected"), [("1111", "1111"), ("1011", "1000"), ("0111", "0110"), ("1101", "1101")])
+def test_a_child_counts_only_if_its_parents_are_yes(yes: str, expected: str) -> None:
+    # dog, ball, red (of the ball), dog on ball; no question has the number 9.
+    parents: list[tuple[int, ...]] = [(), (9,), (2,), (1, 2)]
+    questions = [FactQuestion("", str(n), n, about, (), ()) for n, about in enumerate(parents, 1)]
+    found = counted(questions, {str(n): float(value) for n, value in enumerate(yes, 1)})
+    assert "".join(str(int(one)) for one in found) == expected
+
+
 DSG = Path(__file__).parents[3] / "../shared/data/dsg"
 
 
@@ -213,7 +223,7 @@ def nlp() -> Language:
     return parser_of(find_pipeline()).nlp
 
 
-def asked(nlp: Language, caption: str) -> list[ImageQuestion]:
+def asked(nlp: Language, caption: str) -> list[FactQuestion]:
     return questions_of(nlp(prepared(caption)))
 
 

@@ -22,17 +22,12 @@ from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, SourceSettings, StageName
 from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPairCandidate, copied, planned
-from twinset.generators.image_verification.questions import (
-    LONGEST,
-    YES,
-    ImageQuestion,
-    QuestionSource,
-    distinguishing,
-)
+from twinset.generators.image_verification.questions import LONGEST, YES, QuestionSource
 from twinset.models.device import check_opencv
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS, Answers, Inquiry, QuestionAnswererSettings
 from twinset.shards.media.decode import decode
 from twinset_extras.comparison import Box, regions
+from twinset_extras.image_questions.questions import FactQuestion, distinguishing
 from twinset_extras.image_questions.settings import Facts
 
 
@@ -85,7 +80,7 @@ class Label:
     question: str
 
 
-def labels_of(asked: Sequence[Sequence[ImageQuestion]]) -> list[Label]:
+def labels_of(asked: Sequence[Sequence[FactQuestion]]) -> list[Label]:
     """Objects that one caption alone names; attributes where no object differs. asked: questions of both captions."""
     for kind in ("entity", "attribute"):
         found = [
@@ -260,7 +255,7 @@ class DifferenceBoxes(QuestionSource):
                 yield Rejected(key, "box-does-not-hold", detail)
 
     def _found(
-        self, key: str, stored: Stored[PairRecord], questions: Mapping[str, list[ImageQuestion]]
+        self, key: str, stored: Stored[PairRecord], questions: Mapping[str, Sequence[FactQuestion]]
     ) -> _Found | Rejected:
         captions, settings = stored.texts.values(), self
         if not (labels := labels_of([questions[caption] for caption in captions])):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from twinset.generators.image_verification.questions import ImageQuestion
 from twinset_extras.image_questions.entities import Entities
 from twinset_extras.image_questions.facts import (
     Fact,
@@ -20,6 +19,7 @@ from twinset_extras.image_questions.facts import (
     text_facts,
     time_facts,
 )
+from twinset_extras.image_questions.questions import FactQuestion
 from twinset_extras.image_questions.relations import Relations
 from twinset_extras.image_questions.vocabulary import vocabulary
 
@@ -34,7 +34,7 @@ def prepared(caption: str) -> str:
     return caption.lower() if caption.isupper() else caption
 
 
-def questions_of(doc: Doc) -> list[ImageQuestion]:
+def questions_of(doc: Doc) -> list[FactQuestion]:
     """The questions of a parsed caption, parents first; none where it names nothing that can be seen."""
     words = vocabulary()
     entities = Entities(doc, words)
@@ -46,7 +46,7 @@ def questions_of(doc: Doc) -> list[ImageQuestion]:
     facts += count_facts(doc, entities, words)
     facts += attribute_facts(doc, entities, words)
     facts += Relations(doc, entities, words).facts()
-    asked: dict[str, ImageQuestion] = {}
+    asked: dict[str, FactQuestion] = {}
     ids: dict[int, int] = {}
     named, told = dict[int, str](), Counter[str]()
     for entity in entities.all:
@@ -63,7 +63,7 @@ def questions_of(doc: Doc) -> list[ImageQuestion]:
             parents = tuple(dict.fromkeys(ids[one.number] for one in fact.about))
         others = {one.name for one in fact.about}
         meaning = *(named[one.number] for one in fact.about), *(word for word in fact.words if word not in others)
-        asked[fact.question] = ImageQuestion(
-            number, parents, fact.kind, fact.words, fact.question, (fact.kind, *meaning)
+        asked[fact.question] = FactQuestion(
+            fact.kind, fact.question, number, parents, fact.words, (fact.kind, *meaning)
         )
     return list(asked.values())

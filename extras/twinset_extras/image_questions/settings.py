@@ -10,9 +10,10 @@ from pydantic import Field
 
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place
-from twinset.generators.image_verification.questions import ImageQuestion, QuestionWriter
+from twinset.generators.image_verification.questions import Answers, QuestionWriter
 from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
+from twinset_extras.image_questions.questions import FactQuestion, counted
 
 DSG = Reference("Davidsonian Scene Graph", "https://arxiv.org/abs/2310.18235", bibtex("cho2024davidsonian"))
 
@@ -39,7 +40,7 @@ class Facts(QuestionWriter):
     def _parsing(self) -> Pipeline:
         return find_pipeline(self.pipeline)
 
-    def questions(self, captions: Sequence[str]) -> Sequence[list[ImageQuestion]]:
+    def questions(self, captions: Sequence[str]) -> Sequence[Sequence[FactQuestion]]:
         """Those of each caption, all parsed together."""
         from twinset.generators.scene_graphs.relations import parser_of
         from twinset_extras.image_questions.asking import prepared, questions_of
@@ -47,6 +48,10 @@ class Facts(QuestionWriter):
         parser = parser_of(self._parsing)
         with parser.nlp.memory_zone():
             return [*map(questions_of, parser.docs(map(prepared, captions)))]
+
+    def score(self, questions: Sequence[FactQuestion], answers: Answers) -> float:
+        """The share of questions that count."""
+        return sum(counted(questions, answers)) / len(questions)
 
     def runs_on(self) -> str:
         """The parser is a network on the CPU."""

@@ -14,7 +14,6 @@ ACCEPTABLE = 1  # the class of CoLA
 #: The published VERA keeps its head in rows of the T5 embedding that no text uses (``<extra_id_0>`` and next).
 HEAD, BIAS, TEMPERATURE = 32099, 32098, 32097
 UNUSED = (r"^decoder\.", r"^lm_head\.")  # of a whole T5
-MOST_TOKENS = 128  # as VERA's published code cuts statements
 
 
 class Cola(NetworkScorer):
@@ -24,29 +23,21 @@ class Cola(NetworkScorer):
 
     score = "cola"
     title = "CoLA"
-    probability = True
     reference = Reference("CoLA", "https://arxiv.org/abs/1805.12471", bibtex("warstadt2019cola"))
 
     def open(self, device: str) -> Scorer:
         """A classifier such as RoBERTa's: softmax over both classes. The pooler of the published one is not used."""
         files = find_model(self.model, LAYOUT)
-        tokenizer, model = load_with_tokenizer(
-            "AutoModelForSequenceClassification", files, self.precision, (r"\.pooler\.",)
-        )
+        network = "AutoModelForSequenceClassification"
+        tokenizer, model = load_with_tokenizer(network, files, self.precision, (r"\.pooler\.",))
         if model.config.num_labels != 2:
-            raise WrongUse(
-                f"{files.folder}: a classifier of {model.config.num_labels} classes; CoLA has two, name another"
-            )
-        positions = int(model.config.max_position_embeddings)
-        # RoBERTa counts positions from its padding token on, so that some are never used.
-        if "roberta" in model.config.model_type:
-            positions -= int(model.config.pad_token_id) + 1
+            raise WrongUse(f"{files.folder}: has {model.config.num_labels} classes; CoLA has two, name another model")
         model = model.to(device)
 
         def chances(read: Any) -> Any:
             return model(**read).logits.double().softmax(dim=1)[:, ACCEPTABLE]
 
-        return Network(tokenizer, device, min(positions, int(tokenizer.model_max_length)), chances)
+        return Network(tokenizer, device, chances)
 
 
 class Vera(NetworkScorer):
@@ -56,7 +47,6 @@ class Vera(NetworkScorer):
 
     score = "vera"
     title = "VERA"
-    probability = True
     reference = Reference("VERA", "https://arxiv.org/abs/2305.03695", bibtex("liu2023vera"))
 
     def open(self, device: str) -> Scorer:
@@ -69,16 +59,10 @@ class Vera(NetworkScorer):
         files = find_model(self.model, LAYOUT)
         tokenizer, model = load_with_tokenizer("T5EncoderModel", files, self.precision, UNUSED)
         embedding = model.get_input_embeddings().weight.detach()
-        if len(embedding) <= HEAD:
-            raise WrongUse(
-                f"{files.folder}: an embedding of {len(embedding)} rows has no row {HEAD}, where VERA's head lies"
-            )
-        head, bias = embedding[HEAD].float().to(device), float(embedding[BIAS, 0])
-        temperature = float(embedding[TEMPERATURE, 0])
+        temperature = float(embedding[TEMPERATURE, 0]) if len(embedding) > HEAD else 0
         if not 0 < temperature < float("inf"):
-            raise WrongUse(
-                f"{files.folder}: VERA's temperature (row {TEMPERATURE}) is {temperature}; not VERA's weights"
-            )
+            raise WrongUse(f"{files.folder}: not VERA's weights: row {TEMPERATURE} of the embedding has no temperature")
+        head, bias = embedding[HEAD].float().to(device), float(embedding[BIAS, 0])
         model = model.to(device)
 
         def chances(read: Any) -> Any:
@@ -87,4 +71,4 @@ class Vera(NetworkScorer):
             ends = states[torch.arange(len(states), device=device), last].float()  # (texts, channels)
             return torch.sigmoid((ends @ head + bias).double() / temperature)
 
-        return Network(tokenizer, device, MOST_TOKENS, chances)
+        return Network(tokenizer, device, chances)

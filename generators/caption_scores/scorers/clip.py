@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from twinset.contracts.source import Place
-from twinset.generators.caption_scores.scorers.scorer import CHARACTERS_A_TOKEN, Scored, Scorer, ScorerSettings
+from twinset.generators.caption_scores.scorers.scorer import Scorer, ScorerSettings
 from twinset.models.encoders.contract import unit
 from twinset.models.encoders.image_towers import InBuild, clip_files, open_clip_encoder
 from twinset.models.encoders.open_clip_files import CONFIG
-
-TOKENS = 77  # that CLIP reads
 
 
 class Clip(ScorerSettings):
@@ -38,12 +37,8 @@ class Clip(ScorerSettings):
     def open(self, device: str) -> Scorer:
         encoder = open_clip_encoder(self.model, InBuild("cpu" if device == "cpu" else "gpu"))
 
-        def embed(texts: Sequence[str], micro_batch: int) -> Scored:
-            read = [text[: TOKENS * CHARACTERS_A_TOKEN] for text in texts]
-            starts = range(0, len(read), micro_batch)
-            features = [encoder.text_features(read[start : start + micro_batch]) for start in starts]
-            cut = {*encoder.too_long(read)}
-            truncated = [text in cut or len(text) < len(whole) for text, whole in zip(read, texts, strict=True)]
-            return Scored(unit(np.concatenate(features)), np.array(truncated, dtype=np.bool_))
+        def embed(texts: Sequence[str], micro_batch: int) -> NDArray[np.float32]:
+            starts = range(0, len(texts), micro_batch)
+            return unit(np.concatenate([encoder.text_features(texts[start : start + micro_batch]) for start in starts]))
 
         return embed

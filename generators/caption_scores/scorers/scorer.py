@@ -1,13 +1,13 @@
-"""Caption scorers: their settings, the door that they come through, what they give, and how networks read.
+"""Caption scorers: their settings, the door that they come through, and how networks read texts.
 
 A package brings one by an entry point of the group ``twinset.caption_scorers``, named as its kind::
 
     class Commas(ScorerSettings):
         kind: Literal["commas"]
-        score, title, reach = "commas", "number of commas", 5.0
+        score, title = "commas", "share of commas"
 
         def open(self, device: str) -> Scorer:
-            return count_commas  # (texts, micro_batch) -> Scored
+            return share_of_commas  # (texts, micro_batch) -> numbers from 0 to 1
 
 A stage of ``caption-scores`` that names it has the columns ``commas_caption`` and ``commas_negative`` besides those of
 `contracts.kinds.text_pair.TEXT_SCORES`. A selection can name ``commas`` in ``quality`` and ``refine``, text pairs in
@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,37 +30,29 @@ from twinset.contracts.errors import suggested
 from twinset.contracts.source import Place, PlacedSettings
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model
 
-#: Characters that are looked at for each token that a model reads; a caption of 10 MB is cut before it is tokenized.
-CHARACTERS_A_TOKEN = 100
+MOST_TOKENS = 128  # of a text that a network reads, as VERA's published code cuts statements; captions have fewer
 LAYOUT = Layout(
     "Such a model is a folder with config.json, model.safetensors or pytorch_model.bin, and its tokenizer",
     (("config.json",), WEIGHTS, ("tokenizer.json", "spiece.model", "vocab.json")),
     ("config.json", "spiece.model", *TOKENIZERS, WEIGHTS),
 )
 
+#: A loaded model: called with texts and how many of them a pass takes, it gives their scores in order, (texts,)
+#: float64 from 0 to 1, NaN where a text holds nothing to score; or, where ``of_pairs``, (texts, channels) float32.
+Scorer = Callable[[Sequence[str], int], NDArray[Any]]
+
 
 class ScorerSettings(PlacedSettings):
     """Settings of one scorer.
 
-    micro_batch: texts a pass; the last bits of a score depend on it.
-
     score: name of its score: in a selection, and of its columns, ``SCORE_caption`` and ``SCORE_negative``, or ``SCORE``
-        where `of_pairs`. title, unit: of the score, for cards.
-    probability: whether the score is one, so that it can be averaged with others.
-    reach: the gap between caption and negative that the last bin of a refinement's grid ends with.
+        where `of_pairs`. title: of the score, for cards.
     of_pairs: whether it gives unit embeddings, whose cosine is the score of caption and negative.
-    extra: the optional dependencies that the model needs.
     """
-
-    micro_batch: int = Field(default=32, ge=1, le=4096)
 
     score: ClassVar[str]
     title: ClassVar[str]
-    unit: ClassVar[str] = ""
-    probability: ClassVar[bool] = False
-    reach: ClassVar[float] = 1.0
     of_pairs: ClassVar[bool] = False
-    extra: ClassVar[str] = "models"
 
     @classmethod
     def columns(cls) -> tuple[str, ...]:
@@ -97,72 +89,32 @@ class NetworkScorer(ScorerSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """What a scorer gives for texts, in their order.
-
-    values: (texts,) float64, or (texts, channels) float32 unit embeddings. NaN where a text holds nothing to score.
-    truncated: (texts,), whether only the beginning of a text was read, since it is longer than the model reads.
-    """
-
-    values: NDArray[Any]
-    truncated: NDArray[np.bool_]
-
-
-class Scorer(Protocol):
-    """A loaded model."""
-
-    def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
-        """Scores of texts, ``micro_batch`` of them a pass."""
-
-
-@dataclass(frozen=True, slots=True)
 class Network:
-    """A loaded network that scores passes of tokens, as a `Scorer`.
+    """A loaded network, as a `Scorer`.
 
-    tokenizer: of transformers. device: of the network. most: tokens that it reads.
+    tokenizer: of transformers. device: of the network.
     score: gives the number of each text of a pass, a tensor (texts,), of what the tokenizer pads.
-    begin: a token put before each text; the tokenizer's own marks otherwise, which stay when a text is cut.
     """
 
     tokenizer: Any
     device: str
-    most: int
     score: Callable[[Any], Any]
-    begin: int | None = None
 
-    def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
-        """As `Scorer.__call__`: passes of texts of like length, in an order that they alone decide."""
-        cut = [text[: self.most * CHARACTERS_A_TOKEN] for text in texts]
-        truncated = np.array([len(short) < len(text) for short, text in zip(cut, texts, strict=True)], dtype=np.bool_)
-        ids = self._ids(cut, truncation=True, max_length=self.most)
-        for number, tokens in enumerate(ids):
-            # One that fills the model may have been cut.
-            if len(tokens) >= self.most and not truncated[number]:
-                truncated[number] = len(self._ids([cut[number]], truncation=False)[0]) > self.most
-        ids = [[*([] if self.begin is None else [self.begin]), *tokens] for tokens in ids]
+    def __call__(self, texts: Sequence[str], micro_batch: int) -> NDArray[np.float64]:
+        """As `Scorer`: passes of texts of like length, in an order that they alone decide."""
+        options = {"truncation": True, "max_length": MOST_TOKENS, "return_token_type_ids": False}
         values = np.empty(len(texts))
-        order = sorted(range(len(ids)), key=lambda place: (len(ids[place]), ids[place]))
+        order = sorted(range(len(texts)), key=lambda place: (len(texts[place]), texts[place]))
         for start in range(0, len(order), micro_batch):
             places = order[start : start + micro_batch]
-            read = self.tokenizer.pad(
-                {"input_ids": [ids[place] for place in places]}, padding_side="right", return_tensors="pt"
-            )
+            batch = [texts[place] for place in places]
+            read = self.tokenizer(batch, padding=True, padding_side="right", return_tensors="pt", **options)
             values[places] = self.score(read.to(self.device)).cpu().numpy()
-        return Scored(values, truncated)
-
-    def _ids(self, texts: Sequence[str], **options: Any) -> list[list[int]]:
-        read = self.tokenizer(texts, add_special_tokens=self.begin is None, padding=False, verbose=False, **options)
-        ids: list[list[int]] = read["input_ids"]
-        return ids
+        return values
 
 
 _HOME = "twinset.generators.caption_scores.scorers"
-KINDS = {
-    "vera": f"{_HOME}.classifiers:Vera",
-    "cola": f"{_HOME}.classifiers:Cola",
-    "clip": f"{_HOME}.clip:Clip",
-    "language-model": f"{_HOME}.language_model:LanguageModel",
-}
+KINDS = {"vera": f"{_HOME}.classifiers:Vera", "cola": f"{_HOME}.classifiers:Cola", "clip": f"{_HOME}.clip:Clip"}
 CAPTION_SCORERS = Registry[ScorerSettings]("caption scorer", ScorerSettings, __name__, "twinset.caption_scorers")
 CaptionScorer = Annotated[SerializeAsAny[ScorerSettings], OfKind(CAPTION_SCORERS)]
 

@@ -38,7 +38,7 @@ from twinset.contracts.recipe import Recipe
 from twinset.contracts.references import key_of
 from twinset.contracts.stage import Stage
 from twinset.generators.words_alone.guesses import LEAST_GROUPS
-from twinset.generators.words_alone.probe import LEAST, Probed, words_table
+from twinset.generators.words_alone.probe import LEAST, Probed
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings
 from twinset.shards.records import planned_stage
@@ -98,7 +98,6 @@ def card(
         chosen=chosen,
         words=words,
         absent=ABSENT,
-        words_table=words_table,
         least_pairs=LEAST,
         least_groups=LEAST_GROUPS,
         meanings=meanings,

@@ -5,8 +5,9 @@ from importlib.util import find_spec
 import numpy as np
 import polars as pl
 
+from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.words_alone.guesses import kind_of_row
-from twinset.generators.words_alone.probe import MOST, Probed, probed_by_kind
+from twinset.generators.words_alone.probe import MOST, Probed, probed
 from twinset.shards.read import index_batches, index_columns
 from twinset.shards.storage.store import Store
 
@@ -36,4 +37,7 @@ def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:
     ranks = pl.Series("rank", np.random.default_rng(0).random(rows.height))
     rows = rows.select(*sides, kind_of_row().alias("kind") if kinds else pl.lit(ANY).alias("kind"), ranks)
     asked = rows.sort("rank").group_by("kind", maintain_order=True).head(MOST)
-    return probed_by_kind(asked.select(*sides, "kind"))
+    parts = {kind: part for (kind,), part in asked.partition_by("kind", as_dict=True).items()}
+    ordered = sorted(parts, key=lambda kind: ([*KINDS, kind].index(kind), kind))  # as the papers' tables
+    first, second = sides
+    return {kind: probed(parts[kind][first].to_list(), parts[kind][second].to_list(), seed=0) for kind in ordered}

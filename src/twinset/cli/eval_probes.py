@@ -41,10 +41,6 @@ def blind(asked: argparse.Namespace) -> None:
         raise WrongUse(
             f"{', '.join(names)}: no pairs of captions, which blind probes are about; name another benchmark"
         )
-    if asked.language_model:
-        from twinset.models.language_models.settings import find_language_model
-
-        find_language_model(asked.language_model)  # before the classifiers, which take longer
     encode = trained = None
     if asked.model:
         from twinset.evaluation.blind_probes.detectors import read_detectors
@@ -53,7 +49,7 @@ def blind(asked: argparse.Namespace) -> None:
 
         trained = read_detectors(asked.detectors) if asked.detectors else None
         encode = encoder_of(asked.model, asked.cache, Running(asked.device), trained)
-    found = [give_away(one, asked.images, asked.language_model, encode, asked.seed, trained) for one in opened]
+    found = [give_away(one, asked.images, encode, asked.seed, trained) for one in opened]
     if asked.out:
         for one in found:
             write_probes(one, asked.out)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,9 @@ from tests.evaluation.benchmarks.made_files import picture, put
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS, captioned, film, queries
 from tests.evaluation.benchmarks.test_published_counts import SUGARCREPE
 from tests.evaluation.features.small_benchmark import SmallBenchmark
-from tests.generators.words_alone.test_probe import captions, table, telling
+from tests.generators.finished_stage import write_index
+from tests.generators.words_alone.test_probe import captions
+from twinset.contracts.canonical import identity_of
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, boundaries, open_benchmark
 from twinset.evaluation.benchmarks.boundaries import sampled
@@ -35,6 +38,7 @@ from twinset.evaluation.benchmarks.listing import listing
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.blind_probes.run import give_away
 from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture
+from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.video import frames as video_frames
 
 
@@ -124,6 +128,25 @@ def test_a_name_that_leads_out_is_refused(made_benchmark: Opener) -> None:
     put(benchmark.data / "val.json", {"../../etc/video": []})
     with pytest.raises(WrongUse, match=r"val\.json video '\.\./\.\./etc/video': .* leaves the folder"):
         list(open_benchmark("gebc", benchmark.data).examples())
+
+
+def telling(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The same with a word that stands in negatives alone."""
+    return [(caption, negative.replace("beside a", "beside a masked")) for caption, negative in pairs]
+
+
+def table(folder: Path, pairs: dict[str, list[tuple[str, str]]]) -> None:
+    """Write the finished stage ``negatives``, of pairs by kind."""
+    rows = []
+    for kind, of_kind in pairs.items():
+        type_, subtype = kind.split("_")
+        for place, (caption, negative) in enumerate(of_kind):
+            row = dict(zip(COLUMNS.names, (str(place), str(place), "", caption, negative, type_, subtype), strict=True))
+            rows.append(
+                {"key": f"{kind}-{place}", "identity": identity_of(kind, place), "group": f"caption-{place}", **row}
+            )
+    ids = [pa.field(name, pa.string()) for name in ("key", "identity", "group")]
+    write_index(pa.Table.from_pylist(rows, pa.schema([*ids, *COLUMNS])), folder, "negatives", len(rows))
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twinset import Rejected
-from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
+from twinset.generators.caption_scores.scorers.scorer import Scorer, ScorerSettings
 from twinset.models.image_engine import Drawn, ImageEngineSettings, ImageGenerator, Request
 from twinset.models.language_models.answers import Answer, Schema
 from twinset.models.language_models.answers import Request as Chat
@@ -56,20 +57,19 @@ class WordsModel:
 
 
 class Length(ScorerSettings):
-    """The number of letters of a caption."""
+    """The letters of a caption, in hundreds."""
 
     kind: Literal["mylab-length"]
 
-    score, title, reach = "letters", "number of letters", 50.0
-    extra = "text"
+    score, title = "letters", "hundreds of letters"
 
     def open(self, device: str) -> Scorer:
         """As `ScorerSettings.open`."""
         return _letters
 
 
-def _letters(texts: Sequence[str], micro_batch: int) -> Scored:
-    return Scored(np.array([len(text) for text in texts], np.float64), np.zeros(len(texts), np.bool_))
+def _letters(texts: Sequence[str], micro_batch: int) -> NDArray[np.float64]:
+    return np.minimum([len(text) / 100 for text in texts], 1)
 
 
 class FlatImages(ImageEngineSettings):

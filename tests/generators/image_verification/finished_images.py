@@ -1,9 +1,10 @@
-"""A finished stage of text pairs or pairs, written by the real writers without an engine."""
+"""A finished stage of text pairs, written by the real writers without an engine."""
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,6 @@ from PIL import Image
 
 from tests.generators.finished_stage import write_index
 from twinset.contracts.canonical import identity_of, sample_key
-from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, encode_image
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.licences.terms import Terms
@@ -41,36 +41,14 @@ class Drawn:
             group=group,
             split="test",
             provenance={"caption_id": self.caption_id, "number": self.number},
-            image=_frame(key, self.colour),
+            image=frame_of(key, self.colour),
             caption=self.caption,
             negative_caption=self.original,
         )
 
 
-@dataclass(frozen=True)
-class DrawnPair:
-    """A red and a blue image, and their captions."""
-
-    captions: tuple[str, str]
-    caption_id: str = "7"
-    number = 0
-
-    def sample(self, key: str, group: str) -> Pair:
-        return Pair(
-            key=key,
-            group=group,
-            split="test",
-            provenance={"caption_id": self.caption_id},
-            change="made",
-            image0=_frame(f"{key}#0", RED),
-            image1=_frame(f"{key}#1", BLUE),
-            captions0=self.captions[:1],
-            captions1=self.captions[1:],
-        )
-
-
-def finish(folder: Path, drawn: Sequence[Drawn | DrawnPair], with_images: bool = True) -> FinishedStage:
-    """A stage with one shard of these images."""
+def finish(folder: Path, drawn: Sequence[Any], with_images: bool = True) -> FinishedStage:
+    """A stage with one shard of these images; drawn: each as `Drawn`."""
     tar_path, rows = layout.tar(HOME, "test", 0), []
     (folder / tar_path).parent.mkdir(parents=True, exist_ok=True)
     (folder / tar_path).unlink(missing_ok=True)
@@ -96,5 +74,5 @@ def encoded(colour: tuple[int, int, int], size: tuple[int, int] = (48, 32)) -> b
     return stream.getvalue()
 
 
-def _frame(name: str, colour: tuple[int, int, int]) -> Frame:
+def frame_of(name: str, colour: tuple[int, int, int]) -> Frame:
     return Frame(name, np.full((32, 48, 3), colour, np.uint8), -1.0, MediaFile("made", 0, ""))

@@ -1,7 +1,4 @@
-"""The dependency rule of questions (Cho et al. 2023).
-
-One question a caption: its probability is the score of an image; a pair must answer both of its own rightly.
-"""
+"""One question a caption: its probability is the score of an image; which stages are refused."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -11,30 +8,21 @@ from typing import Any
 
 import pytest
 
-from tests.generators.image_verification.finished_images import HOME, Drawn, DrawnPair, finish
-from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.generators.image_verification.questions import LONGEST, ImageQuestion, counted
+from tests.generators.image_verification.finished_images import HOME, Drawn, finish
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import TableRows
+from twinset.generators.image_verification.questions import LONGEST
 from twinset.generators.image_verification.source import ImageVerification
+from twinset.generators.negative_images import NegativeImages
+from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers
 from twinset.shards.contracts import Context
-
-
-@pytest.mark.parametrize(("yes", "expected"), [("1111", "1111"), ("1011", "1000"), ("0111", "0110"), ("1101", "1101")])
-def test_a_child_counts_only_if_its_parents_are_yes(yes: str, expected: str) -> None:
-    # dog, ball, red (of the ball), dog on ball; no question has the number 9.
-    parents: list[tuple[int, ...]] = [(), (9,), (2,), (1, 2)]
-    questions = [ImageQuestion(n, about, "", (), str(n), ()) for n, about in enumerate(parents, 1)]
-    found = counted(questions, {str(n): float(value) for n, value in enumerate(yes, 1)})
-    assert "".join(str(int(one)) for one in found) == expected
-
 
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
 Told = Callable[[int, str], float]
 
 
-def made(
-    folder: Path, drawn: Sequence[Drawn | DrawnPair], patch: pytest.MonkeyPatch, yes: Told, **given: Any
-) -> list[Any]:
+def made(folder: Path, drawn: Sequence[Drawn], patch: pytest.MonkeyPatch, yes: Told, **given: Any) -> list[Any]:
     """What is made of images whose engine is told how likely yes is, by the number of the image and the question."""
 
     def answers(inquiries: Sequence[Inquiry]) -> list[Answers]:
@@ -65,27 +53,10 @@ def test_the_score_is_the_probability_of_yes(tmp_path: Path, monkeypatch: pytest
     assert low.reason == "wrong-caption"
 
 
-@pytest.mark.parametrize(
-    ("shown", "threshold", "detail"),
-    [
-        (((0.9, 0.1), (0.2, 0.8)), 0.5, None),
-        (((0.9, 0.6), (0.2, 0.8)), 0.5, "of caption 1"),  # image 0 fits both
-        (((0.9, 0.1), (0.2, 0.4)), 0.3, "of caption 1"),
-        (((0.9, 0.1), (0.2, 0.6)), 0.7, "of caption 1"),  # right, but not sure enough
-        (((0.1, 0.9), (0.9, 0.1)), None, None),
-    ],
-)
-def test_each_image_of_a_pair_shows_its_own_caption_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Any, threshold: float | None, detail: str | None
-) -> None:
-    def yes(number: int, question: str) -> float:
-        return float(shown[number]["cat" in question])
-
-    (found,) = made(tmp_path, [DrawnPair((DOG, CAT))], monkeypatch, yes, threshold=threshold)
-    if detail is None:
-        (row,) = found.rows
-        assert (row["score0"], row["score1"]) == (shown[0][0], shown[1][1])
-        assert row["distinguishing_score"] == float(threshold is not None)
-    else:
-        assert isinstance(found, Rejected)
-        assert (found.reason, found.detail[: len(detail)]) == ("wrong-caption", detail)
+def test_stages_of_pairs_or_without_images_are_refused(tmp_path: Path) -> None:
+    source = ImageVerification(kind="image-verification", images=HOME, engine={"kind": "transformers", "model": "told"})
+    assert "edited makes pairs" in source.misfit(ScreenedPairs.model_construct(kind="edited"))
+    assert source.misfit(NegativeImages.model_construct()) == ""
+    earlier = finish(tmp_path, [Drawn(DOG, CAT)], with_images=False)
+    with pytest.raises(WrongUse, match="has no image; name a stage whose source was given images"):
+        list(source.open(Context("verified", earlier=lambda _: earlier)).plan())

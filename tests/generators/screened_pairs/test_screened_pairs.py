@@ -17,7 +17,6 @@ from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.pairs import PairScreening
-from twinset.generators.image_verification.source import PAIR_COLUMNS
 from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.shards.contracts import Context
 from twinset.shards.read import read_samples
@@ -122,7 +121,7 @@ def planned_after(threshold: float | None, seen: str, subject: str = "p0") -> li
     shown = {"image0_sha256": "zero", "image1_sha256": "one"}
     about = {"key": "p0", "identity": "[]", "tar": "t", "split": "test", "group": "p0", "content": "c", **shown}
     terms = {"licence": "", "credit": "", "source_url": "", "caption0": "a", "caption1": "b", "sources": []}
-    asked = {**dict.fromkeys(PAIR_COLUMNS.names), "subject": subject, **shown, "image1_sha256": seen}
+    asked = {"distinguishing_score": 1.0, "subject": subject, **shown, "image1_sha256": seen}
     stages = {"pairs": pa.Table.from_pylist([{**about, **terms}]), "verified": pa.Table.from_pylist([asked])}
 
     def earlier(name: str) -> Any:

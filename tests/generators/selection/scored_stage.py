@@ -23,9 +23,8 @@ def row(number: int, kind: str = "replace_obj", **values: Any) -> dict[str, Any]
     """One scored negative; all scores are alike unless they are given."""
     type_, _, subtype = kind.partition("_")
     of = {"caption": f"A man sees picture {number}.", "negative_caption": f"A man sees painting {number}."}
-    scores = {**dict.fromkeys(TEXT_SCORES, 0.5), "lm_caption": -3.0, "lm_negative": -3.0}
     ids = {"caption_id": f"c/{number}", "image_id": f"{number // 3}", "image": ""}
-    return {**ids, **of, "type": type_, "subtype": subtype, **scores, **values}
+    return {**ids, **of, "type": type_, "subtype": subtype, **dict.fromkeys(TEXT_SCORES, 0.5), **values}
 
 
 def drawn(count: int) -> list[dict[str, Any]]:
@@ -41,8 +40,6 @@ def drawn(count: int) -> list[dict[str, Any]]:
             "vera_negative": min(max(plausible - rng.gauss(0.1, 0.2), 0.0), 1.0),
             "cola_caption": grammatical,
             "cola_negative": min(max(grammatical - rng.gauss(0.05, 0.1), 0.0), 1.0),
-            "lm_caption": rng.gauss(-3, 0.4),
-            "lm_negative": rng.gauss(-3.2, 0.4),
             "similarity": rng.uniform(0.8, 1.02),
         }
         rows.append(row(number, rng.choice([*KINDS]), caption=caption, negative_caption=text, **scores))

@@ -21,7 +21,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.models import Recipe
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.selection.source import COARSE, balanced, cells_of, ranks_of, reach_of
+from twinset.generators.selection.source import COARSE, balanced, cells_of, ranks_of
 
 COUNT = 4000
 # The published selection, transcribed: one row after the other, in lists and dicts, with pandas' quantiles.
@@ -98,10 +98,10 @@ def test_rules_of_the_paper_differ_where_its_text_does(tmp_path: Path) -> None:
 
 
 def test_rows_have_all_columns_and_the_prompt(tmp_path: Path) -> None:
-    rows = [row(0, negative_caption="A T.V. on a desk.", lm_negative=math.nan)]
-    (found,) = rows_of(stage_of(rows, tmp_path), suffix=", 4k").to_dicts()
+    rows = [row(0, negative_caption="A T.V. on a desk.", cola_caption=math.nan)]
+    (found,) = rows_of(stage_of(rows, tmp_path), refine=[], suffix=", 4k").to_dicts()
     assert found["prompt"] == "A TV on a desk, 4k" and found["negative_caption"] == "A T.V. on a desk."
-    assert (found["vera_caption"], found["lm_negative"], found["type"]) == (0.5, None, "replace")
+    assert (found["vera_caption"], found["cola_caption"], found["type"]) == (0.5, None, "replace")
     assert set(selection().row_schema.names) < found.keys()
 
 
@@ -123,34 +123,33 @@ def test_losses_are_counted_and_named(tmp_path: Path) -> None:
 
 
 def test_what_leaves_nothing_names_the_setting(tmp_path: Path) -> None:
-    said = "left out as no-score .* only scores that it has.*: vera_caption, cola_caption"
-    with pytest.raises(WrongUse, match=said):
+    with pytest.raises(WrongUse, match=r"left out as no-score .*; loosen quality, quantile"):
         selected(stage_of([row(number, vera_negative=None) for number in range(3)], tmp_path))
 
 
 def test_scores_that_no_scorer_gives_are_refused_before_any_work() -> None:
-    scorers = [{"kind": "language-model", "model": "smollm2"}]
+    scorers = [{"kind": "cola", "model": "textattack/roberta-base-CoLA"}]
     scores = CaptionScores.model_validate({"kind": "caption-scores", "negatives": "n", "scorers": scorers})
     negatives = {"source": {"kind": "negative-captions", "captions": "captions.json"}}
     stages = {"n": negatives, "scores": {"source": scores.model_dump()}}
     recipe = {"name": "hard", "stages": stages, "subsets": {"selected": {"source": selection().model_dump()}}}
-    with pytest.raises(ValidationError, match=r"selected: source\.quality needs the score vera, .* only lm\."):
+    with pytest.raises(ValidationError, match=r"selected: source\.quality needs the score vera, .* only cola\."):
         Recipe.model_validate(recipe)
-    assert not selection(quality=["lm"], refine=["words", "lm"], similarity=None).misfit(scores)
+    assert not selection(quality=["cola"], refine=["cola"], similarity=None).misfit(scores)
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValidationError, match="lm is not a probability"):
-        selection(rules="paper", quality=["vera", "lm"])
+    with pytest.raises(ValidationError, match="no caption scorer here gives a score 'lm'"):
+        selection(quality=["vera", "lm"])
     with pytest.raises(ValidationError, match="similarity of clip is one number of both captions"):
         selection(refine=["similarity"])
 
 
-PUBLISHED, FOUR = ("vera", "cola"), ("vera", "cola", "lm", "words")
+PUBLISHED, THREE = ("vera", "cola"), ("vera", "cola", "letters")
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.
 GAP = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.02, -0.02, 0.019, -0.019, 0.5, -0.5, 0.99, -0.99, 1e-12, -1e-12])
 PAIRS = st.lists(st.tuples(GAP, GAP), max_size=120)
-MORE = st.lists(st.tuples(GAP, GAP, GAP, st.integers(-3, 3).map(float)), min_size=1, max_size=120)
+MORE = st.lists(st.tuples(GAP, GAP, GAP), min_size=1, max_size=120)
 STEADY = settings(deadline=None, derandomize=True)
 
 
@@ -162,13 +161,13 @@ def frame(pairs: Sequence[tuple[float, ...]], axes: Sequence[str], seed: int = 0
 
 
 def cells(pairs: Sequence[tuple[float, ...]], axes: Sequence[str], grid: int = 50) -> list[tuple[int, ...]]:
-    bins = cells_of({axis: reach_of(axis) for axis in axes}, grid)
+    bins = cells_of(axes, grid)
     return frame(pairs, axes).select(cell.alias(axis) for axis, cell in zip(axes, bins, strict=True)).rows()
 
 
 def kept_of(rows: pl.DataFrame, grid: int = 50) -> pl.Series:
-    reaches = {axis: reach_of(axis) for axis in rows.columns if axis != "rank"}
-    return rows.select(kept=balanced(reaches, grid, pl.col("rank")))["kept"]
+    axes = [axis for axis in rows.columns if axis != "rank"]
+    return rows.select(kept=balanced(axes, grid, pl.col("rank")))["kept"]
 
 
 @STEADY
@@ -184,10 +183,10 @@ def test_every_cell_keeps_what_the_published_procedure_keeps(pairs: list[tuple[f
 def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(
     pairs: list[tuple[float, ...]], grid: int, drawing: Any
 ) -> None:
-    rows = frame(pairs, FOUR)
+    rows = frame(pairs, THREE)
     mask = kept_of(rows, grid)
     kept = [pairs[place] for place in mask.arg_true()]
-    before, after = Counter(cells(pairs, FOUR, grid)), Counter(cells(kept, FOUR, grid))
+    before, after = Counter(cells(pairs, THREE, grid)), Counter(cells(kept, THREE, grid))
     for cell, count in before.items():
         opposite = tuple(-size for size in cell)
         assert after[cell] == (min(count, before[opposite]) if any(cell) else count)
@@ -196,8 +195,7 @@ def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(
     assert kept_of(rows[order], grid).to_list() == mask[order].to_list(), "the order of pairs makes a difference"
 
 
-def test_lengths_have_a_bin_a_word_and_scores_a_coarse_one_beside_a_gap_of_zero() -> None:
-    assert cells([(0.30, 0.0), (0.30, -70.0), (0.0, -2.0)], ["vera", "words"]) == [(16, 0), (16, -50), (0, -2)]
+def test_bins_are_coarse_beside_a_gap_of_zero() -> None:
     assert cells([(0.0, 0.95), (0.98, -0.5)], PUBLISHED) == [(0, COARSE), (50, -26)]
 
 

@@ -106,13 +106,13 @@ def test_a_selection_becomes_an_index_that_is_exported_too(out: Path, tmp_path: 
     entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
     assert list(entries) == [str(number) for number in range(len(entries))]
     assert all(len(entry["filename"]) == len("000000000139.jpg") for entry in entries.values())
-    columns = ["caption", "negative_caption", "vera_negative", "lm_caption", "similarity", "type", "image_id"]
+    columns = ["caption", "negative_caption", "vera_negative", "cola_caption", "similarity", "type", "image_id"]
     found, expected = (one.read(columns).to_pylist() for one in (index, selected))
     assert sorted(map(str, found)) == sorted(map(str, expected))
     card = (out / "chosen/README.md").read_text("utf-8")
     assert "**Stage `selected`.**\n\nSelected by the rules `published`:" in card
     assert "What each step takes away, by kind:" in card and "(_meta/selected-gaps.png)" in card
-    assert Image.open(out / "chosen/_meta/selected-gaps.png").width == 4 * 620
+    assert Image.open(out / "chosen/_meta/selected-gaps.png").width == 2 * 620
     assert "| higher VERA | 50.0% |" in card and "| higher CoLA | 50.0% |" in card
 
 
@@ -212,7 +212,7 @@ def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path
     assert (made.type, made.subtype, made.image_id, made.group) == ("add", "obj", "139", "139")
     key = earlier.read(["key"])["key"][0].as_py()
     assert made.provenance == {"caption_id": "c/0", "image_id": "139", "negative_key": key}
-    assert made.scores["lm_negative"] == -3.0 and "vera_negative" not in made.scores and len(made.scores) == 6
+    assert made.scores["cola_negative"] == 0.5 and "vera_negative" not in made.scores and len(made.scores) == 4
     columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}  # a table without scores will do
     table = pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns})
     (plain,) = planned(write_index(table, tmp_path, "plain", 1))

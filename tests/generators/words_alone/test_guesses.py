@@ -5,22 +5,13 @@ import polars as pl
 import pytest
 
 from twinset.cards.sheet import words_of
-from twinset.generators.negative_captions.changes import words
 from twinset.generators.words_alone.guesses import (
     LEAST_GROUPS,
-    WORD,
     Guess,
-    Guesses,
     guess,
+    guesses,
     same_bag,
 )
-
-
-@pytest.mark.parametrize(
-    "text", ["A T-shirt's on_1 'top', isn't it?", "二人の男 été – naïve", "", " 3.5 x", "a--b co-op’s"]
-)
-def test_words_are_those_of_negative_captions(text: str) -> None:
-    assert pl.Series([text]).str.count_matches(WORD)[0] == len(words(text))
 
 
 def clustered(sizes: np.ndarray, share: float, seed: int, within: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
@@ -69,7 +60,7 @@ def test_what_is_always_right_is_solved_when_there_are_groups_enough() -> None:
     assert perfect(LEAST_GROUPS).solved and 0.6 < perfect(LEAST_GROUPS).low < 0.75 and perfect(10).high == 1.0
     assert perfect(200).low > 0.97
     few = perfect(LEAST_GROUPS - 1)
-    assert (few.low, few.high, few.solved, few.interval) == (None, None, False, "–")
+    assert (few.low, few.high, few.solved) == (None, None, False)
 
 
 def test_more_than_chance_but_within_the_margin_is_not_solved() -> None:
@@ -93,30 +84,16 @@ def test_bags_of_words(caption: str, other: str, same: bool) -> None:
     assert same_bag(words_of(caption), words_of(other)) is same
 
 
-@pytest.fixture(scope="module")
-def tally() -> Guesses:
-    """Forty pairs of twenty groups: kind ``a`` is solved by the shorter caption, ``b`` by nothing."""
+def test_guesses_are_by_length_and_by_each_score() -> None:
     rows = {
         "group": [f"g{n // 2}" for n in range(40)],
-        "kind": ["a"] * 20 + ["b"] * 20,
-        "characters": [-3.0, -1.0] * 10 + [2.0, -2.0] * 10,
-        "lm": [None] * 20 + [1.0] * 10 + [-1.0] * 10,
+        "characters": [-3, -1] * 15 + [2, 0] * 5,
+        "vera": [None] * 40,
+        "cola": [None] * 20 + [1.0] * 10 + [-1.0] * 10,
     }
-    return Guesses(pl.LazyFrame(rows))
-
-
-def test_kinds_that_are_solved_are_named_and_bold(tally: Guesses) -> None:
-    assert tally.judged
-    ((_, words, counted),) = [each for each in tally.solved(["a", "b", "c"]) if each[0] != "all"]
-    assert (words, counted.right, counted.n, counted.groups) == ("shorter", 20, 20, 10)
-    heads, _, *rows = tally.table("true", ["a", "b", "c"]).splitlines()
-    assert heads == "| guessed true: the caption that has | all | 95 % interval | ties | a | b | c |"
-    shorter = next(row for row in rows if row.startswith("| shorter "))
-    assert shorter.endswith("| **100.0%** | 50.0% | – |")
-    assert next(row for row in rows if "language-model" in row).endswith("| 0.0% | – | 50.0% | – |")
-    assert tally.guess("vera") is None and tally.guess("lm", "a") is None
-
-
-def test_no_pairs_have_no_table() -> None:
-    none = Guesses(pl.LazyFrame(schema={"group": pl.String, "words": pl.Float64}))
-    assert (none.table("true", []), none.solved([]), none.judged, none.best()) == ("", [], False, None)
+    found = guesses(pl.DataFrame(rows, schema_overrides={"vera": pl.Float64}))
+    assert list(found) == ["shorter", "longer", "higher CoLA"]
+    shorter, cola = found["shorter"], found["higher CoLA"]
+    assert (shorter.n, shorter.groups, shorter.right, shorter.ties, shorter.solved) == (40, 20, 30, 5, True)
+    assert (cola.n, cola.groups, cola.expected, cola.solved) == (20, 10, 0.5, False)
+    assert guesses(pl.DataFrame(schema={"group": pl.String, "characters": pl.Int64})) == {}

@@ -1,14 +1,9 @@
 """The probes on captions whose negatives are as likely as themselves, and on those with a word that tells them."""
 
 import random
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from tests.generators.finished_stage import write_index
-from twinset.contracts.canonical import identity_of
-from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.words_alone.probe import LEAST, probed
 
 NOUNS = ["dog", "cat", "horse", "car", "bus", "tree", "house", "man", "woman", "child", "boat", "lake"]
@@ -55,22 +50,3 @@ def test_captions_are_asked_about_beside_as_long_ones() -> None:
 def test_few_pairs_or_captions_give_no_figure(pairs: list[tuple[str, str]]) -> None:
     found = probed([one for one, _ in pairs], [other for _, other in pairs], seed=0)
     assert (found.auc, found.paired) == (None, None)
-
-
-def telling(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The same with a word that stands in negatives alone."""
-    return [(caption, negative.replace("beside a", "beside a masked")) for caption, negative in pairs]
-
-
-def table(folder: Path, pairs: dict[str, list[tuple[str, str]]]) -> None:
-    """Write the finished stage ``negatives``, of pairs by kind."""
-    rows = []
-    for kind, of_kind in pairs.items():
-        type_, subtype = kind.split("_")
-        for place, (caption, negative) in enumerate(of_kind):
-            row = dict(zip(COLUMNS.names, (str(place), str(place), "", caption, negative, type_, subtype), strict=True))
-            rows.append(
-                {"key": f"{kind}-{place}", "identity": identity_of(kind, place), "group": f"caption-{place}", **row}
-            )
-    ids = [pa.field(name, pa.string()) for name in ("key", "identity", "group")]
-    write_index(pa.Table.from_pylist(rows, pa.schema([*ids, *COLUMNS])), folder, "negatives", len(rows))

@@ -11,7 +11,7 @@ from twinset.cards.words_alone import index_frame
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import PAIR, PairRecord
 from twinset.contracts.source import Counts
-from twinset.generators.words_alone.guesses import Guesses, gaps, same_bag, sign_test
+from twinset.generators.words_alone.guesses import Guess, gaps, guesses, same_bag, sign_test
 from twinset.shards.read import index_rows
 from twinset.shards.storage.store import Store
 
@@ -81,7 +81,7 @@ class PairStatistics:
     distinct_captions: int
     distinct_images: int
     same_bag: int
-    given_away: Guesses
+    given_away: Mapping[str, Guess]
     sampled: int
     image_sizes: Mapping[tuple[int, int], int]
     changes: Counts
@@ -105,7 +105,7 @@ def statistics(store: Store, subset: str) -> PairStatistics:
         captions |= {hash(row[name]) for name in PAIR.texts}
         images |= {hash(row[name]) for name in PAIR.hashed}
         same_bags += same_bag(words0, words1)
-    captions_of = index_frame(store, subset, ("group", *PAIR.texts)).lazy()
+    captions_of = index_frame(store, subset, ("group", *PAIR.texts))
     uses = [WordUse(word, only0[word], only1[word], seen) for word, seen in either.items()]
     frequent = sorted((use for use in uses if use.word not in _GRAMMAR), key=lambda use: (-use.either, use.word))
     sampled: list[PairRecord] = records_of(store, subset, PAIR)
@@ -120,7 +120,7 @@ def statistics(store: Store, subset: str) -> PairStatistics:
         distinct_captions=len(captions),
         distinct_images=len(images),
         same_bag=same_bags,
-        given_away=Guesses(captions_of.select("group", **gaps(*PAIR.texts))),
+        given_away=guesses(captions_of.select("group", **gaps(*PAIR.texts))),
         sampled=len(sampled),
         image_sizes=how_often(one.image0.size for one in sampled),
         changes=how_often(one.change for one in sampled),

@@ -1,7 +1,7 @@
 """Text pairs on sheets and cards: the image, its caption and the negative one, the words that differ marked."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twinset.cards.kinds.kind import CardKind, how_often, records_of
@@ -11,8 +11,7 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.text_pair import TEXT_PAIR, TextPairRecord
 from twinset.contracts.markdown import ranked
 from twinset.contracts.source import Counts
-from twinset.generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS
-from twinset.generators.words_alone.guesses import CAPTION, NEGATIVE, Guesses, gaps, kind_of_row, same_bag, scores_among
+from twinset.generators.words_alone.guesses import CAPTION, NEGATIVE, Guess, gaps, guesses, same_bag, scores_among
 from twinset.shards.read import index_columns, index_rows
 from twinset.shards.storage.store import Store
 
@@ -23,7 +22,7 @@ class TextPairStatistics:
 
     caption_words, negative_words: captions of each side by their number of words. group_pairs: groups by their
     number of pairs. kinds: pairs by type and subtype, such as ``replace obj``.
-    given_away: blind attacks; kinds_in_order: their kinds. same_bag: pairs whose captions share one bag of words.
+    given_away: blind guesses of the true caption. same_bag: pairs whose captions share one bag of words.
     sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height).
     """
 
@@ -31,8 +30,7 @@ class TextPairStatistics:
     negative_words: Counts
     group_pairs: Counts
     kinds: Counts
-    given_away: Guesses
-    kinds_in_order: Sequence[str]
+    given_away: Mapping[str, Guess]
     same_bag: int
     distinct_images: int
     distinct_captions: int
@@ -56,29 +54,21 @@ def statistics(store: Store, subset: str) -> TextPairStatistics:
         images.add(hash(row["image_sha256"] or row["image_id"]))
     scores = scores_among(index_columns(store, subset))
     numbers = [score + side for score in scores for side in (CAPTION, NEGATIVE)]
-    rows = index_frame(store, subset, ("group", "caption", "negative_caption", "type", "subtype", *numbers))
+    rows = index_frame(store, subset, ("group", "caption", "negative_caption", *numbers))
     rows = rows.cast(dict.fromkeys(numbers, float))
-    measured = rows.lazy().select("group", kind=kind_of_row(), **gaps("caption", "negative_caption", scores))
     sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)
     return TextPairStatistics(
         caption_words=dict(sorted(words.items())),
         negative_words=dict(sorted(negative_words.items())),
         group_pairs=how_often(groups.values()),
         kinds=ranked(kinds, len(kinds)),
-        given_away=Guesses(measured),
-        kinds_in_order=_in_order(kinds),
+        given_away=guesses(rows.select("group", **gaps("caption", "negative_caption", scores))),
         same_bag=same_bags,
         distinct_images=len(images),
         distinct_captions=len(captions),
         sampled=len(sampled),
         image_sizes=how_often(one.image.size for one in sampled),
     )
-
-
-def _in_order(kinds: Mapping[str, int]) -> list[str]:
-    """Kinds as attacks name them, in the order of the papers' tables, others after them."""
-    named = {kind.replace(" ", "_") for kind in kinds}
-    return [*(kind for kind in NEGATIVE_KINDS if kind in named), *sorted(named - NEGATIVE_KINDS.keys())]
 
 
 def _block(pair: Stored[TextPairRecord]) -> Block:

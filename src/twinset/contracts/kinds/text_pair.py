@@ -25,7 +25,7 @@ class TextPairRecord(Record):
 #: Scores that every text pair has a column of, whatever scorers were asked (`generators.caption_scores`): of both
 #: captions, and the similarity of the two. Those of further scorers follow where a stage names them.
 TEXT_SCORES = (
-    *(f"{scorer}_{side}" for scorer in ("vera", "cola", "lm") for side in ("caption", "negative")),
+    *(f"{scorer}_{side}" for scorer in ("vera", "cola") for side in ("caption", "negative")),
     "similarity",
 )
 

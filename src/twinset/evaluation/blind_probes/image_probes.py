@@ -19,10 +19,9 @@ from twinset.evaluation.blind_probes.detectors import (
     detector_outcomes,
 )
 from twinset.evaluation.blind_probes.pairs import Pairs
-from twinset.evaluation.blind_probes.probes import Probe, Sees, classify, signs_of
+from twinset.evaluation.blind_probes.probes import MISSING, Probe, Sees, classify, signs_of
 from twinset.evaluation.examples import Picture
 from twinset.evaluation.features.pictures import FORMATS
-from twinset.generators.words_alone.guesses import MISSING
 from twinset.shards.media.decode import UnreadableImage, open_image
 
 SIDE = 128  # pixels of the small image, and of the window at full size

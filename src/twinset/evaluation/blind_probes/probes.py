@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from twinset.cards.sheet import words_of
 from twinset.evaluation.blind_probes.classifier import check_installed, cross_validated, text_differences
 from twinset.evaluation.blind_probes.pairs import Pairs
-from twinset.generators.words_alone.guesses import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
+from twinset.generators.words_alone.guesses import CHANCE, LEAST_GROUPS, MARGIN, Guess, guess, same_bag
 from twinset.generators.words_alone.probe import Probed, probed
 
+MISSING = 2  # in place of a sign, where a pair lacks the number
 Signs = NDArray[np.int8]
 Sees = Literal["captions", "images", "both"]
 CLASSIFIER = "a linear classifier, cross-validated by group"
@@ -160,28 +161,6 @@ def unpaired_words(pairs: Pairs, seed: int) -> dict[str, Probed]:
         for row, places in pairs.rows.items()
     }
     return {row: probed(first, second, seed) for row, (first, second) in sides.items()}
-
-
-def language_model_probe(pairs: Pairs, model: str) -> Probe:
-    """Which caption a language model finds more likely, by the mean log-probability of a token.
-
-    Args:
-        pairs: of captions. model: as `generators.caption_scores.scorers.language_model.LanguageModel.model`.
-
-    Raises:
-        WrongUse: the model is not there, or cannot be used.
-    """
-    import torch
-
-    from twinset.generators.caption_scores.scorers.language_model import LanguageModel
-
-    scorer = LanguageModel(kind="language-model", model=model)
-    firsts, seconds = pairs.captions
-    texts = list(dict.fromkeys([*firsts, *seconds]))
-    with torch.inference_mode():
-        values = dict(zip(texts, scorer.open("cpu")(texts, scorer.micro_batch).values.tolist(), strict=True))
-    gaps = np.array([values[first] - values[second] for first, second in zip(firsts, seconds, strict=True)])
-    return Probe("language model", "captions", {1: "likelier", -1: "less likely"}, signs_of(gaps))
 
 
 def classify(name: str, sees: Sees, pairs: Pairs, differences: Any, seed: int) -> tuple[Probe, list[str]]:

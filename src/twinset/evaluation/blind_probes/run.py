@@ -11,7 +11,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.evaluation.blind_probes.detectors import Detectors
 from twinset.evaluation.blind_probes.image_probes import both, feature_probes, image_probes
 from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
-from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe, unpaired_words
+from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, unpaired_words
 from twinset.evaluation.examples import Benchmark, Matching
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache, text_name
@@ -27,7 +27,6 @@ Encode = Callable[[Pairs], tuple[NDArray[np.float32], NDArray[np.float32] | None
 def give_away(
     benchmark: Benchmark,
     images: bool = False,
-    language_model: str | None = None,
     encode: Encode | None = None,
     seed: int = 0,
     trained: Detectors | None = None,
@@ -37,7 +36,6 @@ def give_away(
     Args:
         benchmark: that is read.
         images: whether the images of pairs of two are read and probed; some 100 a second.
-        language_model: that scores captions, such as ``smollm2``; some 10 captions a second on a core.
         encode: gives features of a dual encoder, for classifiers and detectors on these.
         seed: of folds and of first weights.
         trained: detectors for these features; without them, detectors are cross-validated on the benchmark itself.
@@ -48,10 +46,6 @@ def give_away(
     pairs = read_pairs(benchmark)
     probes, notes = caption_probes(pairs, seed)
     text = probes[-1]
-    if language_model is not None:
-        probes.append(language_model_probe(pairs, language_model))
-    else:
-        notes.append("language model: not asked for")
     if images:
         of_images, more = image_probes(pairs, seed)
         probes, notes = [*probes, *of_images], [*notes, *more]
