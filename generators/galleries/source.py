@@ -47,6 +47,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
@@ -66,7 +67,6 @@ from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Place
 from twinset.generators.galleries.annotations import (
-    Crops,
     Instance,
     OutsideImage,
     Scenes,
@@ -100,8 +100,6 @@ class TemplateCandidate(Candidate):
     released evaluation reads it. provenance: flat canonical JSON, the same keys for all of a task.
     """
 
-    task: str
-    condition: str
     images: tuple[str, ...]
     entry: str
     provenance: str
@@ -125,7 +123,7 @@ class Templates(ImageFolderSource):
     paper = GENECIS
     card_template = Path(__file__).with_name("card.md.j2")
 
-    version = 2
+    version = 3
     candidate = TemplateCandidate
     libraries = ("numpy", "pillow")
 
@@ -143,15 +141,13 @@ class Templates(ImageFolderSource):
 
         Raises `WrongUse` for annotations of another shape, and when there is not one template in them.
         """
-        template = None
-        for template in self.templates():
-            yield template
-        if template is None:
-            left_out = ", ".join(f"{reason} {count}" for reason, count in sorted(self.excluded.items()))
+        templates = iter(self.templates())
+        if (first := next(templates, None)) is None:
             raise WrongUse(
-                f"{self.annotations}: no template of {self.task} can be made of it (left out: "
-                f"{left_out or 'nothing'}); the tasks need many images alike: take the whole of a split"
+                f"{self.annotations}: no template of {self.task} can be made of it (left out: {dict(self.excluded)}); "
+                "the tasks need many images alike: take the whole of a split"
             )
+        yield from chain((first,), templates)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Template | Rejected]:
         """Templates with their images; one that lacks any is rejected.
@@ -173,8 +169,8 @@ class Templates(ImageFolderSource):
                 continue
             yield Template(
                 **planned.placed,
-                task=planned.task,
-                condition=planned.condition,
+                task=f"{self.task}-{self.about}",
+                condition=entry["condition"],
                 reference=reference,
                 target=target,
                 gallery=tuple(gallery),
@@ -193,30 +189,27 @@ class Templates(ImageFolderSource):
     def template(
         self,
         condition: str,
-        identity: tuple[str | int, ...],
         entries: Sequence[Entry],
         images: Iterable[str],
         facts: Mapping[str, str | int],
+        *identity: str | int,
         terms: Terms = NOTHING,
     ) -> TemplateCandidate:
         """A template, in the form of GeneCIS's own JSON.
 
         Args:
             condition: as it is asked.
-            identity: what tells it from all others of the task.
             entries: of reference, target and distractors: ``{val_image_id}`` of COCO, or ``{image_id, instance_id,
                 instance_bbox}`` of Visual Genome.
             images: names of their files, in this order.
             facts: for its provenance, the same keys for all of a task.
+            identity: what tells it from all others of the task.
             terms: of all images together, as far as annotations state them.
         """
         reference, target, *gallery = entries
         entry = {"condition": condition, "reference": reference, "target": target, "gallery": gallery}
-        task = f"{self.task}-{self.about}"
         return TemplateCandidate(
-            **self.identified(task, *identity, terms=terms),
-            task=task,
-            condition=condition,
+            **self.identified(f"{self.task}-{self.about}", *identity, terms=terms),
             images=tuple(images),
             entry=canonical_json(entry).decode(),
             provenance=canonical_json(facts).decode(),
@@ -299,24 +292,22 @@ class ObjectTemplates(Templates):
             name, shown = self._scenes.names[condition], [pictures[number] for number in numbers]
             yield self.template(
                 name,
-                (shown[0].id, shown[1].id, name),
                 [{"val_image_id": picture.id} for picture in shown],
                 [picture.file_name for picture in shown],
                 {"reference_categories": int(shared[reference]), "shared_categories": int(shared[target])},
-                together([self._scenes.terms[number] for number in numbers]),
+                *(shown[0].id, shown[1].id, name),
+                terms=together([self._scenes.terms[number] for number in numbers]),
             )
 
 
 class AttributeTemplates(DerivingTerms, Templates):
     """Focus on, or change, an attribute of an object: crops of images by annotations in VAW's form.
 
-    taxonomy: JSON file of attribute types, each with its attributes. crops: how a box grows before it is cut out,
-    ``corrected`` to all sides as the paper says, or ``published`` as the authors' code has it.
+    taxonomy: JSON file of attribute types, each with its attributes.
     """
 
     kind: Literal["genecis-attributes"]
     taxonomy: Annotated[Location, Place("file", "annotations")]
-    crops: Crops = "corrected"
     licence: str = UNKNOWN
 
     about = "attribute"
@@ -362,10 +353,10 @@ class AttributeTemplates(DerivingTerms, Templates):
             shown = [reference, *(objects.instances[other] for other in others.tolist())]
             yield self.template(
                 condition,
-                (reference.id, condition),
-                [{"image_id": one.image, "instance_bbox": [*one.box], "instance_id": one.id} for one in shown],
-                [f"{one.image}.jpg" for one in shown],
+                [{"image_id": each.image, "instance_bbox": [*each.box], "instance_id": each.id} for each in shown],
+                [f"{each.image}.jpg" for each in shown],
                 {"object": name, "attribute": attribute, "attribute_type": kind},
+                *(reference.id, condition),
             )
 
     def _shuffled(self, names: Sequence[str], *place: str) -> list[str]:
@@ -376,7 +367,7 @@ class AttributeTemplates(DerivingTerms, Templates):
         """The object in an image."""
         x, y, width, height = entry["instance_bbox"]
         try:
-            pixels = crop(whole.pixels, (x, y, width, height), self.crops)
+            pixels = crop(whole.pixels, (x, y, width, height))
         except OutsideImage as error:
             raise OutsideImage(f"instance {entry['instance_id']} of {whole.id}: {error}") from error
         return replace(whole, id=f"{whole.id}#{x!r},{y!r},{width!r},{height!r}", pixels=pixels)
@@ -404,10 +395,14 @@ class LabelledObjects:
 
     def names_in(self, attribute: str, with_it: int, without: int) -> list[str]:
         """Objects that are in so many images with an attribute, and in so many without it."""
-        names = [name for name in self.names[attribute] if (name, attribute) in self.lacks]
-        for cells, least in ((self.has, with_it), (self.lacks, without)):
-            names = [name for name in names if len(np.unique(self.image[cells[name, attribute]])) >= least]
-        return names
+        return [
+            name
+            for name in self.names[attribute]
+            if all(
+                len({*self.image[cells.get((name, attribute), [])].tolist()}) >= least
+                for cells, least in ((self.has, with_it), (self.lacks, without))
+            )
+        ]
 
     def focus(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
         """Target and distractors of a reference that has an attribute; None where there are too few.
@@ -416,9 +411,9 @@ class LabelledObjects:
         """
         name = self.instances[reference].object_name
         matches = np.concatenate([self.has[name, own] for own in alike])
-        target = self._pick(self.has[name, attribute], 1, self.image[[reference]], random)
-        right = self.image[np.append(matches, reference)]
-        distractors = self._pick(np.setdiff1d(self.lacks[name, attribute], matches), 9, right, random)
+        target = self._pick(self.has[name, attribute], 1, [reference], random)
+        others = np.setdiff1d(self.lacks[name, attribute], matches)
+        distractors = self._pick(others, 9, np.append(matches, reference), random)
         return None if target is None or distractors is None else np.append(target, distractors)
 
     def change(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
@@ -426,23 +421,21 @@ class LabelledObjects:
         name = self.instances[reference].object_name
         matches = self.has[name, attribute]
         unlike = np.setdiff1d(matches, np.concatenate([self.has[name, own] for own in alike]))
-        target = self._pick(unlike, 1, self.image[[reference]], random)
-        right = self.image[np.append(matches, reference)]
-        same = self._pick(self.lacks[name, attribute], 5, right, random)
+        target = self._pick(unlike, 1, [reference], random)
+        same = self._pick(self.lacks[name, attribute], 5, np.append(matches, reference), random)
         if target is None or same is None:
             return None
         names = [other for other in self.names[attribute] if _words(name).isdisjoint(_words(other))]
         others = np.concatenate([np.zeros(0, np.int64), *(self.has[other, attribute] for other in names)])
-        different = self._pick(others, 9, np.append(right, self.image[same]), random)
+        different = self._pick(others, 9, np.concatenate([matches, [reference], same]), random)
         return None if different is None else np.concatenate([target, different, same])
 
-    def _pick(self, pool: Numbers, count: int, used: Numbers, random: Random) -> Numbers | None:
-        """Instances of different images, none of those used; None where there are too few."""
+    def _pick(self, pool: Numbers, count: int, used: Numbers | list[int], random: Random) -> Numbers | None:
+        """Instances of different images, none of those of the used ones; None where there are too few."""
         drawn = random.permutation(pool)
-        images = self.image[drawn]
-        first = np.sort(np.unique(images, return_index=True)[1])
-        first = first[~np.isin(images[first], used)][:count]
-        return drawn[first] if len(first) == count else None
+        first = np.sort(np.unique(self.image[drawn], return_index=True)[1])
+        free = drawn[first][~np.isin(self.image[drawn[first]], self.image[used])][:count]
+        return free if len(free) == count else None
 
 
 def _words(name: str) -> set[str]:
