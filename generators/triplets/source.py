@@ -106,7 +106,6 @@ class Triplets(Source):
         **SAME_IMAGE,
         **reasons_beside(__file__, "genecis-triplets"),
     }
-
     scored: ClassVar[Mapping[str, str]] = {"concreteness": "mean of its words in the file of ratings (1-5)"}
 
     def media_files(self) -> Media | None:
@@ -204,17 +203,21 @@ class Triplets(Source):
         if self._images is not None:
             read = self._images.read(image for candidate in planned for image in candidate.media_names)
         for candidate in planned:
-            yield self._made(candidate, [read.get(image) for image in candidate.images])
+            images = [read.get(image) for image in candidate.images]
+            if unusable := [image for image in images if isinstance(image, UnusableImage)]:
+                yield unusable[0].rejected(candidate.key)
+                continue
+            frames = cast(list[Frame | None], images)
+            sources = [frame.source for frame in frames if frame is not None]
+            if len({source.sha256 for source in sources}) < len(sources):
+                same = ", ".join(source.path for source in sources)
+                yield Rejected(candidate.key, "same-image", f"two of {same} are one and the same")
+            else:
+                yield self._made(candidate, *frames)
 
-    def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:
-        if unusable := [image for image in images if isinstance(image, UnusableImage)]:
-            return unusable[0].rejected(candidate.key)
-        frames = cast(Sequence[Frame | None], images)
-        digests = [frame.source.sha256 for frame in frames if frame is not None]
-        if len(set(digests)) < len(digests):
-            same = ", ".join(frame.source.path for frame in frames if frame is not None)
-            return Rejected(candidate.key, "same-image", f"two of {same} are one and the same")
-        reference, target, distractor = frames
+    def _made(
+        self, candidate: TripletCandidate, reference: Frame | None, target: Frame | None, distractor: Frame | None
+    ) -> Triplet:
         told = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
         relations: dict[str, Json] = {
             part: {"subject": subject, "predicate": predicate, "object": object_, "caption_id": caption}

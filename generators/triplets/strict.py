@@ -113,7 +113,9 @@ def steps(ratings: Mapping[str, float]) -> dict[str, pl.Expr]:
     rated, said, verb = [*ratings], low("predicate"), pl.col("verb")
     nouns = pl.all_horizontal(pl.col("subject_pos", "object_pos").is_in(["NOUN", "PROPN"]))
     no_thing = [
-        among(low(name), "measures", "places") | among(last(name), "pictures", "times", "regions") for name in LEMMAS
+        among(low(name), "measures", "places", "parts", "clothes")
+        | among(last(name), "pictures", "times", "regions", "roles")
+        for name in LEMMAS
     ]
     past = (
         ~said.str.contains(" ", literal=True) & ~said.str.contains("(ing|s)$") & (pl.col("predicate") != pl.col(VERB))
@@ -126,23 +128,18 @@ def steps(ratings: Mapping[str, float]) -> dict[str, pl.Expr]:
             low(side).is_in(rated) | low(f"{side}_lemma").is_in(rated) for side in ("subject", "object")
         ),
         "that are of two nouns": nouns,
-        "whose caption begins with the subject": pl.col("subject_start") == 0,
-        "that no word denies": ~pl.col(NEGATED),
-        "without measures, parts of space, times, regions and words for pictures": ~pl.any_horizontal(no_thing),
-        "of no word that stands for a name, and no kin": ~pl.any_horizontal(
-            pl.col(STAND_IN), *(among(last(name), "roles") for name in LEMMAS)
+        "whose caption begins with the subject, and denies nothing": (pl.col("subject_start") == 0) & ~pl.col(NEGATED),
+        "without measures, places, times, pictures, names, kin, body parts and ordinary clothes": ~pl.any_horizontal(
+            pl.col(STAND_IN), *no_thing
         ),
-        "of two things that are no part of a body and no ordinary clothes": ~pl.any_horizontal(
-            among(low(name), "parts", "clothes") for name in LEMMAS
-        ),
-        "of two things, which are not said to be one": ~among(first(VERB), "states")
-        & (pl.col("subject_lemma") != pl.col("object_lemma")),
-        "whose predicate says where or what without a verb left out": ~pl.any_horizontal(
-            among(first(VERB), "nowhere"),
+        "of two things, whose predicate says where or what and is a deed that a photo shows": ~pl.any_horizontal(
+            pl.col("subject_lemma") == pl.col("object_lemma"),
+            among(first(VERB), "states", "nowhere", "unseen"),
             among(first("predicate"), "nowhere"),
             among(first(VERB), "directions") & (verb != ""),
+            said == "having",
+            past,
         ),
-        "of deeds that a photo shows": ~pl.any_horizontal(among(first(VERB), "unseen"), said == "having", past),
         "whose predicate has its preposition, and its verb where it needs one": ~pl.any_horizontal(
             among(low(VERB), "objectless"), broken, (verb != "") & ~spared
         ),
