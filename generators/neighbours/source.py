@@ -148,27 +148,24 @@ def nearest(features: Tensor, k: int, rows: slice = slice(None)) -> tuple[Tensor
         rows: whose neighbours are looked for, r of them.
 
     Returns:
-        Their places, int64, and cosines, float32; shape (r, min(k, n − 1)).
+        Places, int64, and cosines, float32; shape (r, min(k, n − 1)).
     """
     import torch
 
     first, last, _ = rows.indices(len(features))
-    k, found = min(k, len(features) - 1), []
+    k, nearest_of = min(k, len(features) - 1), []
     for start in range(first, last, ROWS):
-        some = features[start : min(start + ROWS, last)]
-        best, places = some.new_empty(len(some), 0), torch.empty(len(some), 0, dtype=torch.int64, device=some.device)
+        block, own = features[start : min(start + ROWS, last)], torch.arange(start, last, device=features.device)
+        cosines, places = [], []
         for column in range(0, len(features), COLUMNS):
-            cosines = some @ features[column : column + COLUMNS].T
-            own = torch.arange(start, start + len(some), device=some.device) - column
-            inside = (own >= 0) & (own < cosines.shape[1])
-            cosines[inside.nonzero()[:, 0], own[inside]] = -torch.inf
-            top = cosines.topk(min(k, cosines.shape[1]), dim=1)
-            best, places = torch.cat([best, top.values], 1), torch.cat([places, top.indices + column], 1)
-            if best.shape[1] > k:
-                kept = best.topk(k, dim=1)
-                best, places = kept.values, places.gather(1, kept.indices)
-        found.append((places, best))
-    return torch.cat([one for one, _ in found]), torch.cat([one for _, one in found])
+            alike = block @ features[column : column + COLUMNS].T
+            numbers = torch.arange(column, column + alike.shape[1], device=features.device)
+            top = alike.masked_fill_(own[: len(block), None] == numbers, -torch.inf).topk(min(k, alike.shape[1]))
+            cosines.append(top.values)
+            places.append(numbers[top.indices])
+        best = torch.cat(cosines, 1).topk(k)
+        nearest_of.append((torch.cat(places, 1).gather(1, best.indices), best.values))
+    return torch.cat([places for places, _ in nearest_of]), torch.cat([cosines for _, cosines in nearest_of])
 
 
 class ImageNeighbours(OnDevice, RowStage):

@@ -53,14 +53,7 @@ def shown(template: Entry) -> list[Entry]:
 def check(
     templates: Sequence[Entry], distractors: int, conditions: Collection[str], annotated: Rules | None = None
 ) -> list[tuple[int, str]]:
-    """Number and broken rule of all templates of one file, in its order; none asks what another one asks.
-
-    Args:
-        templates: as they stand in the file.
-        distractors: images in the gallery besides the target: 9 or 14 (Table 1).
-        conditions: all that a condition can be.
-        annotated: the rules that need annotations.
-    """
+    """Number and broken rule of all templates of one file. distractors: 9 or 14 images (Table 1)."""
     problems, asked = [], set[tuple[str, ...]]()
     for number, template in enumerate(templates):
         reference, target, *gallery = map(image_of, shown(template))
@@ -181,18 +174,18 @@ def save(value: Any, path: Path) -> Path:
 
 
 def source(root: Path, kind: str, task: Any, **more: Any) -> Templates:
-    made: AttributeTemplates | ObjectTemplates
-    if kind == "object":
-        settings = {"annotations": root / "panoptic.json", "media": root / "images", **more}
-        made = ObjectTemplates(kind="genecis-objects", task=task, **settings)
-    else:
-        settings = {"annotations": root / "vaw.json", "taxonomy": root / "types.json", "media": root / "images", **more}
-        made = AttributeTemplates(kind="genecis-attributes", task=task, **settings)
+    files = {
+        "annotations": root / ("panoptic.json" if kind == "object" else "vaw.json"),
+        "media": root / "images",
+        **more,
+    }
+    if kind == "attribute":
+        files["taxonomy"] = root / "types.json"
+    made = (ObjectTemplates if kind == "object" else AttributeTemplates)(kind=f"genecis-{kind}s", task=task, **files)
     return made.open(Context(f"{task}-{kind}", seed=1))
 
 
 def entries(root: Path, kind: str, task: str, count: int | None = None, **more: Any) -> list[dict[str, Any]]:
-    """Templates in GeneCIS's form, none where none can be made."""
     return [json.loads(one.entry) for one in islice(source(root, kind, task, **more).templates(), count)]
 
 
@@ -336,26 +329,18 @@ def test_a_category_is_present_above_one_per_cent_in_whatever_order_the_file_is(
         assert read.pictures[0].file_name == f"{min(map(int, categories(root / 'panoptic.json')))}.jpg"
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        (("images", 1, "file_name"), "../5.jpg"),
-        (("annotations", 1, "image_id"), 3),
-        (("annotations", 1, "segments_info", 0, "category_id"), 9999),
-        (("annotations", 1, "segments_info", 0, "area"), 320 * 240 + 1),
-    ],
-)
-def test_wrong_entries_are_left_out_with_their_place(tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
-    whole = inner = scenes(3)
-    for key in place[:-1]:
-        inner = inner[key]
-    inner[place[-1]] = value
-    excluded = LeftOut()
-    assert len(read_scenes(save(whole, tmp_path / "broken.json"), excluded).pictures) == 2
-    (_, first), *_ = excluded.examples
-    assert first.startswith(f"broken.json {place[0]}[1] ")
-    # The annotation of an image that is left out goes with it.
-    assert sum(excluded.values()) == (2 if place[0] == "images" else 1)
+def test_wrong_entries_are_left_out_with_their_place(tmp_path: Path) -> None:
+    """The annotation of an image that is left out goes with it."""
+    for place, field, value, left_out in (
+        ("images", "file_name", "../5.jpg", 2),
+        ("annotations", "image_id", 3, 1),
+        ("annotations", "segments_info", [{"category_id": 9999, "area": 1}], 1),
+        ("annotations", "segments_info", [{"category_id": 1, "area": 320 * 240 + 1}], 1),
+    ):
+        whole, excluded = scenes(3), LeftOut()
+        whole[place][1][field] = value
+        assert len(read_scenes(save(whole, tmp_path / "broken.json"), excluded).pictures) == 2
+        assert excluded.examples[0][1].startswith(f"broken.json {place}[1] ") and sum(excluded.values()) == left_out
 
 
 ONE: dict[str, Any] = {
