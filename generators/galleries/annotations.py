@@ -244,7 +244,7 @@ class OutsideImage(Exception):
     """A box of which nothing lies in its image."""
 
 
-def crop(pixels: Pixels, box: Box) -> Pixels:
+def crop(pixels: Pixels, box: Box, published: bool = False) -> Pixels:
     """The object in ``box`` and its surroundings, padded to a square with zeros, (side, side, 3).
 
     The box is made 1.7 times as wide and as high around its centre, which is what "dilate the box by a factor of 0.7 in
@@ -253,13 +253,17 @@ def crop(pixels: Pixels, box: Box) -> Pixels:
     Args:
         pixels: of the whole image, (height, width, 3).
         box: x, y, width, height; pixels.
+        published: as the released evaluation does, by 0.7 of width and height to the left and the top; right and
+            bottom are then 1.7 times the size from the new corner, which is cut off first. So nothing is seen to the
+            right of and below an object that is far from the border.
 
     Raises:
         OutsideImage: nothing of the box lies in the image, also where its surroundings would.
     """
     size, start, length = np.array(pixels.shape[1::-1]), np.array(box[:2]), np.array(box[2:])
-    first = np.clip(start - DILATION / 2 * length, 0, size)
-    last = np.minimum(start + (1 + DILATION / 2) * length, size)
+    before = DILATION if published else DILATION / 2
+    first = np.clip(start - before * length, 0, size)
+    last = np.minimum((first if published else start) + (1 + before) * length, size)
     (left, top), (right, bottom) = np.rint([first, last]).astype(int).tolist()  # as Pillow rounds, half to even
     if not ((start < size) & (start + length > 0)).all() or right <= left or bottom <= top:
         shown = ", ".join(f"{number:g}" for number in box)

@@ -381,19 +381,25 @@ WIDTH, HEIGHT = 90, 60
 PIXELS = np.random.default_rng(0).integers(1, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)  # no black but the padding
 
 
-def test_crops_are_what_pillow_cuts_out() -> None:
-    """0.35 of the box to each side, padded around the middle."""
+@pytest.mark.parametrize("published", [False, True])
+def test_crops_are_what_pillow_cuts_out(published: bool) -> None:
+    """0.35 of the box to each side; published, as the released evaluation does: 0.7 to the left and the top, the rest
+    measured from the new corner. Padded around the middle."""
     random = np.random.default_rng(1)
     for _ in range(300):
         x, width = random.uniform(0, WIDTH - 1), random.uniform(1, WIDTH)
         y, height = random.uniform(0, HEIGHT - 1), random.uniform(1, HEIGHT)
-        left, top = max(0, x - 0.35 * width), max(0, y - 0.35 * height)
-        right, bottom = x + (1 + 0.35) * width, y + (1 + 0.35) * height
+        if published:
+            left, top = max(0, x - 0.7 * width), max(0, y - 0.7 * height)
+            right, bottom = left + (1 + 0.7) * width, top + (1 + 0.7) * height
+        else:
+            left, top = max(0, x - 0.35 * width), max(0, y - 0.35 * height)
+            right, bottom = x + (1 + 0.35) * width, y + (1 + 0.35) * height
         cut = Image.fromarray(PIXELS).crop((left, top, min(WIDTH, right), min(HEIGHT, bottom)))
         side = max(cut.size)
         square = Image.new("RGB", (side, side))
         square.paste(cut, ((side - cut.width) // 2, (side - cut.height) // 2))
-        assert np.array_equal(crop(PIXELS, (x, y, width, height)), np.asarray(square))
+        assert np.array_equal(crop(PIXELS, (x, y, width, height), published), np.asarray(square))
 
 
 @pytest.mark.parametrize("box", [(90, 0, 10, 10), (-10, 0, 10, 10), (5, 5, 0.1, 0.1)])
