@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 15315,
+    "generators": 15119,
     "filters": 537,
     "contracts": 4097,
     "stages": 4415,
