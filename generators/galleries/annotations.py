@@ -10,11 +10,12 @@ category_id, area, bbox, iscrowd}]}], categories: [{id, name, isthing, ...}]}``.
 ``area`` counts their pixels. Void pixels have no segment.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +36,6 @@ DILATION = 0.7
 LARGEST = 1 << 16  # pixels: what lies beyond is in no picture
 PERCENT = 1  # a category is present where it takes more than this much of the pixels (GeneCIS, A.2)
 
-SUFFIXES = ("-merged", "-other", "-stuff")
-QUALIFIED = ("floor-", "wall-")  # what follows says what it is made of
-
 
 def condition_name(category: str) -> str:
     """A category's name as a condition says it: ``sky-other-merged`` is ``sky``, ``floor-wood`` is ``wood floor``.
@@ -45,12 +43,7 @@ def condition_name(category: str) -> str:
     The paper strips "miscellaneous identifiers such as '-stuff' and '-other'"; that materials come first, and that
     `window-blind` becomes `window blind`, is in its published templates.
     """
-    name = category
-    for suffix in SUFFIXES:
-        name = name.removesuffix(suffix)
-    for thing in QUALIFIED:
-        if name.startswith(thing):
-            return f"{name.removeprefix(thing).replace('-', ' ')} {thing[:-1]}"
+    name = re.sub(r"^(floor|wall)-(.*)", r"\2 \1", re.sub(r"(-stuff)?(-other)?(-merged)?$", "", category))
     return name.replace("-", " ")
 
 
@@ -247,31 +240,30 @@ def _by_id(values: list[Any], form: type[R], place: str, reason: str, excluded: 
     return records
 
 
-Crops = Literal["corrected", "published"]
-
-
 class OutsideImage(Exception):
     """A box of which nothing lies in its image."""
 
 
-def crop(pixels: Pixels, box: Box, how: Crops) -> Pixels:
-    """The object in ``box`` (x, y, width, height; pixels) and its surroundings, padded to a square with zeros.
+def crop(pixels: Pixels, box: Box, published: bool = False) -> Pixels:
+    """The object in ``box`` and its surroundings, padded to a square with zeros, (side, side, 3).
 
-    pixels: (height, width, 3); the crop is (side, side, 3), the object's picture in the middle. Both ways make the
-    box 1.7 times as wide and as high, cut it off at the image, and keep the aspect ratio.
+    The box is made 1.7 times as wide and as high around its centre, which is what "dilate the box by a factor of 0.7 in
+    height and width" says, and cut off at the image.
 
-    ``published``: as the released evaluation does: by 0.7 of width and height to the left and the top; right and bottom
-    are then 1.7 times the size from the new corner, which is cut off first. So nothing is seen to the right of and
-    below an object that is far from the border.
-    ``corrected``: the same size around the same centre, 0.35 on each side, which is what "dilate the box by a factor of
-    0.7 in height and width" to give context says; the factor was chosen for the size, so the size stays.
+    Args:
+        pixels: of the whole image, (height, width, 3).
+        box: x, y, width, height; pixels.
+        published: as the released evaluation does, by 0.7 of width and height to the left and the top; right and
+            bottom are then 1.7 times the size from the new corner, which is cut off first. So nothing is seen to the
+            right of and below an object that is far from the border.
 
-    Raises `OutsideImage`, also where its surroundings alone would be seen.
+    Raises:
+        OutsideImage: nothing of the box lies in the image, also where its surroundings would.
     """
     size, start, length = np.array(pixels.shape[1::-1]), np.array(box[:2]), np.array(box[2:])
-    before = DILATION if how == "published" else DILATION / 2
+    before = DILATION if published else DILATION / 2
     first = np.clip(start - before * length, 0, size)
-    last = np.minimum((first if how == "published" else start) + (1 + before) * length, size)
+    last = np.minimum((first if published else start) + (1 + before) * length, size)
     (left, top), (right, bottom) = np.rint([first, last]).astype(int).tolist()  # as Pillow rounds, half to even
     if not ((start < size) & (start + length > 0)).all() or right <= left or bottom <= top:
         shown = ", ".join(f"{number:g}" for number in box)

@@ -1,54 +1,40 @@
-"""GeneCIS's four tasks: a reference, a condition, a target and its distractors (GeneCIS, sections 4 and A.1).
+"""GeneCIS's four tasks: a reference, a condition, a target and its distractors (GeneCIS, sections 4, A.1 and A.2).
 
-Focus on an Attribute and Change an Attribute: templates from labelled objects (GeneCIS, A.1 and A.2).
+Attributes, from labelled objects. Focus: reference and target are one object with one attribute, the condition is its
+type, and the nine distractors are the same object, labelled not to have it; five types are left out. Change: reference
+and target are one object with different attributes of one type, the condition is the target's; nine distractors have it
+and are another object, five are the reference's object without it. Both are roughly balanced over types. Where the
+paper is silent, so that there is one right answer:
 
-From the paper, Focus: reference and target are the same object with the same attribute, the condition is the type of
-the attribute, and the nine distractors are the same object, explicitly labelled not to have it; five types are left
-out. Change: reference and target are the same object with different attributes of one type, the condition is the
-attribute of the target; nine distractors have it and are another object, five are the reference's object without it.
-Both are roughly balanced over types.
-
-Where the paper is silent, so that there is one right answer:
-
-* Without an attribute always means labelled so: what is not labelled is not known.
-* Focus: no distractor has any attribute of the type in common with the reference (a black and white cat is as much the
-  colour of a white as of a black one).
-* Change: the reference is labelled not to have the conditioning attribute, and shares none of the type with the target;
-  another object's name has no word in common with the reference's (a train car is a train to many eyes).
-* No image comes twice in a template, and no distractor is from an image that shows a right answer anywhere: the crop,
-  grown around something else, could show it too.
+* Without an attribute means labelled so. Focus: no distractor has any attribute of the type in common with the
+  reference. Change: the reference is labelled not to have the conditioning attribute, and shares none of the type with
+  the target; another object's name has no word in common with the reference's (a train car is a train to many eyes).
+* No image comes twice in a template, and no distractor is from an image that shows a right answer anywhere.
 * Types take turns, within a type its attributes, within an attribute the objects. Each reference is used at most once
-  per condition.
-* Type ``other`` of VAW's own taxonomy, which the authors' cleaned one resolved, is no condition either.
+  per condition. VAW's type ``other``, which the authors' cleaned taxonomy resolved, is no condition either.
 
-Focus on an Object and Change an Object: templates from the categories of whole scenes (GeneCIS, A.1).
+Objects, from the categories of whole scenes. A reference shows at least ten categories; *close* images share at least
+six of them, but not all, and are ranked by how many they share; *far* ones share very few. Nine distractors are close
+and without the conditioning object, five are far and with it. Focus: the target is any close image, the condition one
+of the shared categories. Change: the target is the most similar close image, the condition any of its categories that
+the reference lacks. Where the paper is silent:
 
-From the paper: a reference shows at least ten categories; *close* images share at least six of them, but not all, and
-are ranked by how many they share; *far* ones share very few. Nine distractors are close and without the conditioning
-object, five are far and with it. Focus: the target is any close image, the condition one of the shared categories.
-Change: the target is the most similar close image, the condition any of its categories that the reference lacks.
-
-Where the paper is silent:
-
-* Far is at most two shared categories, drawn evenly; in Focus, the condition is one of them.
-* Near distractors are the first of the ranking, as in the published files (there, all templates of a reference agree
-  with one order); what ties is ordered by the seed.
-* A reference comes again once every other one has had its turn, always with another target (the published 1,960
-  templates have 218 references), and no template is made twice (of the published ones, 427 and 167 repeat another).
-* Of the possible conditions that which its reference has used least is taken.
-* Change: each later target of a reference is the next most similar one. The published targets are not the most similar:
-  at least 786 of 1,960 rank behind near distractors of theirs.
+* Far is at most two shared categories, drawn evenly. Near distractors are the first of the ranking, as in the published
+  files; what ties is ordered by the seed.
+* A reference comes again once every other one has had its turn, always with another target, in Change the next most
+  similar one; the condition is one that it has used least. No template is made twice.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.random import Generator as Random
@@ -66,7 +52,6 @@ from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Place
 from twinset.generators.galleries.annotations import (
-    Crops,
     Instance,
     OutsideImage,
     Scenes,
@@ -77,6 +62,9 @@ from twinset.generators.galleries.annotations import (
 )
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, ImageFolderSource, UnusableImage
 from twinset.generators.papers import GENECIS
+
+if TYPE_CHECKING:
+    import polars as pl
 
 T = TypeVar("T")
 #: An image, or an object in one, as GeneCIS's own JSON names it.
@@ -100,8 +88,6 @@ class TemplateCandidate(Candidate):
     released evaluation reads it. provenance: flat canonical JSON, the same keys for all of a task.
     """
 
-    task: str
-    condition: str
     images: tuple[str, ...]
     entry: str
     provenance: str
@@ -125,9 +111,9 @@ class Templates(ImageFolderSource):
     paper = GENECIS
     card_template = Path(__file__).with_name("card.md.j2")
 
-    version = 2
+    version = 3
     candidate = TemplateCandidate
-    libraries = ("numpy", "pillow")
+    libraries = ("numpy", "pillow", "polars")
 
     @cached_property
     def files(self) -> ImageFiles:
@@ -139,25 +125,17 @@ class Templates(ImageFolderSource):
         return digest([sha256_of_file(path)[0] for path in annotations])
 
     def plan(self) -> Iterator[TemplateCandidate]:
-        """All templates that can be made, the first ones the same for any count; each is a group of its own.
-
-        Raises `WrongUse` for annotations of another shape, and when there is not one template in them.
-        """
-        template = None
-        for template in self.templates():
-            yield template
-        if template is None:
-            left_out = ", ".join(f"{reason} {count}" for reason, count in sorted(self.excluded.items()))
+        """All templates that can be made. Raises `WrongUse` for annotations of another shape, or without a template."""
+        templates = iter(self.templates())
+        if (first := next(templates, None)) is None:
             raise WrongUse(
-                f"{self.annotations}: no template of {self.task} can be made of it (left out: "
-                f"{left_out or 'nothing'}); the tasks need many images alike: take the whole of a split"
+                f"{self.annotations}: no template of {self.task} can be made of it (left out: {dict(self.excluded)}); "
+                "the tasks need many images alike: take the whole of a split"
             )
+        yield from chain((first,), templates)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Template | Rejected]:
-        """Templates with their images; one that lacks any is rejected.
-
-        Rejections: those of `generators.image_files`, and ``box-outside``.
-        """
+        """Templates with their images, or the reasons of `generators.image_files`, or ``box-outside``."""
         for planned in cast(Sequence[TemplateCandidate], candidates):
             read = self.files.read(planned.images)
             images = [read[name] for name in planned.images]
@@ -173,8 +151,8 @@ class Templates(ImageFolderSource):
                 continue
             yield Template(
                 **planned.placed,
-                task=planned.task,
-                condition=planned.condition,
+                task=f"{self.task}-{self.about}",
+                condition=entry["condition"],
                 reference=reference,
                 target=target,
                 gallery=tuple(gallery),
@@ -193,30 +171,27 @@ class Templates(ImageFolderSource):
     def template(
         self,
         condition: str,
-        identity: tuple[str | int, ...],
         entries: Sequence[Entry],
         images: Iterable[str],
         facts: Mapping[str, str | int],
+        *identity: str | int,
         terms: Terms = NOTHING,
     ) -> TemplateCandidate:
         """A template, in the form of GeneCIS's own JSON.
 
         Args:
             condition: as it is asked.
-            identity: what tells it from all others of the task.
             entries: of reference, target and distractors: ``{val_image_id}`` of COCO, or ``{image_id, instance_id,
                 instance_bbox}`` of Visual Genome.
             images: names of their files, in this order.
             facts: for its provenance, the same keys for all of a task.
+            identity: what tells it from all others of the task.
             terms: of all images together, as far as annotations state them.
         """
         reference, target, *gallery = entries
         entry = {"condition": condition, "reference": reference, "target": target, "gallery": gallery}
-        task = f"{self.task}-{self.about}"
         return TemplateCandidate(
-            **self.identified(task, *identity, terms=terms),
-            task=task,
-            condition=condition,
+            **self.identified(f"{self.task}-{self.about}", *identity, terms=terms),
             images=tuple(images),
             entry=canonical_json(entry).decode(),
             provenance=canonical_json(facts).decode(),
@@ -228,11 +203,7 @@ class Templates(ImageFolderSource):
 
 
 def in_turn(sources: Iterable[Iterator[T]]) -> Iterator[T]:
-    """One item of each source after the other, again and again, leaving out those that have ended.
-
-    Nested, it keeps every level even for as long as there is something to draw: types of attributes, attributes of a
-    type, objects of an attribute. What comes first does not depend on how much is taken.
-    """
+    """One item of each source after the other, again and again, leaving out those that have ended."""
     waiting = deque(sources)
     while waiting:
         source = waiting.popleft()
@@ -299,150 +270,141 @@ class ObjectTemplates(Templates):
             name, shown = self._scenes.names[condition], [pictures[number] for number in numbers]
             yield self.template(
                 name,
-                (shown[0].id, shown[1].id, name),
                 [{"val_image_id": picture.id} for picture in shown],
                 [picture.file_name for picture in shown],
                 {"reference_categories": int(shared[reference]), "shared_categories": int(shared[target])},
-                together([self._scenes.terms[number] for number in numbers]),
+                *(shown[0].id, shown[1].id, name),
+                terms=together([self._scenes.terms[number] for number in numbers]),
             )
 
 
 class AttributeTemplates(DerivingTerms, Templates):
     """Focus on, or change, an attribute of an object: crops of images by annotations in VAW's form.
 
-    taxonomy: JSON file of attribute types, each with its attributes. crops: how a box grows before it is cut out,
-    ``corrected`` to all sides as the paper says, or ``published`` as the authors' code has it.
+    taxonomy: JSON file of attribute types, each with its attributes.
     """
 
     kind: Literal["genecis-attributes"]
     taxonomy: Annotated[Location, Place("file", "annotations")]
-    crops: Crops = "corrected"
     licence: str = UNKNOWN
 
     about = "attribute"
     reference = Reference("VAW", "https://vawdataset.com", bibtex("pham2021vaw", "krishna2017visual"))
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "attributes")}
 
-    _types: Mapping[str, Sequence[str]] = PrivateAttr()  # attributes by their type
-    _objects: LabelledObjects = PrivateAttr()
+    _instances: Sequence[Instance] = PrivateAttr()
+    _image: Numbers = PrivateAttr()  # a number for the image of each instance
+    _has: Mapping[Cell, Numbers] = PrivateAttr()  # which instances have an attribute, by object and attribute
+    _lacks: Mapping[Cell, Numbers] = PrivateAttr()
+    _names: Mapping[str, list[str]] = PrivateAttr()  # objects that have an attribute
 
     def templates(self) -> Iterator[TemplateCandidate]:
-        self._types = read_taxonomy(self.taxonomy)
-        self._objects = LabelledObjects(read_instances(self.annotations, self._types, self.excluded))
+        import polars as pl
+
+        types = read_taxonomy(self.taxonomy)
+        self._instances = read_instances(self.annotations, types, self.excluded)
+        self._image = np.unique([instance.image for instance in self._instances], return_inverse=True)[1]
+        stated = (
+            (instance.object_name, attribute, has, number, self._image[number])
+            for number, instance in enumerate(self._instances)
+            for has, attributes in ((True, instance.positive), (False, instance.negative))
+            for attribute in attributes
+        )
+        labels = pl.DataFrame(stated, ["object", "attribute", "has", "number", "image"], orient="row")
+        cells = labels.group_by("object", "attribute", "has", maintain_order=True).agg("number").sort("object")
+        self._has, self._lacks = (
+            {(name, own): np.array(numbers) for name, own, _, numbers in cells.filter(has=has).iter_rows()}
+            for has in (True, False)
+        )
+        self._names = dict(cells.filter("has").group_by("attribute", maintain_order=True).agg("object").iter_rows())
+        kinds = [kind for kind in types if self.task == "change" or kind not in NO_CONDITIONS]
+        of_type = [(kind, attribute) for kind in kinds for attribute in types[kind]]
+        references = self._references(labels, pl.DataFrame(of_type, ["type", "attribute"], orient="row"))
         made = set[str]()
-        kinds = [kind for kind in self._types if self.task == "change" or kind not in NO_CONDITIONS]
-        for template in in_turn(self._of_type(kind) for kind in self._shuffled(kinds, "types")):
-            if template.identity not in made:  # an attribute can have several types, and a reference several of a type
+        for template in in_turn(
+            self._of_type(kind, types[kind], rows)
+            for (kind,), rows in references.partition_by("type", maintain_order=True, as_dict=True).items()
+        ):
+            if template.identity not in made:  # an attribute can have several types
                 made.add(template.identity)
                 yield template
 
-    def _of_type(self, kind: str) -> Iterator[TemplateCandidate]:
-        attributes = [attribute for attribute in self._types[kind] if attribute in self._objects.names]
-        return in_turn(self._of_attribute(kind, attribute) for attribute in self._shuffled(attributes, kind))
+    def _references(self, labels: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
+        """The instances that may be a reference; types take turns, within one its attributes, within these objects."""
+        import polars as pl
 
-    def _of_attribute(self, kind: str, attribute: str) -> Iterator[TemplateCandidate]:
         # Images with the attribute, and without it, that a template takes at least.
-        names = self._objects.names_in(attribute, *((2, 9) if self.task == "focus" else (1, 6)))
-        return in_turn(self._of_object(kind, attribute, name) for name in self._shuffled(names, kind, attribute))
+        with_it, without = (2, 9) if self.task == "focus" else (1, 6)
+        images = (pl.col("image").filter(has=has).n_unique() for has in (True, False))
+        counts = labels.group_by("object", "attribute").agg(*(count.alias(f"{n}") for n, count in enumerate(images)))
+        enough = counts.filter(pl.col("0") >= with_it, pl.col("1") >= without)
+        rows = labels.filter(has=self.task == "focus").join(enough, on=["object", "attribute"], how="semi")
+        typed = labels.filter("has").join(types, on="attribute")  # a reference has some attribute of the type
+        rows = rows.join(types, on="attribute").join(typed, on=["type", "number"], how="semi")
+        rows = rows.sort("type", "attribute", "object", "number")
+        rows = rows[self.random("references").permutation(len(rows))]
+        for levels in (["type", "attribute", "object"], ["type", "attribute"]):
+            rows = rows.sort(pl.int_range(pl.len()).over(levels), maintain_order=True)
+        return rows
 
-    def _of_object(self, kind: str, attribute: str, name: str) -> Iterator[TemplateCandidate]:
-        objects, random = self._objects, self.random(f"{kind}/{attribute}/{name}")
-        if self.task == "focus":
-            condition, references, gallery = kind, objects.has, objects.focus
-        else:
-            condition, references, gallery = attribute, objects.lacks, objects.change
-        for number in random.permutation(references[name, attribute]).tolist():
-            reference = objects.instances[number]
-            alike = [own for own in reference.positive if own in self._types[kind]]
-            if not alike:
-                continue
-            if (others := gallery(number, attribute, alike, random)) is None:
+    def _of_type(self, kind: str, attributes: Sequence[str], rows: pl.DataFrame) -> Iterator[TemplateCandidate]:
+        """The templates of references and attributes of a type. attributes: of the type."""
+        gallery = self._focus if self.task == "focus" else self._change
+        for name, attribute, number in rows.select("object", "attribute", "number").iter_rows():
+            reference = self._instances[number]
+            alike = [own for own in reference.positive if own in attributes]
+            others = gallery(number, attribute, alike, self.random(f"{kind}/{attribute}/{reference.id}"))
+            if others is None:
                 self.excluded.add("reference-without-gallery", f"instance {reference.id} as {name} for {attribute}")
                 continue
-            shown = [reference, *(objects.instances[other] for other in others.tolist())]
+            condition = kind if self.task == "focus" else attribute
+            shown = [reference, *(self._instances[other] for other in others.tolist())]
             yield self.template(
                 condition,
-                (reference.id, condition),
-                [{"image_id": one.image, "instance_bbox": [*one.box], "instance_id": one.id} for one in shown],
-                [f"{one.image}.jpg" for one in shown],
+                [{"image_id": each.image, "instance_bbox": [*each.box], "instance_id": each.id} for each in shown],
+                [f"{each.image}.jpg" for each in shown],
                 {"object": name, "attribute": attribute, "attribute_type": kind},
+                *(reference.id, condition),
             )
 
-    def _shuffled(self, names: Sequence[str], *place: str) -> list[str]:
-        order = self.random("/".join(("order", *place))).permutation(len(names))
-        return [names[number] for number in order]
+    def _focus(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
+        """Target and distractors of a reference that has an attribute. alike: its attributes of the type."""
+        name = self._instances[reference].object_name
+        matches = np.concatenate([self._has[name, own] for own in alike])
+        target = self._pick(self._has[name, attribute], 1, [reference], random)
+        others = np.setdiff1d(self._lacks[name, attribute], matches)
+        distractors = self._pick(others, 9, np.append(matches, reference), random)
+        return None if target is None or distractors is None else np.append(target, distractors)
+
+    def _change(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
+        """As `_focus`, of a reference that lacks the attribute; other objects come before the same one."""
+        name = self._instances[reference].object_name
+        matches = self._has[name, attribute]
+        unlike = np.setdiff1d(matches, np.concatenate([self._has[name, own] for own in alike]))
+        target = self._pick(unlike, 1, [reference], random)
+        same = self._pick(self._lacks[name, attribute], 5, np.append(matches, reference), random)
+        if target is None or same is None:
+            return None
+        names = [other for other in self._names[attribute] if _words(name).isdisjoint(_words(other))]
+        others = np.concatenate([np.zeros(0, np.int64), *(self._has[other, attribute] for other in names)])
+        different = self._pick(others, 9, np.concatenate([matches, [reference], same]), random)
+        return None if different is None else np.concatenate([target, different, same])
+
+    def _pick(self, pool: Numbers, count: int, used: Numbers | list[int], random: Random) -> Numbers | None:
+        """Instances of different images, none of those of the used ones; None where there are too few."""
+        drawn = random.permutation(pool)
+        first = np.sort(np.unique(self._image[drawn], return_index=True)[1])
+        free = drawn[first][~np.isin(self._image[drawn[first]], self._image[used])][:count]
+        return free if len(free) == count else None
 
     def seen(self, whole: Frame, entry: Entry) -> Frame:
         """The object in an image."""
         x, y, width, height = entry["instance_bbox"]
         try:
-            pixels = crop(whole.pixels, (x, y, width, height), self.crops)
+            pixels = crop(whole.pixels, (x, y, width, height))
         except OutsideImage as error:
             raise OutsideImage(f"instance {entry['instance_id']} of {whole.id}: {error}") from error
         return replace(whole, id=f"{whole.id}#{x!r},{y!r},{width!r},{height!r}", pixels=pixels)
-
-
-class LabelledObjects:
-    """Which objects have and lack which attributes, and the galleries of a reference.
-
-    image: a number for the image of each instance. has, lacks: numbers of the instances by object name and attribute.
-    names: of the objects by attribute.
-    """
-
-    def __init__(self, instances: Sequence[Instance]) -> None:
-        self.instances = instances
-        self.image = np.unique([instance.image for instance in instances], return_inverse=True)[1]
-        cells = defaultdict[Cell, list[int]](list), defaultdict[Cell, list[int]](list)
-        for number, instance in enumerate(instances):
-            for stated, attributes in zip(cells, (instance.positive, instance.negative), strict=True):
-                for attribute in attributes:
-                    stated[instance.object_name, attribute].append(number)
-        self.has, self.lacks = ({cell: np.array(numbers) for cell, numbers in stated.items()} for stated in cells)
-        self.names: defaultdict[str, list[str]] = defaultdict(list)
-        for name, attribute in sorted(self.has):
-            self.names[attribute].append(name)
-
-    def names_in(self, attribute: str, with_it: int, without: int) -> list[str]:
-        """Objects that are in so many images with an attribute, and in so many without it."""
-        names = [name for name in self.names[attribute] if (name, attribute) in self.lacks]
-        for cells, least in ((self.has, with_it), (self.lacks, without)):
-            names = [name for name in names if len(np.unique(self.image[cells[name, attribute]])) >= least]
-        return names
-
-    def focus(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
-        """Target and distractors of a reference that has an attribute; None where there are too few.
-
-        alike: the reference's attributes of the type.
-        """
-        name = self.instances[reference].object_name
-        matches = np.concatenate([self.has[name, own] for own in alike])
-        target = self._pick(self.has[name, attribute], 1, self.image[[reference]], random)
-        right = self.image[np.append(matches, reference)]
-        distractors = self._pick(np.setdiff1d(self.lacks[name, attribute], matches), 9, right, random)
-        return None if target is None or distractors is None else np.append(target, distractors)
-
-    def change(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
-        """As `focus`, of a reference that lacks the attribute; other objects come before the same one."""
-        name = self.instances[reference].object_name
-        matches = self.has[name, attribute]
-        unlike = np.setdiff1d(matches, np.concatenate([self.has[name, own] for own in alike]))
-        target = self._pick(unlike, 1, self.image[[reference]], random)
-        right = self.image[np.append(matches, reference)]
-        same = self._pick(self.lacks[name, attribute], 5, right, random)
-        if target is None or same is None:
-            return None
-        names = [other for other in self.names[attribute] if _words(name).isdisjoint(_words(other))]
-        others = np.concatenate([np.zeros(0, np.int64), *(self.has[other, attribute] for other in names)])
-        different = self._pick(others, 9, np.append(right, self.image[same]), random)
-        return None if different is None else np.concatenate([target, different, same])
-
-    def _pick(self, pool: Numbers, count: int, used: Numbers, random: Random) -> Numbers | None:
-        """Instances of different images, none of those used; None where there are too few."""
-        drawn = random.permutation(pool)
-        images = self.image[drawn]
-        first = np.sort(np.unique(images, return_index=True)[1])
-        first = first[~np.isin(images[first], used)][:count]
-        return drawn[first] if len(first) == count else None
 
 
 def _words(name: str) -> set[str]:

@@ -25,7 +25,7 @@ from twinset.models.device import GPU, OnDevice, check_installed
 from twinset.models.encoders.contract import Floats
 from twinset.models.encoders.image_towers import InBuild, open_tower, tower_files
 from twinset.models.files import ModelMissing, sha256_once
-from twinset.shards.contracts import Source
+from twinset.shards.contracts import RowCandidate, RowStage, Source
 from twinset.shards.media.decode import decode
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ class ImageFeatures(OnDevice, Source):
     )
 
     def weights(self) -> Mapping[str, str]:
-        used = tower_files(self.model).paths
-        return {"model": digest({path.name: sha256_once(path) for path in used})}
+        return {"model": digest({path.name: sha256_once(path) for path in tower_files(self.model).paths})}
 
     def runs_on(self) -> str:
         return self.device_name("source.device")
@@ -117,22 +116,23 @@ class ImageFeatures(OnDevice, Source):
         from twinset.models.device import inference, within_memory
 
         planned = cast(Sequence[ImageCandidate], candidates)
-        stored = self.earlier().samples((one.tar, one.sample) for one in planned)
+        stored = self.earlier().samples((image.tar, image.sample) for image in planned)
         with inference(self.threads):
             for start in range(0, len(planned), self.batch_size()):
-                some = planned[start : start + self.batch_size()]
-                pictures = [self._picture(one, stored[one.sample]) for one in some]
+                images = planned[start : start + self.batch_size()]
+                pictures = [self._picture(image, stored[image.sample]) for image in images]
                 filled = pictures + pictures[-1:] * (self.batch_size() - len(pictures))
-                found = within_memory(partial(self._tower, filled))
-                for one, features in zip(some, found, strict=False):
-                    if not np.isfinite(features).all():
-                        yield Rejected(one.key, "feature-not-finite")
+                encoded = within_memory(partial(self._tower, filled))
+                for image, features in zip(images, encoded, strict=False):
+                    if np.isfinite(features).all():
+                        row = {"image_sha256": image.image_sha256, "features": features.tolist()}
+                        yield TableRows(image.key, [row])
                     else:
-                        yield TableRows(one.key, [{"image_sha256": one.image_sha256, "features": features.tolist()}])
+                        yield Rejected(image.key, "feature-not-finite")
 
-    def _picture(self, one: ImageCandidate, stored: Stored[Any]) -> Image:
-        self.earlier().check_images(one.tar, stored, {one.role: one.image_sha256})
-        return decode(stored.images[one.role], f"{self.earlier().where}/{one.tar}: {one.sample}.{one.role}")
+    def _picture(self, image: ImageCandidate, stored: Stored[Any]) -> Image:
+        self.earlier().check_images(image.tar, stored, {image.role: image.image_sha256})
+        return decode(stored.images[image.role], f"{self.earlier().where}/{image.tar}: {image.sample}.{image.role}")
 
     @cached_property
     def _tower(self) -> Callable[[Sequence[object]], Floats]:
@@ -148,38 +148,27 @@ def nearest(features: Tensor, k: int, rows: slice = slice(None)) -> tuple[Tensor
         rows: whose neighbours are looked for, r of them.
 
     Returns:
-        Their places, int64, and cosines, float32; shape (r, min(k, n − 1)).
+        Places, int64, and cosines, float32; shape (r, min(k, n − 1)).
     """
     import torch
 
     first, last, _ = rows.indices(len(features))
-    k, found = min(k, len(features) - 1), []
+    k, nearest_of = min(k, len(features) - 1), []
     for start in range(first, last, ROWS):
-        some = features[start : min(start + ROWS, last)]
-        best, places = some.new_empty(len(some), 0), torch.empty(len(some), 0, dtype=torch.int64, device=some.device)
+        block, own = features[start : min(start + ROWS, last)], torch.arange(start, last, device=features.device)
+        cosines, places = [], []
         for column in range(0, len(features), COLUMNS):
-            cosines = some @ features[column : column + COLUMNS].T
-            own = torch.arange(start, start + len(some), device=some.device) - column
-            inside = (own >= 0) & (own < cosines.shape[1])
-            cosines[inside.nonzero()[:, 0], own[inside]] = -torch.inf
-            top = cosines.topk(min(k, cosines.shape[1]), dim=1)
-            best, places = torch.cat([best, top.values], 1), torch.cat([places, top.indices + column], 1)
-            if best.shape[1] > k:
-                kept = best.topk(k, dim=1)
-                best, places = kept.values, places.gather(1, kept.indices)
-        found.append((places, best))
-    return torch.cat([one for one, _ in found]), torch.cat([one for _, one in found])
+            alike = block @ features[column : column + COLUMNS].T
+            numbers = torch.arange(column, column + alike.shape[1], device=features.device)
+            top = alike.masked_fill_(own[: len(block), None] == numbers, -torch.inf).topk(min(k, alike.shape[1]))
+            cosines.append(top.values)
+            places.append(numbers[top.indices])
+        best = torch.cat(cosines, 1).topk(k)
+        nearest_of.append((torch.cat(places, 1).gather(1, best.indices), best.values))
+    return torch.cat([places for places, _ in nearest_of]), torch.cat([cosines for _, cosines in nearest_of])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberedImage(Candidate):
-    """An image of the table of features. number: of its row."""
-
-    image_sha256: str
-    number: int
-
-
-class ImageNeighbours(OnDevice, Source):
+class ImageNeighbours(OnDevice, RowStage):
     """The images most similar to each image, by the cosine of features; all their captions are its hard negatives.
 
     features: the stage of ``image-features``, or the folder of a finished one. neighbours: of an image, 128 in EqBen
@@ -191,14 +180,13 @@ class ImageNeighbours(OnDevice, Source):
     neighbours: int = Field(default=128, ge=1, le=10_000)
     licence: str = ""
 
-    makes = "table"
     paper = EQBEN
     group = "image"
     verb = "mined from"
 
-    version = 1
+    version = 2
     isolation = "process"  # torch's number of threads is its process's
-    candidate = NumberedImage
+    read_columns = ("image_sha256",)
     row_schema = pa.schema(
         [
             pa.field("image_sha256", pa.string(), nullable=False),
@@ -212,31 +200,23 @@ class ImageNeighbours(OnDevice, Source):
     def runs_on(self) -> str:
         return self.device_name("source.device")
 
-    def plan(self) -> Iterator[NumberedImage]:
-        """Images in the order of their features. Raises `WrongUse` where there is only one."""
-        number = 0
-        for batch in self.earlier().batches(["image_sha256"]):
-            for sha256 in batch["image_sha256"].to_pylist():
-                yield NumberedImage(**self.identified(sha256), image_sha256=sha256, number=number)
-                number += 1
-        if number == 1:
-            raise WrongUse(f"{self.earlier().where}: holds one image, which has no neighbours; name more images")
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
+    def rows(self, batch: Sequence[RowCandidate]) -> Iterator[list[dict[str, Any]]]:
         """A row each. Raises `OutOfMemory`: features or cosines do not fit."""
         from twinset.models.device import inference, within_memory
 
-        planned = cast(Sequence[NumberedImage], candidates)
-        first, last = planned[0].number, planned[-1].number + 1
+        numbers, features = self._features
+        images = [candidate.values["image_sha256"] for candidate in batch]
+        first = numbers[images[0]]
         with inference(self.threads):
-            places, cosines = within_memory(lambda: nearest(self._features, self.neighbours, slice(first, last)))
-        for one, near, alike in zip(planned, places.tolist(), cosines.tolist(), strict=True):
-            row = {"image_sha256": one.image_sha256, "number": one.number, "neighbours": near, "cosines": alike}
-            yield TableRows(one.key, [row])
+            alike = within_memory(lambda: nearest(features, self.neighbours, slice(first, first + len(batch))))
+        for image, *row in zip(images, *(values.tolist() for values in alike), strict=True):
+            yield [dict(zip(self.row_schema.names, (image, numbers[image], *row), strict=True))]
 
     @cached_property
-    def _features(self) -> Tensor:
+    def _features(self) -> tuple[Mapping[str, int], Tensor]:
+        """The number of each image in the order of the features, and these."""
         import torch
 
-        found = torch.from_numpy(read_features(self.earlier())[1])
-        return found.to(GPU) if self.device == "gpu" else found
+        images, features = read_features(self.earlier())
+        numbers = {image: number for number, image in enumerate(images)}
+        return numbers, torch.from_numpy(features).to(GPU if self.device == "gpu" else "cpu")

@@ -20,11 +20,10 @@ IN_A_ROW = 1000  # triplets in which uses are counted
 
 
 class Miner(ABC):
-    """Rules, and what they mine from. estimated: whether they know how reliably captions name things."""
+    """Rules, and what they mine from."""
 
     relations: Relations
     pool: Pool
-    estimated = False
 
     @abstractmethod
     def propose(self, states: U64) -> pl.DataFrame:

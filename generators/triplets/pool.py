@@ -38,7 +38,7 @@ class Pool:
     """Relations sorted by subject, then object, then place in the stage; a "pair" is a subject with an object.
 
     relations: ``row``, ``subject``, ``object``, ``image``, ``rating`` (the sum of its two words') and what else the
-    rules gave; ``subject``, ``image`` and ``pair`` are numbers. pairs: by number, subject, object, and ``start`` and
+    rules gave; ``subject`` and ``pair`` are numbers. pairs: by number, subject, object, and ``start`` and
     ``count`` of their relations. subjects: by number, how many images, relations and pairs they have, the first of
     these, and whether they are eligible to be drawn. funnel: what is left of the captions at each step.
     """
@@ -47,28 +47,24 @@ class Pool:
         """Group relations.
 
         Args:
-            relations: with ``subject`` and ``object`` as words; ``seen``, where it is there, is how many images of
-                the subject count for ``min_images``.
+            relations: with ``subject`` and ``object`` as words.
             min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images).
             funnel: steps so far.
         """
         self.relations = relations.sort("subject", "object", maintain_order=True).with_columns(
             pl.col("subject").rle_id(),
-            pl.col("image").rank("dense"),
             pair=pl.struct("subject", "object").rle_id(),
         )
         of_pair = self.relations.group_by("pair", maintain_order=True)
         pairs = of_pair.agg(pl.first("subject", "object"), count=pl.len().cast(pl.Int64))
         self.pairs = pairs.with_columns(start=pl.col("count").cum_sum() - pl.col("count"))
-        images = pl.col("image").n_unique()
         subjects = self.relations.group_by("subject", maintain_order=True).agg(
-            images=images,
-            seen=pl.first("seen") if "seen" in relations.columns else images,
+            images=pl.col("image").n_unique(),
             relations=pl.len(),
             first=pl.first("pair").cast(pl.Int64),
             pairs=pl.col("pair").n_unique().cast(pl.Int64),
         )
-        eligible = (pl.col("seen") >= min_images) & (pl.col("pairs") >= 2)
+        eligible = (pl.col("images") >= min_images) & (pl.col("pairs") >= 2)
         self.subjects = subjects.with_columns(eligible=eligible)
         drawn = self.subjects.filter("eligible")
         self.funnel = {
@@ -109,7 +105,7 @@ class Pool:
         if not len(self.references):
             raise WrongUse(
                 f"no triplet can be mined from these captions: {self.steps}, 0 references with a target that can pass; "
-                "give more captions, lower the threshold, min_images or min_support, or raise max_unsaid"
+                "give more captions, or lower the threshold, min_images or min_support"
             )
         # The pairs of a reference's targets, as a range of ``targets``, which sorts the pairs of each subject by gain.
         self._first, self._choices = first[self.references], choices[self.references]

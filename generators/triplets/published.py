@@ -81,14 +81,8 @@ def published_pool(relations: Relations, ratings: Mapping[str, float], min_image
     numbers = {side: pl.col(side).cast(pl.Enum(words)).to_physical() for side in sides}
     frame = relations.index.select("row", **numbers, image=identity("image_id")).collect(engine="streaming")
     frame = frame.with_columns(of_word.gather(frame[side]).alias(f"{side}_rating") for side in sides)
-    both = (pl.col("subject_rating") > 0) & (pl.col("object_rating") > 0)
-    funnel = {
-        "captions": relations.captions,
-        "relations": frame.height,
-        "relations with both words rated": frame.select(both.sum()).item(),
-    }
-    rating = pl.col("subject_rating") + pl.col("object_rating")
-    return Pool(frame.with_columns(rating=rating), min_images, funnel)
+    frame = frame.with_columns(rating=pl.col("subject_rating") + pl.col("object_rating"))
+    return Pool(frame, min_images, {"captions": relations.captions, "relations": frame.height})
 
 
 def _chance_alike(pool: Pool) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from twinset.contracts.locations import VOCABULARIES
 WORD, MEAN = "Word", "Conc.M"
 CONCEPTS = VOCABULARIES / "triplets.yaml"
 LOWEST, HIGHEST = 1.0, 5.0
-LONGEST_WORD = 200  # characters; inflect takes minutes for the plural of a million
+LONGEST = 200  # characters of a word; inflect takes minutes for the plural of a million
 
 
 def load_ratings(path: Path) -> dict[str, float]:
@@ -23,20 +23,20 @@ def load_ratings(path: Path) -> dict[str, float]:
     import polars as pl
 
     form = "the tab-separated file of Brysbaert et al. (2014), whose first line is 'Word<TAB>Bigram<TAB>Conc.M<TAB>…'"
-    columns: dict[str, Any] = {"separator": "\t", "quote_char": None, "infer_schema": False, "columns": [WORD, MEAN]}
+    as_text: dict[str, Any] = {"separator": "\t", "quote_char": None, "infer_schema": False, "encoding": "utf8-lossy"}
     try:
-        rows = pl.read_csv(path, **columns, encoding="utf8-lossy", truncate_ragged_lines=True)
+        rows = pl.read_csv(path, columns=[WORD, MEAN], truncate_ragged_lines=True, **as_text)
     except (OSError, pl.exceptions.PolarsError) as error:
         problem = str(error).partition("\n")[0]
         raise WrongUse(f"{path}: has no columns {WORD!r} and {MEAN!r} ({problem}); name {form}") from error
     rows = rows.with_row_index("line", 2).filter(pl.any_horizontal(pl.col(WORD, MEAN).is_not_null()))
     rows = rows.with_columns(word=pl.col(WORD).str.strip_chars().str.to_lowercase())
     rows = rows.with_columns(mean=pl.col(MEAN).cast(pl.Float64, strict=False))
-    fits = pl.col("word").str.len_chars().is_between(1, LONGEST_WORD) & ~pl.col("word").str.contains("\ufffd")
+    fits = pl.col("word").str.len_chars().is_between(1, LONGEST) & ~pl.col("word").str.contains("\ufffd")
     fits &= pl.col("word").is_first_distinct() & pl.col("mean").is_between(LOWEST, HIGHEST)
     for line, word, mean in rows.filter(~fits.fill_null(False)).select("line", WORD, MEAN).iter_rows():
         raise WrongUse(
-            f"{path}, line {line}: {(word or '')[:LONGEST_WORD]!r} rated {mean}; each word comes once, in UTF-8, with "
+            f"{path}, line {line}: {(word or '')[:LONGEST]!r} rated {mean}; each word comes once, in UTF-8, with "
             f"a rating from {LOWEST:g} to {HIGHEST:g} as {MEAN}; correct the line, or name {form}"
         )
     if not rows.height:

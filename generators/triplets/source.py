@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
@@ -16,7 +16,7 @@ from pydantic import Field
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
-from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.errors import naming
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.kinds.triplet import PARTS, Triplet
 from twinset.contracts.licences.terms import TERMS, Terms
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 MINING = "mining.json"
 SAID = ("subject", "predicate", "object")
 MOST_BLOCKS = 32  # of numbers, for which texts are looked up at once
-LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +72,9 @@ class Triplets(Source):
     ratings (Brysbaert et al. 2014, tab-separated).
     images: folder of the captions' images, or of tars of them; only an index of triplets is made when absent.
     rules: ``strict``, or ``published`` as the authors' code has it; the card says what differs. threshold: that
-    the mean concreteness of a triplet must be above. min_images: images that a subject needs. min_support: strict:
-    photos whose captions must relate a subject to an object, where no caption begins with the relation, and that must
-    say of an object what a condition without a verb says. max_unsaid: strict: the largest share of references (0 to 1)
-    that may show a target's object although their captions do not say so, as estimated from images of several captions;
-    1 sets no limit, neither on this share nor on how often captions leave an object out. Where nothing can be
-    estimated, a smaller one leaves out objects that are worn, and places for references that say none.
+    the mean concreteness of a triplet must be above. min_images: images of relations that may be used, which a subject
+    needs. min_support: strict: photos whose captions must relate a subject to an object, where no caption begins with
+    the relation, and that must say of an object what a condition without a verb says.
     max_uses: strict: how often one photo may be the reference, and how often the target, of 1,000 triplets in a row;
     the same two are not taken again. Where captions give no more, fewer triplets than the recipe's count are planned.
     distractors: whether an image that fits the condition, but not the reference, is stored too.
@@ -93,7 +89,6 @@ class Triplets(Source):
     threshold: float = Field(default=4.8, ge=-1, lt=5)
     min_images: int = Field(default=5, ge=2)
     min_support: int = Field(default=2, ge=1)
-    max_unsaid: float = Field(default=0.03, ge=0, le=1)
     max_uses: int | None = Field(default=None, ge=1)
     distractors: bool = False
     licence: str = ""
@@ -111,7 +106,6 @@ class Triplets(Source):
         **SAME_IMAGE,
         **reasons_beside(__file__, "genecis-triplets"),
     }
-
     scored: ClassVar[Mapping[str, str]] = {"concreteness": "mean of its words in the file of ratings (1-5)"}
 
     def media_files(self) -> Media | None:
@@ -124,7 +118,7 @@ class Triplets(Source):
             with naming(f"{key}.concreteness"):
                 load_ratings(self.concreteness)
 
-    version = 7
+    version = 8
     candidate = TripletCandidate
     libraries = ("numpy", "pillow", "polars")
 
@@ -135,48 +129,16 @@ class Triplets(Source):
         return digest([self.earlier().digest, sha256_of_file(self.concreteness)[0], words])
 
     def report_files(self) -> Mapping[str, bytes]:
-        """``mining.json``: ``funnel``, how much is left of the captions at each step, in order; ``estimated``, whether
-        what captions leave out could be estimated."""
+        """``mining.json``: ``funnel``, how much is left of the captions at each step, in order."""
         pool = self._miner.pool
         funnel = {**pool.funnel, "references within reach of the threshold": len(pool.references)}
-        report = {"funnel": funnel, "estimated": self._miner.estimated}
-        return {MINING: json.dumps(report, ensure_ascii=False).encode() + b"\n"}  # in the order of steps
+        return {MINING: json.dumps({"funnel": funnel}, ensure_ascii=False).encode() + b"\n"}  # in the order of steps
 
     def plan(self) -> Iterator[TripletCandidate]:
         """Mined triplets in the order of their draws; how many are taken does not change the first ones.
 
-        Raises `WrongUse` when the scene graphs are not finished, nothing can be mined from them, or images are asked
-        for that none of the captions names a file of.
+        Raises `WrongUse` when the scene graphs are not finished, or nothing can be mined from them.
         """
-        candidates = self._candidates()
-        first = list(islice(candidates, LOOKED_AT))
-        names = [name for candidate in first for name in candidate.media_names]
-        if self.images is not None and names and all("://" in name for name in names):
-            graphs, key = self.graphs, f"subsets.{self.stage.name}.source"
-            raise WrongUse(
-                f"{key}.images: the captions of {graphs} name their images by address alone, such as {names[0]}; "
-                "download them with img2dataset and name the folder of its tars as both "
-                f"stages.{graphs}.source.captions and {key}.images, or leave images out for an index"
-            )
-        yield from chain(first, candidates)
-
-    @cached_property
-    def _scratch(self) -> TemporaryDirectory[str]:
-        return TemporaryDirectory()
-
-    @cached_property
-    def _miner(self) -> Miner:
-        from twinset.generators.triplets.published import PublishedRules
-        from twinset.generators.triplets.relations import load_relations
-        from twinset.generators.triplets.strict import StrictRules
-
-        relations = load_relations(self.earlier(), Path(self._scratch.name))
-        ratings, asked = load_ratings(self.concreteness), (self.threshold, self.min_images)
-        if self.rules == "published":
-            return PublishedRules(relations, with_plurals(ratings), *asked)
-        return StrictRules(relations, ratings, *asked, self.min_support, self.max_unsaid, self.distractors)
-
-    def _candidates(self) -> Iterator[TripletCandidate]:
         import polars as pl
 
         draws = Draws(self.stage.seed, self.stage.name)
@@ -199,6 +161,22 @@ class Triplets(Source):
                     self.excluded.add("no-triplet", f"draw {number}")
                 else:
                     yield self._candidate(number, mean, said)
+
+    @cached_property
+    def _scratch(self) -> TemporaryDirectory[str]:
+        return TemporaryDirectory()
+
+    @cached_property
+    def _miner(self) -> Miner:
+        from twinset.generators.triplets.published import PublishedRules
+        from twinset.generators.triplets.relations import load_relations
+        from twinset.generators.triplets.strict import StrictRules
+
+        relations = load_relations(self.earlier(), Path(self._scratch.name))
+        ratings, asked = load_ratings(self.concreteness), (self.threshold, self.min_images)
+        if self.rules == "published":
+            return PublishedRules(relations, with_plurals(ratings), *asked)
+        return StrictRules(relations, ratings, *asked, self.min_support, self.distractors)
 
     def _candidate(self, number: int, mean: float, texts: Sequence[dict[str, str]]) -> TripletCandidate:
         """The triplet of a draw. texts: what each part says, "" for a distractor that is not asked for."""
@@ -225,17 +203,21 @@ class Triplets(Source):
         if self._images is not None:
             read = self._images.read(image for candidate in planned for image in candidate.media_names)
         for candidate in planned:
-            yield self._made(candidate, [read.get(image) for image in candidate.images])
+            images = [read.get(image) for image in candidate.images]
+            if unusable := [image for image in images if isinstance(image, UnusableImage)]:
+                yield unusable[0].rejected(candidate.key)
+                continue
+            frames = cast(list[Frame | None], images)
+            sources = [frame.source for frame in frames if frame is not None]
+            if len({source.sha256 for source in sources}) < len(sources):
+                same = ", ".join(source.path for source in sources)
+                yield Rejected(candidate.key, "same-image", f"two of {same} are one and the same")
+            else:
+                yield self._made(candidate, *frames)
 
-    def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:
-        if unusable := [image for image in images if isinstance(image, UnusableImage)]:
-            return unusable[0].rejected(candidate.key)
-        frames = cast(Sequence[Frame | None], images)
-        digests = [frame.source.sha256 for frame in frames if frame is not None]
-        if len(set(digests)) < len(digests):
-            same = ", ".join(frame.source.path for frame in frames if frame is not None)
-            return Rejected(candidate.key, "same-image", f"two of {same} are one and the same")
-        reference, target, distractor = frames
+    def _made(
+        self, candidate: TripletCandidate, reference: Frame | None, target: Frame | None, distractor: Frame | None
+    ) -> Triplet:
         told = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
         relations: dict[str, Json] = {
             part: {"subject": subject, "predicate": predicate, "object": object_, "caption_id": caption}

@@ -3,13 +3,10 @@
 Relations are those that say what a photo shows, and were not misread; words are judged by closed classes
 (``relation_words.yaml``). All four words of reference and target are rated, and their mean exceeds the threshold. Both
 subjects are singular, or both plural. No caption of the reference's photo has the target's object in it, in whatever
-sentence and under whatever name, so that it never satisfies the condition: object and photo differ always. What the
-captions leave out is estimated (`generators.triplets.mentions`): no target has an object that the reference may well
-show unsaid. Where this can be estimated, and the target's photo has several captions, two of them name the subject and
-two the object, so that an error in one caption makes no condition. Where it cannot, no target has an object that is
-worn, nor a place where the reference's relation does not say one. No caption of the distractor's photo has the target's
-subject in it: it would be as right as the target. The distractor's own two words pass the threshold too, which keeps
-out pronouns: they may stand for the target's subject.
+sentence and under whatever name, so that it never satisfies the condition: object and photo differ always. Captions
+leave much out: so no target has an object that is worn, nor a place where the reference's relation does not say one. No
+caption of the distractor's photo has the target's subject in it: it would be as right as the target. The distractor's
+own two words pass the threshold too, which keeps out pronouns: they may stand for the target's subject.
 """
 
 from __future__ import annotations
@@ -34,21 +31,16 @@ CLASSES = {
 }
 PHRASES = frozenset({"next to", "in front of", "on top of", "outside of", "inside of", "close to"})
 VISIBLE = 3.0  # rating of a verb from which on a photo shows the deed: 2.0 negotiate, 3.7 hold
-LEMMAS = ("subject_lemma", "object_lemma")
-VERB = "predicate_lemma"
+SIDES, LEMMAS, VERB = ("subject", "object"), ("subject_lemma", "object_lemma"), "predicate_lemma"
 #: Marks of quotations, exclamations, questions, headings and pauses.
 _MARKS = r"[\"“”«»`?!#@:;…]|''|\.\.\."
 WORDS = 4
 DISTRACTOR = 3  # slot of random numbers
 EXACT = 1e-9  # sums that differ by less are equal: ratings have two decimals
-RELIABLE = 0.7  # odds up to which an object may be a target's: three of five photos that show it say so
 
 
 class StrictRules(Miner):
-    """Draws as the published procedure's first ones, of which every one that breaks a rule is drawn again.
-
-    estimated: whether it is known how reliably captions name things.
-    """
+    """Draws as the published procedure's first ones, of which every one that breaks a rule is drawn again."""
 
     def __init__(
         self,
@@ -57,7 +49,6 @@ class StrictRules(Miner):
         threshold: float,
         min_images: int,
         min_support: int = 2,
-        max_unsaid: float = 1.0,
         distractors: bool = False,
     ) -> None:
         """Prepare the relations; the arguments are those of `generators.triplets.source.Triplets`.
@@ -65,33 +56,13 @@ class StrictRules(Miner):
         Raises `WrongUse` when nothing can pass.
         """
         frame, funnel = judged(relations, ratings, min_support)
-        mentions = Mentions(relations, frame["image"], pl.concat([frame[name] for name in LEMMAS]))
+        self._mentions = Mentions(relations, frame["image"], pl.concat([frame[side] for side in SIDES]))
+        nouns = (pl.col(side).replace_strict(self._mentions.nouns, return_dtype=pl.Int32) for side in SIDES)
+        frame = frame.with_columns(noun.name.suffix("_noun") for noun in nouns)
         self.relations, self.threshold, self.distractors = relations, threshold, distractors
-        self.estimated = mentions.estimable
-        self._guarded = not self.estimated and max_unsaid < 1
-        worn = among(last("object_lemma"), "worn")
-        frame = frame.with_columns(
-            *(pl.col(name).replace_strict(mentions.nouns, return_dtype=pl.Int32) for name in LEMMAS),
-            confirmed=pl.lit(True),
-            reliable=~worn if self._guarded else pl.lit(True),
-            placed=_says_where() & ~worn,
-            photo="image",
-        )
-        if self.estimated:
-            frame = frame.with_columns(confirmed=_confirmed(frame, mentions))
-            if max_unsaid < 1:
-                unsaid = mentions.unsaid(frame.select(subject="subject_lemma", object="object_lemma"))
-                reliable = (pl.col("share") <= max_unsaid) & (pl.col("odds") <= RELIABLE)
-                frame = frame.with_columns(reliable=unsaid.select(reliable).to_series())
         self.pool = pool = Pool(frame, min_images, funnel)
-        photos = pool.relations.select("photo", number=pl.col("image").cast(pl.Int64) * 2**32).unique().lazy()
-        said = mentions.named.lazy().join(photos, left_on="image", right_on="photo")
-        keys = said.select(pl.col("number") + pl.col("noun")).collect(engine="streaming").to_series()
-        del mentions  # with the most memory
-        self._named_keys = np.append(keys.to_numpy(), np.iinfo(np.int64).max)  # a search ends before the last
-        self._named_keys.sort()
-        best = pool.relations.group_by("pair", maintain_order=True).agg(pl.max("rating"), pl.first("reliable"))
-        can_be = pl.col("reliable")
+        best = pool.relations.group_by("pair", maintain_order=True).agg(pl.max("rating"), pl.first("worn"))
+        can_be = ~pl.col("worn")
         if distractors:
             self._of_object, self._places = pool.by_object(2 * threshold + EXACT)
             best, can_be = best.with_columns(self._places), can_be & (pl.col("len") > pl.col("len_own"))
@@ -104,10 +75,8 @@ class StrictRules(Miner):
         _, reference, target = self.pool.sample(states)
         said, asked = self.pool.relations[reference], self.pool.relations[target]
         total = said["rating"] + asked["rating"]
-        passes = (total > WORDS * self.threshold + EXACT) & (said["subject_number"] == asked["subject_number"])
-        passes &= asked["confirmed"] & ~self._named(said["image"], asked["object_lemma"])
-        if self._guarded:
-            passes &= said["placed"] | ~asked["placed"]
+        passes = (total > WORDS * self.threshold + EXACT) & (said["plural"] == asked["plural"])
+        passes &= ~self._mentions.of(said["image"], asked["object_noun"]) & (said["placed"] | ~asked["placed"])
         drawn = pl.DataFrame({"reference": said["row"], "target": asked["row"], "concreteness": total / WORDS})
         if not self.distractors:
             return drawn.with_columns(passes=passes, distractor=pl.lit(None, pl.get_index_type()))
@@ -115,26 +84,8 @@ class StrictRules(Miner):
         place = start + below(states, DISTRACTOR, count - own_count)
         place += np.where(place >= own_start, own_count, 0)  # the pair's own lie together
         distractor = self.pool.relations[self._of_object[place]]
-        passes &= ~self._named(distractor["image"], asked["subject_lemma"])
+        passes &= ~self._mentions.of(distractor["image"], asked["subject_noun"])
         return drawn.with_columns(passes=passes, distractor=distractor["row"])
-
-    def _named(self, photos: pl.Series, nouns: pl.Series) -> pl.Series:
-        """Whether some caption of each photo names or implies a noun."""
-        keys = photos.to_numpy().astype(np.int64) << 32 | nouns.to_numpy()
-        return pl.Series(self._named_keys[np.searchsorted(self._named_keys, keys)] == keys)
-
-
-def _confirmed(frame: pl.DataFrame, mentions: Mentions) -> pl.Series:
-    """Whether two captions of a relation's photo name its subject, and two its object, or it has not several; a few
-    photos may have captions of one fact each, which need not repeat each other."""
-    twice = mentions.named.filter(pl.col("captions") > 1).select("image", "noun", named=True)
-    confirmed = pl.repeat(True, frame.height, eager=True)
-    for side in LEMMAS:
-        nouns = frame.select("image", noun=side)
-        confirmed &= nouns.join(twice, on=["image", "noun"], how="left", maintain_order="left")["named"].fill_null(
-            False
-        )
-    return confirmed | ~frame["image"].is_in(mentions.several.implode())
 
 
 def low(name: str) -> pl.Expr:
@@ -157,19 +108,14 @@ def among(words: pl.Expr, *classes: str) -> pl.Expr:
     return words.is_in(sorted(frozenset().union(*(CLASSES[name] for name in classes))))
 
 
-def _says_where() -> pl.Expr:
-    """Whether a predicate begins or ends with a preposition of a place, or is a phrase of one."""
-    words, prepositions = low(VERB).str.splitn(" ", 2).struct, sorted(CLASSES["prepositions"])
-    ends = words.field("field_0").is_in(prepositions) | words.field("field_1").is_in(prepositions).fill_null(False)
-    return ends | low(VERB).is_in(sorted(PHRASES))
-
-
 def steps(ratings: Mapping[str, float]) -> dict[str, pl.Expr]:
     """What is asked of each relation, by itself, as the funnel says after "relations"."""
     rated, said, verb = [*ratings], low("predicate"), pl.col("verb")
     nouns = pl.all_horizontal(pl.col("subject_pos", "object_pos").is_in(["NOUN", "PROPN"]))
     no_thing = [
-        among(low(name), "measures", "places") | among(last(name), "pictures", "times", "regions") for name in LEMMAS
+        among(low(name), "measures", "places", "parts", "clothes")
+        | among(last(name), "pictures", "times", "regions", "roles")
+        for name in LEMMAS
     ]
     past = (
         ~said.str.contains(" ", literal=True) & ~said.str.contains("(ing|s)$") & (pl.col("predicate") != pl.col(VERB))
@@ -182,23 +128,18 @@ def steps(ratings: Mapping[str, float]) -> dict[str, pl.Expr]:
             low(side).is_in(rated) | low(f"{side}_lemma").is_in(rated) for side in ("subject", "object")
         ),
         "that are of two nouns": nouns,
-        "whose caption begins with the subject": pl.col("subject_start") == 0,
-        "that no word denies": ~pl.col(NEGATED),
-        "without measures, parts of space, times, regions and words for pictures": ~pl.any_horizontal(no_thing),
-        "of no word that stands for a name, and no kin": ~pl.any_horizontal(
-            pl.col(STAND_IN), *(among(last(name), "roles") for name in LEMMAS)
+        "whose caption begins with the subject, and denies nothing": (pl.col("subject_start") == 0) & ~pl.col(NEGATED),
+        "without measures, places, times, pictures, names, kin, body parts and ordinary clothes": ~pl.any_horizontal(
+            pl.col(STAND_IN), *no_thing
         ),
-        "of two things that are no part of a body and no ordinary clothes": ~pl.any_horizontal(
-            among(low(name), "parts", "clothes") for name in LEMMAS
-        ),
-        "of two things, which are not said to be one": ~among(first(VERB), "states")
-        & (pl.col("subject_lemma") != pl.col("object_lemma")),
-        "whose predicate says where or what without a verb left out": ~pl.any_horizontal(
-            among(first(VERB), "nowhere"),
+        "of two things, whose predicate says where or what and is a deed that a photo shows": ~pl.any_horizontal(
+            pl.col("subject_lemma") == pl.col("object_lemma"),
+            among(first(VERB), "states", "nowhere", "unseen"),
             among(first("predicate"), "nowhere"),
             among(first(VERB), "directions") & (verb != ""),
+            said == "having",
+            past,
         ),
-        "of deeds that a photo shows": ~pl.any_horizontal(among(first(VERB), "unseen"), said == "having", past),
         "whose predicate has its preposition, and its verb where it needs one": ~pl.any_horizontal(
             among(low(VERB), "objectless"), broken, (verb != "") & ~spared
         ),
@@ -223,53 +164,57 @@ def shows_a_photo() -> pl.Expr:
 def judged(relations: Relations, ratings: Mapping[str, float], min_support: int) -> tuple[pl.DataFrame, dict[str, int]]:
     """The relations that pass, in the order of the stage, and what is left of the captions at each step.
 
-    Columns: ``row``; ``image`` and ``text``, numbers of photo and caption; `LEMMAS`, `VERB`, ``subject_number``;
-    ``subject`` and ``object``, lemmas in lower case; ``rating``, the sum of theirs; ``seen``, how many photos have
-    relations of the subject with rated words.
+    Columns: ``row``; ``image`` and ``text``, numbers of photo and caption; ``subject`` and ``object``, lemmas in lower
+    case; ``plural``, of the subject; ``rating``, the sum of both words'; ``worn``, of the object; ``placed``, whether
+    the predicate says a place.
     """
-    asked, image = steps(ratings), pl.col("image")
+    asked = steps(ratings)
     misread = ~pl.col(VERB).str.contains(" ", literal=True) & among(last("object_lemma"), "grounds")
     visible = first(VERB).is_in([word for word, mean in ratings.items() if mean >= VISIBLE])
+    worn = among(last("object_lemma"), "worn")
+    lemmas = {"subject": low("subject_lemma"), "object": low("object_lemma"), "predicate": pl.col(VERB)}
+    words = {**lemmas, "verb": first(VERB), "subject_word": low("subject"), "object_word": low("object")}
     every = relations.index.select(
         "row",
         PLAIN,
-        subject=low("subject_lemma").cast(pl.Categorical),
-        object=low("object_lemma").cast(pl.Categorical),
-        verb=first(VERB).cast(pl.Categorical),
-        predicate=pl.col(VERB).cast(pl.Categorical),
+        **{name: word.cast(pl.Categorical) for name, word in words.items()},
         image=identity(PHOTO),
+        text=identity("caption"),
+        plural=pl.col("subject_number") == "plural",
+        worn=worn,
+        placed=_says_where() & ~worn,
         # "running on beach", not "carrying pond"
         deed=~among(first(VERB), "prepositions", "unverbs", "owning") & visible & ~misread,
         **asked,
     ).collect(engine="streaming")
-    pairs, verbs, conditions = (  # of words that so many photos have
-        image.n_unique().over(words) >= min_support
-        for words in (("subject", "object"), "verb", ("predicate", "object"))
-    )
-    many = f"{min_support} photos or more"
-    asked[f"of pairs of words that {many} have, or that a sentence begins with"] = pl.col(PLAIN) | pairs
-    said = (
-        f"whose verb is in the captions of {many} and rated {VISIBLE:g} or more for concreteness, or whose verb and "
-        f"object are together in those of {many}"
-    )
-    asked[said] = (pl.col("deed") & verbs) | conditions
-    kept = every.with_columns(
-        seen=image.filter(next(iter(asked))).n_unique().over("subject"),
-        **{name: step for name, step in asked.items() if name not in every.columns},
-    )
     funnel = {
         "captions": relations.captions,
         "photos, each of one name or more": every["image"].n_unique(),
         "relations": every.height,
     }
-    for name in asked:
-        kept = kept.filter(name)
-        funnel[f"relations {name}"] = kept.height
-    columns = ("subject", "object", *LEMMAS, VERB, "subject_number")
-    rows = relations.rows(kept["row"], *columns, text=identity("caption"))
-    rated = (
-        pl.coalesce(low(name).replace_strict(ratings, default=None, return_dtype=pl.Float64) for name in (side, lemma))
-        for side, lemma in zip(("subject", "object"), LEMMAS, strict=True)
-    )
-    rows = rows.with_columns(rating=pl.sum_horizontal(rated), subject=low("subject_lemma"), object=low("object_lemma"))
-    return kept.select("row", "image", "seen").join(rows, on="row", maintain_order="left"), funnel
+    rules = [*asked]
+    for number, rule in enumerate(rules, 1):
+        funnel[f"relations {rule}"] = every.select(pl.all_horizontal(rules[:number]).sum()).item()
+    kept = every.filter(pl.all_horizontal(rules)).drop(rules)
+    supported = {"of_pair": SIDES, "of_verb": ("verb",), "of_condition": ("predicate", "object")}
+    for name, shared in supported.items():
+        alike = every.select(*shared, "image").join(kept, on=shared, how="semi")
+        support = alike.group_by(shared).agg((pl.col("image").n_unique() >= min_support).alias(name))
+        kept = kept.join(support, on=shared, how="left", maintain_order="left")
+    many = f"{min_support} photos or more"
+    kept = kept.filter(pl.col(PLAIN) | pl.col("of_pair"))
+    funnel[f"relations of pairs of words that {many} have, or that a sentence begins with"] = kept.height
+    kept = kept.filter(pl.col("deed") & pl.col("of_verb") | pl.col("of_condition"))
+    shown = f"in the captions of {many} and rated {VISIBLE:g} or more for concreteness"
+    funnel[f"relations whose verb is {shown}, or with the object in those of {many}"] = kept.height
+    texts = pl.col(*words).exclude("verb", "predicate").cast(pl.String)
+    ratings_of = kept.select(texts.replace_strict(ratings, default=None, return_dtype=pl.Float64))
+    rated = ratings_of.select(pl.sum_horizontal(pl.coalesce(f"{side}_word", side) for side in SIDES)).to_series()
+    return kept.select("row", "image", "text", *SIDES, "plural", "worn", "placed", rating=rated), funnel
+
+
+def _says_where() -> pl.Expr:
+    """Whether a predicate begins or ends with a preposition of a place, or is a phrase of one."""
+    words, prepositions = low(VERB).str.splitn(" ", 2).struct, sorted(CLASSES["prepositions"])
+    ends = words.field("field_0").is_in(prepositions) | words.field("field_1").is_in(prepositions).fill_null(False)
+    return ends | low(VERB).is_in(sorted(PHRASES))

@@ -110,7 +110,7 @@ def test_what_was_mined_is_told_beside_the_plan(recipe: Path, tmp_path: Path) ->
     store = build(recipe, tmp_path / "out")
     report = json.loads(store.read("triplets/_meta/mining.json"))
     assert report["funnel"]["captions"] == len(SCENES)
-    assert report["funnel"]["subjects"] == 3 and report["estimated"] is False
+    assert report["funnel"]["subjects"] == 3
 
 
 @pytest.mark.parametrize("tars", [False, True], ids=["files", "tars"])
@@ -197,12 +197,3 @@ def test_captions_without_triplets_say_at_which_step(recipe: Path, tmp_path: Pat
     with pytest.raises(WrongUse, match="0 eligible subjects"):
         build(recipe, tmp_path / "out", "subsets.triplets.source.min_images=100")
     assert not (tmp_path / "out/triplets/_meta/stage.json").exists()
-
-
-def test_images_that_captions_name_by_address_are_refused(recipe: Path, tmp_path: Path) -> None:
-    lines = [json.loads(line) for line in (recipe.parent / "captions.jsonl").read_text().splitlines()]
-    told = "".join(f"{line['caption']}\thttp://example.org/{line['image']}\n" for line in lines)
-    (recipe.parent / "captions.tsv").write_text(told)
-    captions = f"stages.scene-graphs.source.captions={recipe.parent / 'captions.tsv'}"
-    with pytest.raises(WrongUse, match="download them with img2dataset"):
-        build_here(load_recipe(str(recipe), [captions]), str(tmp_path / "out"), 1)

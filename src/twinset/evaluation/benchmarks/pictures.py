@@ -147,7 +147,7 @@ def _read_crop(root: Path, name: str, box: Box, how: CutOut) -> bytes:
         raise WrongUse(f"{root}: {frame.detail}")
     try:
         if how == "genecis":
-            return as_png(crop(frame.pixels, box, "published"))
+            return as_png(crop(frame.pixels, box, published=True))
         x, y, width, height = (max(0, round(side)) for side in box)
         if not (cut := frame.pixels[y : y + height, x : x + width]).size:
             raise OutsideImage(f"box {list(box)} has no pixel in an image of {frame.pixels.shape[1::-1]}")

@@ -5,8 +5,8 @@
 
 Each is a list of ``{condition, gallery, reference, target}``, the gallery without the target, with the licence, credit
 and source URL of the sample, which the evaluation does not read. Images are named, not written: the evaluation reads
-them from its own folders of Visual Genome (``{image_id, instance_bbox}``, which it cuts out itself, whatever `crops`
-the shards were made with) and of COCO's val2017 (``{val_image_id}``, a number).
+them from its own folders of Visual Genome (``{image_id, instance_bbox}``, which it cuts out itself)
+and of COCO's val2017 (``{val_image_id}``, a number).
 """
 
 import itertools
