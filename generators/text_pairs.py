@@ -19,9 +19,8 @@ from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.kinds.text_pair import TEXT_SCORES, TextPair
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
-from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
+from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of
 from twinset.generators.papers import BIVLC
@@ -45,16 +44,13 @@ class TextPairs(OptionalImages):
     negatives: the stage of negative captions, or the folder of a finished one; twinset's own scores are taken along.
     scores: those of other packages' caption scorers to take along.
     train: share of the images (0-1) whose pairs are in the split ``train``, by a hash of the recipe's seed and the
-    image id; the others are in the split of the subset. Absent: all are. held_out: files of captions whose images are
-    never in ``train``, such as those of COCO's test; those that they name as trained on may be. licence: of captions
-    and images.
+    image id; the others are in the split of the subset. Absent: all are. licence: of captions and images.
     """
 
     kind: Literal["text-pairs"]
     negatives: StageName
     scores: tuple[str, ...] = ()
     train: TrainShare | None = None
-    held_out: OptionalFiles = ()
     licence: str = ""
 
     makes = "text-pair"
@@ -103,10 +99,7 @@ class TextPairs(OptionalImages):
 
     @cached_property
     def _training(self) -> TrainingSplit:
-        return TrainingSplit(self.train, self.stage.split, self.stage.seed, self.held_out)
-
-    def inputs(self) -> str:
-        return joined(super().inputs(), self._training)
+        return TrainingSplit(self.train, self.stage.split, self.stage.seed)
 
     def plan(self) -> Iterator[Candidate]:
         """Images in the order in which they first come in the table; pairs of an image in the table's order.
@@ -122,7 +115,7 @@ class TextPairs(OptionalImages):
                 continue
             named = named or "://" not in image
             identified = self.identified(*json.loads(row["identity"]), group=row["image_id"], shows=(Terms.of(row),))
-            identified["split"] = self._training.of(row["image_id"] or row["caption"], image)
+            identified["split"] = self._training.of(row["image_id"] or row["caption"])
             scores = {name: row[name] for name in self.score_columns if row.get(name) is not None}
             yield TextPairCandidate(
                 **identified,

@@ -23,8 +23,7 @@ from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.locations import Location
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
-from twinset.generators.annotation_files import OptionalFiles
-from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
+from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.generated_pairs.joining import best_images, decided_images, first_images, frame_of, images_of
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, rgb
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
@@ -87,9 +86,8 @@ class GeneratedPairs(Source):
     ambiguous: of the images that a score chose one is left out that shows the original caption too, with at least this
     score (0-1); null keeps all. compared: leave out as well what fits the original caption at least as well as its own.
     train: share of the photos (0-1) whose pairs are in the split ``train`` (TROHN-Img: 0.8), by a hash of the recipe's
-    seed and the image id; the others are in the split of the subset. Absent: all are. held_out: files of captions whose
-    images are never in ``train``, such as those of COCO's test; those that they name as trained on may be.
-    licence: of the photos and captions.
+    seed and the image id; the others are in the split of the subset. Absent: all are. licence: of the photos and
+    captions.
     """
 
     kind: Literal["generated-pairs"]
@@ -102,7 +100,6 @@ class GeneratedPairs(Source):
     ambiguous: float | None = Field(default=1.0, gt=0, le=1)
     compared: bool = True
     train: TrainShare | None = None
-    held_out: OptionalFiles = ()
     licence: str = ""
 
     makes = "pair"
@@ -146,7 +143,7 @@ class GeneratedPairs(Source):
     micro_batch: ClassVar[int] = 32  # pairs that are made together: their images are looked for in each tar once
 
     def inputs(self) -> str:
-        return joined(digest([self.stage.earlier(one).digest for one in self.reads]), self._training)
+        return digest([self.stage.earlier(one).digest for one in self.reads])
 
     def plan(self) -> Iterator[GeneratedPairCandidate]:
         """Pairs photo by photo, in the order in which negative captions first name them.
@@ -241,7 +238,7 @@ class GeneratedPairs(Source):
             group=sample_key(self.stage.name, "image", row["photo"]) if row["photo"] else "",
             shows=[Terms(*(row[f"{name}{side}"] for name in TERMS)) for side in sides],
         )
-        identified["split"] = self._training.of(row["image_id"] or row["caption"], row["image"])
+        identified["split"] = self._training.of(row["image_id"] or row["caption"])
         return GeneratedPairCandidate(
             **identified,
             captions0=(row["caption"],),
@@ -255,7 +252,7 @@ class GeneratedPairs(Source):
 
     @cached_property
     def _training(self) -> TrainingSplit:
-        return TrainingSplit(self.train, self.stage.split, self.stage.seed, self.held_out)
+        return TrainingSplit(self.train, self.stage.split, self.stage.seed)
 
     @cached_property
     def _photos(self) -> ImageFiles | None:
