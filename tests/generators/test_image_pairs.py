@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import twinset
 from tests.generators.captions.reading import parquet_of, tar_of, write
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.recipe import load_recipe
 from twinset.generators.image_pairs import ImagePairs
 from twinset.shards.contracts import Context
-from twinset.shards.read import read_samples
-from twinset.shards.storage.store import Store
 
 RECORDS = [
     {"id": "a", "image0": "red.png", "image1": "blue.png", "caption0": "a red ball", "caption1": "a blue ball"},
@@ -148,19 +144,6 @@ def test_a_missing_image_rejects_its_pairs_until_it_is_there_and_one_image_twice
     assert made.media_files().size("blue.png") == (media / "some/blue.png").stat().st_size
     again = pairs(made.annotations, media)
     assert isinstance(list(again.make(list(again.plan())))[3], Pair)
-
-
-def test_a_recipe_names_it(tmp_path: Path, media: Path) -> None:
-    source = "{kind: image-pairs, annotations: pairs.json, media: media, licence: CC0-1.0}"
-    written(tmp_path, "json", RECORDS)
-    recipe = tmp_path / "mine.yaml"
-    recipe.write_text(f"name: mine\nsubsets: {{mine: {{source: {source}, filters: [{{kind: equal-captions}}]}}}}\n")
-    read = load_recipe(str(recipe)).subsets["mine"].source
-    read.check_inputs("subsets.mine.source", ("annotations", "media"))
-    with pytest.raises(WrongUse, match=r"source\.fields\.imge0: unknown key; did you mean 'image0'"):
-        load_recipe(str(recipe), ["subsets.mine.source.fields={imge0: before}"])
-    twinset.build(recipe, tmp_path / "out", workers=1)
-    assert len(list(read_samples(Store(str(tmp_path / "out")), "mine"))) == 2
 
 
 def test_wrong_files_say_what_to_do(tmp_path: Path) -> None:
