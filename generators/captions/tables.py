@@ -307,7 +307,7 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
                 yield from from_record(_record_of(fields, place, about), place, f"{tar.stem}/{key}")
 
 
-def _record_of(fields: _Fields, place: str, about: Mapping[str, str]) -> Any:
+def _record_of(fields: _Fields, place: str, about: dict[str, str]) -> Any:
     """What the texts of a sample say of its image; of both, the caption is that of ``KEY.txt``."""
     record = json_value(fields.get(".json", [("", b"{}")])[0][1], place)
     if not isinstance(record, dict):
