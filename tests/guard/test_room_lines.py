@@ -9,13 +9,13 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 15315,
+    "generators": 15009,
     "filters": 537,
-    "contracts": 4097,
+    "contracts": 4090,
     "stages": 4415,
     "shards": 4505,
     "models": 6617,
-    "cards": 2526,
+    "cards": 2522,
     "review": 2654,
     "training": 7585,
     "evaluation": 12391,
