@@ -1,9 +1,7 @@
 """Records of files: CSV, TSV, JSON, JSON lines and Parquet, also packed; what is wrong is said with its place."""
 
-import codecs
 import csv
 import gzip
-import io
 import json
 import re
 import zlib
@@ -12,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,16 +29,14 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str | Path) else value
 
 
-_Files = tuple[Annotated[Location, Place("any", "annotations")], ...]
 #: Setting: files or folders of annotations, also one alone.
-SeveralFiles = Annotated[_Files, BeforeValidator(_listed), Field(min_length=1)]
+SeveralFiles = Annotated[
+    tuple[Annotated[Location, Place("any", "annotations")], ...], BeforeValidator(_listed), Field(min_length=1)
+]
 #: Setting: files of one format, also one alone.
 AnnotationFiles = Annotated[tuple[AnnotationFile, ...], BeforeValidator(_listed), Field(min_length=1)]
-#: As `SeveralFiles`, or none.
-OptionalFiles = Annotated[_Files, BeforeValidator(_listed)]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not held
 MOST_EXPANDED = 1 << 30  # bytes of a packed file that is held whole
@@ -83,13 +79,12 @@ def read_json(path: Path, leave_out: bool = False) -> Any:
     leave_out: whether a record with a repeated key, or with text that is not UTF-8, is found by `checked` and left out.
     Raises `WrongUse` naming the place where it is not JSON, and else for these too.
     """
-    raw, twice = read_bytes(path), list[str]()
+    raw = read_bytes(path)
     try:
-        encoding = "utf-16" if raw[:2] in UTF_16_MARKS else "utf-8-sig"
-        text = raw.decode(encoding, "surrogateescape" if leave_out else "strict")
-        value = json.loads(text, object_pairs_hook=partial(_object, twice))
-        if twice and (not leave_out or isinstance(value, Skipped)):
-            raise ValueError(f"one object has the key {twice[-1][:100]!r} twice; the last one would win silently")
+        text = raw.decode("utf-8-sig", "surrogateescape" if leave_out else "strict")
+        value = json.loads(text, object_pairs_hook=partial(_object, leave_out))
+        if isinstance(value, Skipped):
+            raise ValueError("its object has a key twice")
         if not leave_out and re.search(r"\\u[dD]", text):
             # Half a surrogate pair is valid JSON and no text: it could not be written into a shard.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -100,13 +95,16 @@ def read_json(path: Path, leave_out: bool = False) -> Any:
         ) from error
 
 
-def _object(twice: list[str], pairs: list[tuple[str, Any]]) -> Any:
-    """A JSON object; of one whose keys do not all differ, of which the parser would keep the last, the key is noted."""
+def _object(leave_out: bool, pairs: list[tuple[str, Any]]) -> Any:
+    """A JSON object; of one whose keys do not all differ, of which the parser would keep the last, a `Skipped`, or
+    ValueError."""
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
-    twice.append(next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
-    return Skipped("", "repeated-key")
+    if leave_out:
+        return Skipped("", "repeated-key")
+    repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+    raise ValueError(f"one object has the key {repeated[:100]!r} twice; the last one would win silently")
 
 
 def checked(value: Any, place: str) -> Any:
@@ -123,7 +121,7 @@ def json_value(body: bytes, place: str) -> Any:
     """The JSON value of a line, or of a file in a tar; a `Skipped` where it is none."""
     try:
         text = body.decode("utf-8-sig", "surrogateescape")
-        return checked(json.loads(text, object_pairs_hook=partial(_object, [])), place)
+        return checked(json.loads(text, object_pairs_hook=partial(_object, True)), place)
     except (ValueError, RecursionError):
         return Skipped(place, "not-json")
 
@@ -147,16 +145,15 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def lines(path: Path, empty: bool = False) -> Iterator[tuple[int, str | Skipped]]:
     """Numbers (from 1) and texts of the lines of a file, ``.gz`` too, without their ends; ``empty`` ones on demand.
 
-    Lines end with a line feed only: captions hold other separators. They are UTF-8, or UTF-16 where the file begins
-    with its mark. Raises `WrongUse` when the file cannot be read on.
+    Lines end with a line feed only: captions hold other separators. Raises `WrongUse` when the file cannot be read on.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as packed:
-            readline, number = _readline(packed), 0
-            while line := readline(LONGEST_LINE):
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            number = 0
+            while line := stream.readline(LONGEST_LINE):
                 number += 1
                 if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
-                    while (rest := readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                    while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                         pass
                     yield number, Skipped(f"line {number}", "too-long")
                     continue
@@ -168,34 +165,22 @@ def lines(path: Path, empty: bool = False) -> Iterator[tuple[int, str | Skipped]
                     yield number, line.decode("utf-8")
                 except UnicodeDecodeError:
                     yield number, Skipped(f"line {number}", "not-utf-8")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
 
 
-def _readline(stream: Any) -> Callable[[int], bytes]:
-    """Reads a line of a stream as UTF-8; Excel's "Unicode text" is UTF-16 with a mark."""
-    if stream.peek(2)[:2] not in UTF_16_MARKS:
-        return cast(Callable[[int], bytes], stream.readline)
-    text = io.TextIOWrapper(stream, "utf-16", newline="\n")
-    return lambda size: text.readline(size).encode("utf-8", "surrogatepass")
-
-
-def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file, streamed. columns: chooses those that are read, or raises `WrongUse`.
-
-    Raises `WrongUse` where it is no Parquet file, or ends early.
-    """
+def _parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file, streamed; structs, such as an image with its bytes, are no columns."""
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            chosen = columns(file.schema_arrow)
-        for batch in batches(path, chosen):
+            columns = [field.name for field in file.schema_arrow if not pa.types.is_struct(field.type)]
+        for batch in batches(path, choose(columns)):
             yield from batch.to_pylist()
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+    except (OSError, pa.ArrowException, ValueError, OverflowError) as error:  # of texts, and of times
         raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
 
 
 DELIMITERS = "\t,;|"
-NAMED_DELIMITER = re.compile(f"sep=([{DELIMITERS}])")  # a first line that Excel writes and reads
 TABLES = (".csv", ".tsv", ".txt", ".token")
 FORMS = ".csv, .tsv, .json (a list of objects), .jsonl or .parquet, also with .gz but the last"
 
@@ -218,13 +203,10 @@ def records(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Ite
             raise WrongUse(f"{path}: two columns are called {repeated!r}; rename one")
         return found
 
-    def flat(schema: pa.Schema) -> Sequence[str]:
-        return chosen([field.name for field in schema if not pa.types.is_struct(field.type)])
-
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     numbered: Iterable[tuple[int, Any]]
     if suffix == ".parquet":
-        numbered, noun = enumerate(parquet_rows(path, flat), 1), "row"
+        numbered, noun = enumerate(_parquet_rows(path, chosen), 1), "row"
     elif suffix == ".json":
         whole = read_json(path, leave_out=True)
         if not isinstance(whole, list):
@@ -263,14 +245,12 @@ def read_records(
 
 
 def delimiter_of(line: str) -> str:
-    """The one that a table's first line has most of, or names as Excel does; a comma where it has none."""
-    if named := NAMED_DELIMITER.fullmatch(line):
-        return named[1]
+    """The one that a table's first line has most of; a comma where it has none."""
     return max(DELIMITERS, key=line.count) if any(one in line for one in DELIMITERS) else ","
 
 
 def _table_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[tuple[int, Record]]:
-    """Line numbers and rows of a table of text, by the names of its first line, or of the one behind ``sep=;``."""
+    """Line numbers and rows of a table of text, by the names of its first line."""
     first = next((line for _, line in lines(path)), "")
     if isinstance(first, Skipped):
         what = f"its first line, of names of columns, is {first.reason}"
@@ -286,10 +266,7 @@ def _table_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) ->
     csv.field_size_limit(LONGEST_LINE)  # a longer line is not held
     rows = csv.reader(texts(), delimiter=delimiter, strict=True, quoting=_quoting(path, delimiter))
     try:
-        heads = (row for row in rows if "".join(row).strip())
-        names = next(heads, [])
-        if NAMED_DELIMITER.fullmatch(first):
-            names = next(heads, [])
+        names = next((row for row in rows if "".join(row).strip()), [])
         choose(names)
         for row in rows:
             if not problem and len(row) < 2 and not "".join(row).strip():

@@ -1,21 +1,21 @@
-"""Pairs of your own images: listed in one file, with two captions each."""
+"""Pairs of two images that annotations name: what such sources have in common, and your own pairs, listed in a file."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
-from pydantic import AfterValidator
-
-from twinset.contracts.candidate import SPLIT
-from twinset.contracts.canonical import canonical_json, sample_key
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.candidate import SPLIT, Candidate, CaptionedCandidate
+from twinset.contracts.canonical import canonical_json, sample_key, sha256_of_file
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.plan import Ids
-from twinset.contracts.references import Reference, checked_bibtex, reasons_beside
+from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
     RECORD_REASONS,
@@ -25,10 +25,97 @@ from twinset.generators.annotation_files import (
     read_records,
     text_of,
 )
-from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
+from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, ImageFolderSource, UnusableImage
 
-CITATIONS = "citations.json"  # report: what records cite
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPairCandidate(CaptionedCandidate):
+    """Two names of images and the captions of both.
+
+    image0, image1: as `shards.media.media_folder.ImageFolder.find` takes them. change: what differs between them.
+    provenance: canonical JSON, the same keys for all of a source.
+    """
+
+    image0: str
+    image1: str
+    change: str
+    provenance: str
+
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return self.image0, self.image1
+
+
+def paired(candidate: NamedPairCandidate, read: Mapping[str, Frame | UnusableImage]) -> Pair | Rejected:
+    """A pair with its images, or why one has none. read: what their names give."""
+    first, second = read[candidate.image0], read[candidate.image1]
+    if isinstance(first, UnusableImage):
+        return first.rejected(candidate.key)
+    if isinstance(second, UnusableImage):
+        return second.rejected(candidate.key)
+    if first.source.sha256 == second.source.sha256:
+        return Rejected(candidate.key, "same-image", f"{first.source.path} and {second.source.path} are the same")
+    provenance = json.loads(candidate.provenance)
+    return Pair(**candidate.placed, change=candidate.change, image0=first, image1=second, provenance=provenance)
+
+
+class NamedPairSource(ImageFolderSource):
+    """A source of pairs whose annotations name two images each."""
+
+    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **SAME_IMAGE}
+
+    candidate = NamedPairCandidate
+    libraries = ("numpy", "pillow")
+
+    def inputs(self) -> str:
+        return sha256_of_file(self.annotations)[0]
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Pairs with their images, or why one has none; images that pairs of one call share are read once."""
+        planned = cast(Sequence[NamedPairCandidate], candidates)
+        read = self._files.read(name for candidate in planned for name in candidate.media_names)
+        yield from (paired(candidate, read) for candidate in planned)
+
+    @cached_property
+    def _files(self) -> ImageFiles:
+        return ImageFiles(self.media, upright=True)
+
+    def planned(
+        self,
+        identity: tuple[str | int | float, ...],
+        images: tuple[str, str],
+        captions: tuple[Sequence[str], Sequence[str]],
+        change: str = "",
+        provenance: Mapping[str, Json] | None = None,
+        group: str = "",
+        terms: Terms | None = None,
+        split: str = "",
+    ) -> NamedPairCandidate:
+        """A candidate.
+
+        Args:
+            identity: tells it from all others of the source, wherever it stands in the file.
+            images: names of both.
+            captions: of both, best first, at least one each and none blank.
+            change: what differs between the images.
+            provenance: what else a sample's JSON says of where it comes from, the same keys for all of a source.
+            group: what must not be split over shards; pairs of one group follow each other. Its own where empty.
+            terms: that its record states, where these are not the source's.
+            split: that of the subset where empty.
+        """
+        identified = self.identified(*identity, group=group, terms=terms)
+        identified["split"] = split or self.stage.split
+        return NamedPairCandidate(
+            **identified,
+            captions0=tuple(captions[0]),
+            captions1=tuple(captions[1]),
+            image0=images[0],
+            image1=images[1],
+            change=change,
+            provenance=canonical_json(provenance or {}).decode(),
+        )
 
 
 class Fields(Settings):
@@ -36,7 +123,7 @@ class Fields(Settings):
 
     id: of its id. image0, image1: of the two images. caption0, caption1: of their captions. change: what differs, or a
     category. group: of pairs that are never split over splits or shards. split: its split, the subset's where empty.
-    licence, credit, source_url: of its images, those of the source where empty. citation: BibTeX.
+    licence, credit, source_url: of its images, those of the source where empty.
     """
 
     id: str = "id"
@@ -50,7 +137,6 @@ class Fields(Settings):
     licence: str = "licence"
     credit: str = "credit"
     source_url: str = "source_url"
-    citation: str = "citation"
 
 
 class ImagePairs(NamedPairSource):
@@ -59,18 +145,12 @@ class ImagePairs(NamedPairSource):
     annotations: CSV or TSV with names of columns, a JSON list of objects, JSON lines or Parquet. An image is a path
     below ``media``, or a name that is found there (`shards.media.media_folder.ImageFolder.find`). A caption is text, or
     a list of texts, best first.
-    media: folder of the images, of folders of them, or of tars. fields: what the fields are called. columns: further
-    fields of text, which go into the provenance of each sample. change: what differs, where a record does not say it.
-    citation: BibTeX of the data set.
+    media: folder of the images, of folders of them, or of tars. fields: what the fields are called.
     """
 
     kind: Literal["image-pairs"]
     fields: Fields = Fields()
-    columns: tuple[str, ...] = ()
-    change: str = ""
-    citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
 
-    reports = (CITATIONS,)
     reference = Reference("a list of image pairs")
     reasons: ClassVar[Mapping[str, str]] = {
         **NamedPairSource.reasons,
@@ -79,33 +159,13 @@ class ImagePairs(NamedPairSource):
         **reasons_beside(__file__, "image-pairs"),
     }
 
-    @property
-    def made_from(self) -> Reference:
-        return replace(self.reference, bibtex=self.citation)
-
-    def cites(self, reports: Mapping[str, Any]) -> Sequence[str]:
-        try:
-            return [checked_bibtex(str(one)) for one in reports.get(CITATIONS, ())]
-        except (TypeError, ValueError) as error:
-            problem = f"_meta/{CITATIONS} of a stage of image-pairs: not a list of BibTeX ({error})"
-            raise WrongUse(f"{problem}; remove it, and the card will do without") from error
-
-    version = 4
-
-    @cached_property
-    def cited(self) -> dict[str, None]:
-        """Works that records cite, as BibTeX."""
-        return {}
-
-    def report_files(self) -> Mapping[str, bytes]:
-        return {CITATIONS: canonical_json(list(self.cited))}
+    version = 5
 
     def plan(self) -> Iterator[NamedPairCandidate]:
         """Pairs in the order of the file, which is read twice; those of scattered groups, held in memory, come last.
 
-        Raises `WrongUse` where the file cannot be read, or none of its records can be used.
+        Raises `WrongUse` where the file cannot be read.
         """
-        self.cited.clear()
         ids, groups, last = Ids(), Ids(), ""
         for _, record, _ in self._records():
             ids.add(record["id"])
@@ -130,15 +190,12 @@ class ImagePairs(NamedPairSource):
             yield from members
 
     def _planned(self, record: Mapping[str, Any], terms: Terms) -> NamedPairCandidate:
-        if citation := checked_bibtex(record["citation"]):
-            self.cited[citation] = None
-        about = {name: record[name] for name in ("id", "image0", "image1")}
         return self.planned(
             identity=(record["id"],),
             images=(record["image0"], record["image1"]),
             captions=(record["caption0"], record["caption1"]),
-            change=record["change"] or self.change,
-            provenance={**about, **record["columns"], "citation": citation},
+            change=record["change"],
+            provenance={name: record[name] for name in ("id", "image0", "image1")},
             group=record["group"] and sample_key(self.stage.name, "group", record["group"]),
             terms=terms,
             split=record["split"],
@@ -147,15 +204,13 @@ class ImagePairs(NamedPairSource):
     def _records(self) -> Iterator[tuple[str, Mapping[str, Any], Terms | str]]:
         """Place of each record, its fields by the names that `Fields` has, and its terms or why it is left out."""
         names, renamed = self.fields.model_dump(), self.fields.model_dump(exclude_defaults=True)
-        needed = (*(name for key, name in names.items() if key in (*NEEDED, *renamed)), *self.columns)
-        remedy = "correct source.fields or source.columns"
-        for place, read in read_records(self.annotations, needed, tuple(names.values()), remedy):
+        needed = [name for key, name in names.items() if key in (*NEEDED, *renamed)]
+        for place, read in read_records(self.annotations, needed, tuple(names.values()), "correct source.fields"):
             given = {} if isinstance(read, Skipped) else read
             record: dict[str, Any] = {key: text_of(given.get(name)) for key, name in names.items()}
-            record["columns"] = {name: text_of(given.get(name)) for name in self.columns}
             for caption in ("caption0", "caption1"):
-                said = given.get(names[caption])
-                texts = said if isinstance(said, list) else [said]
+                stated = given.get(names[caption])
+                texts = stated if isinstance(stated, list) else [stated]
                 record[caption] = [text for text in texts if isinstance(text, str) and text.strip()]
             # What is no text, or absent though `fields` names it, must not become ours.
             unknown = [
@@ -175,15 +230,6 @@ class ImagePairs(NamedPairSource):
             "no-image": all(images),
             "unsafe-path": all(is_media_name(name, self._files.folder) for name in images),
             "unknown-split": re.fullmatch(SPLIT, record["split"]),
-            "unknown-citation": _is_bibtex(record["citation"]),
             "no-caption": record["caption0"] and record["caption1"],
         }
         return next((reason for reason, fits in usable.items() if not fits), "")
-
-
-def _is_bibtex(text: str) -> bool:
-    try:
-        checked_bibtex(text)
-    except ValueError:
-        return False
-    return True

@@ -9,21 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import field_validator
-
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, finite
-from twinset.contracts.doors import UnknownKind
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.kinds.text_pair import TEXT_SCORES, TextPair
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.annotation_files import OptionalFiles
-from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
-from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
+from twinset.contracts.source import StageName
+from twinset.generators.caption_scores.scorers.scorer import scorer_of
+from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
-from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.papers import BIVLC
 
 
@@ -43,18 +39,13 @@ class TextPairs(OptionalImages):
     """An image, its caption and a negative caption, for each row of a table of negative captions.
 
     negatives: the stage of negative captions, or the folder of a finished one; twinset's own scores are taken along.
-    scores: those of other packages' caption scorers to take along.
     train: share of the images (0-1) whose pairs are in the split ``train``, by a hash of the recipe's seed and the
-    image id; the others are in the split of the subset. Absent: all are. held_out: files of captions whose images are
-    never in ``train``, such as those of COCO's test; those that they name as trained on may be. licence: of captions
-    and images.
+    image id; the others are in the split of the subset. Absent: all are. licence: of captions and images.
     """
 
     kind: Literal["text-pairs"]
     negatives: StageName
-    scores: tuple[str, ...] = ()
     train: TrainShare | None = None
-    held_out: OptionalFiles = ()
     licence: str = ""
 
     makes = "text-pair"
@@ -64,49 +55,18 @@ class TextPairs(OptionalImages):
     card_template = Path(__file__).with_name("text_pairs.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, "no-image": "rows that name no image"}
 
-    @field_validator("scores")
-    @classmethod
-    def _known(cls, scores: tuple[str, ...]) -> tuple[str, ...]:
-        for score in scores:
-            try:
-                scorer_of(score)
-            except UnknownKind as error:
-                raise ValueError(str(error)) from error
-        return scores
-
-    @property
-    def brought(self) -> dict[str, str]:
-        return bringing(self.scores, "scores")
-
     @property
     def scores_meant(self) -> Mapping[str, str]:
-        scorers = [scorer_of(score)[1] for score in ("vera", "cola", "similarity", *self.scores)]
+        scorers = [scorer_of(score)[1] for score in ("vera", "cola", "similarity")]
         return {column: one.title for one in scorers for column in one.columns()}
-
-    def misfit(self, earlier: SourceSettings) -> str:
-        given = earlier.scores_given
-        lacking = [score for score in self.scores if given is not None and score not in given]
-        return f"source.scores: {self.negatives} has no {lacking[0]}; name its scorer there" if lacking else ""
 
     version = 4
     libraries = ("numpy", "pillow", "polars")
     candidate = TextPairCandidate
 
     @cached_property
-    def score_columns(self) -> tuple[str, ...]:
-        """Columns of scores: twinset's own, and after them those that other packages' scorers give."""
-        return columns_of(self.scores)
-
-    @property
-    def numbers(self) -> tuple[str, ...]:  # type: ignore[override]  # of the scores that are asked for
-        return self.score_columns[len(TEXT_SCORES) :]
-
-    @cached_property
     def _training(self) -> TrainingSplit:
-        return TrainingSplit(self.train, self.stage.split, self.stage.seed, self.held_out)
-
-    def inputs(self) -> str:
-        return joined(super().inputs(), self._training)
+        return TrainingSplit(self.train, self.stage.split, self.stage.seed)
 
     def plan(self) -> Iterator[Candidate]:
         """Images in the order in which they first come in the table; pairs of an image in the table's order.
@@ -122,8 +82,8 @@ class TextPairs(OptionalImages):
                 continue
             named = named or "://" not in image
             identified = self.identified(*json.loads(row["identity"]), group=row["image_id"], shows=(Terms.of(row),))
-            identified["split"] = self._training.of(row["image_id"] or row["caption"], image)
-            scores = {name: row[name] for name in self.score_columns if row.get(name) is not None}
+            identified["split"] = self._training.of(row["image_id"] or row["caption"])
+            scores = {name: row[name] for name in TEXT_SCORES if row.get(name) is not None}
             yield TextPairCandidate(
                 **identified,
                 **{**{name: row[name] for name in COLUMNS.names}, "image": image},
@@ -140,8 +100,7 @@ class TextPairs(OptionalImages):
         """Rows of the table image by image; rows without an image id stay where they are."""
         import polars as pl
 
-        there = self.earlier().columns()
-        scores = [name for name in (*TEXT_SCORES, *self.numbers) if name in there or name in self.numbers]
+        scores = [name for name in TEXT_SCORES if name in self.earlier().columns()]
         batches = self.earlier().batches(("key", "identity", *TERMS, *COLUMNS.names, *scores))
         parts = [pl.DataFrame(batch) for batch in batches]
         if parts:

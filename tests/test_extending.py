@@ -29,7 +29,6 @@ from twinset.contracts.markdown import cell, plain, short
 from twinset.contracts.receipt import IndexRecord
 from twinset.evaluation.answers.parser import LONGEST, parse
 from twinset.filters.captions import MotionWords
-from twinset.generators.captions.tables import FLICKR_ID, URL
 from twinset.generators.kubric_scenes.assets import references
 from twinset.generators.negative_captions.changes import _WORD
 from twinset.generators.negative_captions.wording import edited
@@ -155,8 +154,6 @@ READERS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "words of negatives": (_WORD.findall, ["~a-~", "~-~a", "~a~-"]),
     "articles": (lambda text: edited(text, ()), ["~a ~", "a~ ~b", "a ~b-~", "~an~ "]),
     "motion words": (motion.search, ["pick~ ~x", "~pick ~", "~pick  ~"]),
-    "Flickr's ids": (FLICKR_ID.fullmatch, ["a~#1~x", "a#~1~x", "~#~"]),
-    "URLs": (URL.fullmatch, ["~a~", "~a+~:", "a://~a~ ", "~a:~"]),
     "frames": (FRAME.fullmatch, ["a/~0~.pn", "a~/0~.pn", "a~/1~.pn", "a~/~"]),
     "Markdown": (
         lambda text: (cell(text), plain(text), short(text)),

@@ -41,8 +41,8 @@ twinset.generators.decisions.pictures
 twinset.generators.decisions.question
 twinset.generators.decisions.source
 twinset.generators.image_files
+twinset.generators.image_pairs
 twinset.generators.image_verification.questions
-twinset.generators.named_pairs
 twinset.generators.negative_captions.changes
 twinset.generators.negative_captions.exchange.vocabulary
 twinset.generators.negative_captions.kinds

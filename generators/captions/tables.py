@@ -1,23 +1,21 @@
 """Captions as other people's files and folders hold them: what each path holds, one reader a form, and its digest."""
 
-import csv
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, groupby, islice
+from itertools import combinations, islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
+from twinset.contracts.parts import LeftOut
 from twinset.contracts.references import reasons_beside
 from twinset.generators.annotation_files import (
     LINE_REASONS,
     LONGEST_LINE,
-    NAMED_DELIMITER,
     TERM_REASONS,
     Skipped,
     checked,
@@ -26,6 +24,7 @@ from twinset.generators.annotation_files import (
     lines,
     read_json,
     records,
+    refuse_unusable,
     text_of,
 )
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
@@ -34,18 +33,20 @@ from twinset.shards.storage.path_ends import walk
 from twinset.shards.storage.tar_reader import BrokenTar
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
+SNIFFED = 50  # lines that tell a token file from a TSV
 
 #: Why a line or row of captions is left out.
 CAPTION_REASONS = {**LINE_REASONS, **TERM_REASONS, **reasons_beside(__file__, "captions")}
 
 # Names that columns and fields go by; the first that is there counts.
 CAPTION = ("caption", "text", "sentence", "title")
-CAPTIONS = ("captions", "sentences", "regions", *CAPTION)  # of an image, where they hold a list
-CAPTION_ID = ("caption_id", "sentid", "region_id", "id")
+CAPTIONS = ("captions", "sentences", *CAPTION)  # of an image, where they hold a list
+CAPTION_ID = ("caption_id", "sentid", "id")
 IMAGE = ("image", "path", "file_name", "filename", "filepath", "url", "image_url", "image_name")
 IMAGE_ID = ("cocoid", "image_id", "key", *IMAGE)
 LICENCE, CREDIT, SOURCE_URL = ("licence", "license"), ("credit",), ("source_url",)
-_KNOWN = {*CAPTIONS, *CAPTION_ID, *IMAGE_ID, *LICENCE, *CREDIT, *SOURCE_URL, "split", "status", "file_path"}
+_OF_IMAGE = (*LICENCE, *CREDIT, *SOURCE_URL, "split")
+_KNOWN = {*CAPTIONS, *CAPTION_ID, *IMAGE_ID, *_OF_IMAGE, "status"}
 #: What img2dataset says of an image that is not there.
 STATUS = {"failed_to_download": "not-downloaded", "failed_to_resize": "not-resized"}
 
@@ -72,37 +73,29 @@ Read = Caption | Skipped
 
 
 def from_record(record: Any, place: str, default_id: str) -> Iterator[Read]:
-    """The captions of an object or a row, of whatever format: one; a list of texts; Karpathy's ``sentences: [{raw,
-    sentid}]``; or Visual Genome's ``regions: [{region_id, phrase}]``, whose ``id`` is the image's.
-    """
+    """The captions of an object or a row: one, a list of texts, or Karpathy's ``sentences: [{raw, sentid}]``."""
     if not isinstance(record, Mapping):
         yield Skipped(place, record.reason if isinstance(record, Skipped) else "no-object")
         return
-    names = [str(name).strip().lower() for name in record]
-    fields = dict(zip(names, record.values(), strict=True))
+    fields = {str(name).strip().lower(): value for name, value in record.items()}
     if isinstance(fields.get("captions"), str):
         fields["captions"] = [fields["captions"]]
     several = next((name for name in CAPTIONS if isinstance(fields.get(name), list)), "")
-    if any(name in _KNOWN and names.count(name) > 1 for name in names if len(fields) < len(names)):
+    if len(fields) < len(record):
         yield Skipped(place, "repeated-key")
+    elif not (fields[several] if several else {*CAPTIONS} & fields.keys()):
+        yield Skipped(place, "no-caption")
     elif not several:
         yield from_fields(fields, place, default_id)
-    elif not fields[several]:
-        yield Skipped(place, "no-caption")
     else:
         about = {name: value for name, value in fields.items() if name not in (*CAPTIONS, *CAPTION_ID)}
-        folder, file = _text(fields, ("filepath", "file_path")), _text(fields, ("filename", "image_name"))
-        if several == "regions":
-            about |= {"image_id": fields.get("id"), "image": f"{text_of(fields.get('id'))}.jpg"}
-        elif folder and file:
+        folder, file = _text(fields, ("filepath",)), _text(fields, ("filename",))
+        if folder and file:
             about = {"image_id": file, **about, "image": f"{folder}/{file}"}
-        pictured = any(name in about for name in (*IMAGE, *IMAGE_ID))
         for number, caption in enumerate(fields[several]):
-            said = caption if isinstance(caption, dict) else {"caption": caption}
-            said = {"caption": said.get("raw", said.get("phrase")), **said}
-            if pictured:  # else a caption could name another image than the record does
-                said = {name: value for name, value in said.items() if name not in (*IMAGE, *IMAGE_ID)}
-            yield from_fields({**about, **said}, place, f"{_text(about, IMAGE_ID)}#{number}")
+            sentence = caption if isinstance(caption, dict) else {"raw": caption}
+            own = {"caption": sentence.get("raw"), "sentid": sentence.get("sentid")}
+            yield from_fields({**about, **own}, place, f"{_text(about, IMAGE_ID)}#{number}")
 
 
 def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
@@ -142,24 +135,8 @@ def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 
 def numbered_rows(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """The `generators.annotation_files.records` of a file, of Parquet without columns that are not known.
-
-    Raises `WrongUse` also where no column is of captions, or none of images, or two have one name.
-    """
-
-    def choose(there: Sequence[str]) -> Sequence[str]:
-        names = [name.strip().lower() for name in there]
-        for what, known, wanted in (("captions", CAPTION, CAPTIONS), ("images", IMAGE_ID, IMAGE_ID)):
-            if not {*wanted} & {*names}:
-                raise WrongUse(
-                    f"{path}: no column of {what}: it would be called {', '.join(known[:-1])} or {known[-1]}, and "
-                    f"there are {', '.join(there)[:200] or 'none'}; rename one, in a table of text by its first line"
-                )
-        if twice := next((name for name in names if names.count(name) > 1 and name in _KNOWN), ""):
-            raise WrongUse(f"{path}: two columns are called {twice}, and which is meant is not said; rename one")
-        return [name for name in there if name.strip().lower() in _KNOWN]
-
-    return records(path, choose)
+    """The `generators.annotation_files.records` of a file, of Parquet without columns that are not known."""
+    return records(path, lambda columns: [name for name in columns if name.strip().lower() in _KNOWN])
 
 
 def read_rows(*paths: Path) -> Iterator[Read]:
@@ -173,54 +150,36 @@ def read_rows(*paths: Path) -> Iterator[Read]:
             yield from from_record(record, f"{file}{noun} {number}", f"{stem}{number:09d}")
 
 
-FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
-URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
-
-#: What a line says, by the name of its file and its number; or why it says nothing.
-Parse = Callable[[str, str, int], Mapping[str, str] | str]
-
-
-def has_header(line: str) -> bool:
-    """Whether a table's first line names captions beside other columns, or says what is between these."""
-    names = next(csv.reader([line[:LONGEST_CAPTION]], delimiter=delimiter_of(line)), []) if "\r" not in line else []
-    known = len(names) > 1 and {*CAPTION} & {name.strip().lower() for name in names}
-    return bool(known or NAMED_DELIMITER.fullmatch(line))
-
-
-def conceptual_captions(line: str, name: str, number: int) -> Mapping[str, str] | str:
+def conceptual_captions(line: str) -> Mapping[str, str] | str:
     """``caption<TAB>url`` as it stands: the URL is the image's id, and the line's number that of the caption."""
     caption, *urls = line.split("\t")
     if len(urls) != 1:
         return "wrong-columns"
-    return {"caption": caption, "url": urls[0].strip()} if URL.fullmatch(urls[0].strip()) else "no-url"
+    return {"caption": caption, "url": urls[0].strip()} if "://" in urls[0] else "no-url"
 
 
-def flickr_tokens(line: str, name: str, number: int) -> Mapping[str, str] | str:
+def flickr_tokens(line: str) -> Mapping[str, str] | str:
     """Flickr8k and Flickr30k: ``IMAGE#k<TAB>caption``; what is before the tab is the caption's id."""
     caption_id, tab, caption = line.partition("\t")
-    if not (found := FLICKR_ID.fullmatch(caption_id)) or not tab:
+    image, _, number = caption_id.rpartition("#")
+    if not tab or not image or not number.isdecimal():
         return "no-image-id" if tab else "no-tab"
-    return {"caption": caption, "image": found["image"], "caption_id": caption_id}
+    return {"caption": caption, "image": image, "caption_id": caption_id}
 
 
-def five_lines(line: str, name: str, number: int) -> Mapping[str, str] | str:
-    """SCAN's and VSE++'s ``test_caps.txt``: a caption a line, five lines an image, which goes by its number from 0."""
-    return {"caption": line, "image_id": f"{name.partition('_caps')[0]}-{(number - 1) // 5}"}
-
-
-def read_lines(parse: Parse, path: Path) -> Iterator[Read]:
-    """A caption a line."""
+def read_lines(parse: Callable[[str], Mapping[str, str] | str], path: Path) -> Iterator[Read]:
+    """A caption a line. parse: what a line says; or why it says nothing."""
     for number, line in lines(path):
-        said = line.reason if isinstance(line, Skipped) else parse(line, path.name, number)
+        fields = line.reason if isinstance(line, Skipped) else parse(line)
         place = f"line {number}"
-        yield Skipped(place, said) if isinstance(said, str) else from_fields(said, place, f"{number:09d}")
+        yield Skipped(place, fields) if isinstance(fields, str) else from_fields(fields, place, f"{number:09d}")
 
 
 _FORMS = (
-    "captions are a TSV of caption and url, a table with names of columns, a Flickr token file, SCAN's _caps.txt, "
-    ".jsonl, .parquet, a .json of COCO {images, annotations}, Karpathy {images: [{filename, split, sentences}]}, "
-    "Visual Genome [{id, regions}], SBU {image_urls, captions} or a list of objects with caption and image, a folder "
-    "of Parquet files, of tars, or of images with texts beside them"
+    "captions are a TSV of caption and url, a table with names of columns, a Flickr token file, .jsonl, .parquet, a "
+    ".json of COCO {images, annotations}, Karpathy {images: [{filename, split, sentences}]}, SBU {image_urls, "
+    "captions} or a list of objects, a folder of Parquet files, of tars, or of images with texts beside them; columns "
+    f"and fields are called {' or '.join(CAPTION)}, and {' or '.join(IMAGE_ID)}"
 )
 
 
@@ -230,22 +189,22 @@ def read_json_captions(path: Path) -> Iterator[Read]:
     The whole file is held: Karpathy's of COCO has 144 MB. Raises `WrongUse` where it has another structure.
     """
     content: Any = read_json(path, leave_out=True)
-    listed = content.get("images") if isinstance(content, dict) else content
     try:
         if isinstance(content, dict) and "annotations" in content:
             yield from _coco(content)
-        elif isinstance(content, dict) and {"image_urls", "captions"} <= content.keys():
-            for number, (url, caption) in enumerate(zip(content["image_urls"], content["captions"], strict=True), 1):
-                yield from_fields({"url": url, "caption": caption}, f"caption {number}", f"{number:09d}")
-        elif isinstance(listed, list) and any(isinstance(record, dict | Skipped) for record in listed):
-            for number, record in enumerate(listed, 1):
-                of_image = isinstance(record, dict) and any(isinstance(value, list) for value in record.values())
-                place = f"{'image' if of_image else 'object'} {number}"
-                yield from from_record(checked(record, place), place, f"{number:09d}")
-        else:
-            raise WrongUse(f"{path}: not captions in a form that is known; {_FORMS}")
+            return
+        listed = content
+        if isinstance(content, dict):
+            sbu = zip(content.get("image_urls", ()), content.get("captions", ()), strict=True)
+            listed = content.get("images") or [{"url": url, "caption": caption} for url, caption in sbu]
+        if not isinstance(listed, list) or not any(isinstance(record, dict | Skipped) for record in listed):
+            raise ValueError("no list of objects")
+        for number, record in enumerate(listed, 1):
+            of_image = isinstance(record, dict) and any(isinstance(value, list) for value in record.values())
+            place = f"{'image' if of_image else 'object'} {number}"
+            yield from from_record(checked(record, place), place, f"{number:09d}")
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"not captions as its form has them ({type(error).__name__}: {error})"
+        problem = f"not captions in a form that is known ({type(error).__name__}: {error})"
         raise WrongUse(f"{path}: {problem}; {_FORMS}") from error
 
 
@@ -253,14 +212,15 @@ def _coco(content: Any) -> Iterator[Read]:
     """``{"images": [{id, file_name, license, flickr_url}], "annotations": [{id, image_id, caption}], "licenses": [{id,
     name, url}]}``, of which the licences and addresses may be absent."""
     terms, images = coco_terms(content), dict[str, dict[str, Any]]()
-    for number, image in enumerate(content["images"], 1):
-        image_id = text_of(image.get("id")) if isinstance(image, dict) else ""
-        if not image_id:
-            yield Skipped(f"image record {number}", "no-image-id")
+    for number, record in enumerate(content["images"], 1):
+        place = f"image record {number}"
+        image = checked(record, place)
+        if isinstance(image, Skipped) or not isinstance(image, dict) or not (image_id := text_of(image.get("id"))):
+            yield image if isinstance(image, Skipped) else Skipped(place, "no-image-id")
             continue
-        said: dict[str, Any] = {"image": text_of(image.get("file_name")), **terms[str(image["id"])].columns}
-        if (file := images.setdefault(image_id, said)["image"]) != said["image"]:
-            raise ValueError(f"image id {image_id} is that of {file} and of {said['image']}")
+        about: dict[str, Any] = {"image": text_of(image.get("file_name")), **terms[str(image["id"])].columns}
+        if (file := images.setdefault(image_id, about)["image"]) != about["image"]:
+            raise ValueError(f"image id {image_id} is that of {file} and of {about['image']}")
     without = dict.fromkeys(images)
     for number, annotation in enumerate(content["annotations"], 1):
         place = f"annotation {number}"
@@ -277,8 +237,31 @@ def _coco(content: Any) -> Iterator[Read]:
 
 
 _TEXTS = (".txt", ".json")
-_TERMS = {*LICENCE, *CREDIT, *SOURCE_URL, "split"}
-_Member = tuple[str, str, str, bytes]  # key, suffix, name, and content of a text
+#: Of a sample of WebDataset: by suffix, such as ``.jpg``, the names of members, and what those of `_TEXTS` hold.
+_Fields = dict[str, list[tuple[str, bytes]]]
+
+
+def _samples(tar: Path) -> dict[str, _Fields] | None:
+    """The samples of a tar, by key, which ends at the first dot; None where it is broken: none of it is used."""
+    samples = dict[str, _Fields]()
+    try:
+        with tar.open("rb") as stream:
+            for name, offset, size in (headers := member_headers(stream, tar.name)):
+                folder, _, base = name.rpartition("/")
+                stem, _, rest = base.partition(".")
+                suffix = f".{rest.lower()}"
+                if stem and suffix.endswith((*IMAGE_SUFFIXES, *_TEXTS)):
+                    content = headers.content(offset, min(size, LONGEST_LINE)) if suffix in _TEXTS else b""
+                    fields = samples.setdefault(f"{folder}/{stem}".lstrip("/"), {})
+                    fields.setdefault(suffix, []).append((name, content))
+    except (BrokenTar, OSError):
+        return None
+    return samples
+
+
+def _image_of(fields: _Fields) -> str:
+    """The name of the first image, empty where there is none."""
+    return next((members[0][0] for suffix, members in fields.items() if suffix in IMAGE_SUFFIXES), "")
 
 
 def read_img2dataset(folder: Path) -> Iterator[Read]:
@@ -291,34 +274,17 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
         tar, table = folder / f"{stem}.tar", folder / f"{stem}.parquet"
         if not tar.is_file() or not table.is_file():
             yield Skipped(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")
-        elif (members := _members(tar, IMAGE_SUFFIXES)) is None:
+        elif (samples := _samples(tar)) is None:
             yield Skipped(tar.name, "broken-tar")
         else:
-            images = {key: name for key, suffix, name, _ in members if suffix in IMAGE_SUFFIXES}
             for _, number, row in numbered_rows(table):
                 place, key = f"{table.name} row {number}", text_of(row.get("key"))
-                if key not in images and row.get("status") not in STATUS:
+                image = _image_of(samples.get(key, {}))
+                if not image and row.get("status") not in STATUS:
                     yield Skipped(place, "no-image")
                 else:
-                    fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images.get(key)}"}
+                    fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{image}"}
                     yield from from_record(fields, place, key)
-
-
-def _members(tar: Path, suffixes: tuple[str, ...]) -> list[_Member] | None:
-    """The members of a tar with some suffixes; None where it is broken: none of it is used."""
-    found = list[_Member]()
-    try:
-        with tar.open("rb") as stream:
-            for name, offset, size in (headers := member_headers(stream, tar.name)):
-                folder, _, base = name.rpartition("/")
-                stem, _, rest = base.partition(".")
-                suffix = f".{rest.lower()}"
-                if stem and suffix.endswith(suffixes):
-                    content = headers.content(offset, min(size, LONGEST_LINE)) if suffix.endswith(_TEXTS) else b""
-                    found.append((f"{folder}/{stem}".lstrip("/"), suffix, name, content))
-    except (BrokenTar, OSError):
-        return None
-    return found
 
 
 def read_webdataset(*tars: Path) -> Iterator[Read]:
@@ -327,83 +293,62 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
     Ids of caption and image are ``TAR/KEY``, as the same key can occur in several tars.
     """
     for tar in tars:
-        if (members := _members(tar, (*IMAGE_SUFFIXES, *_TEXTS))) is None:
+        if (samples := _samples(tar)) is None:
             yield Skipped(tar.name, "broken-tar")
-        keys = set[str]()
-        for key, sample in groupby(members or (), key=lambda member: member[0]):
-            if key in keys:
-                yield Skipped(f"{tar.name} {key}", "several-fields")
+            continue
+        for key, fields in samples.items():
+            place, image = f"{tar.name} {key}", _image_of(fields)
+            if any(len(members) > 1 for members in fields.values()):
+                yield Skipped(place, "several-fields")
+            elif not image:
+                yield Skipped(place, "no-image")
             else:
-                keys.add(key)
-                yield from _sample(tar, key, list(sample))
+                about = {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{image}"}
+                yield from from_record(_record_of(fields, place, about), place, f"{tar.stem}/{key}")
 
 
-def _sample(tar: Path, key: str, members: list[_Member]) -> Iterator[Read]:
-    place = f"{tar.name} {key}"
-    images, texts = _of(members, IMAGE_SUFFIXES), _of(members, _TEXTS)
-    if images is None or texts is None:
-        yield Skipped(place, "several-fields")
-    elif not images:
-        yield Skipped(place, "no-image")
-    else:
-        fields = {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{images[0][2]}"}
-        content = {f".{suffix.rpartition('.')[2]}": content for _, suffix, _, content in texts}
-        record = json_value(content.get(".json", b"{}"), place)
-        if isinstance(record, dict):
-            known = _TERMS if ".txt" in content else {*CAPTIONS, *_TERMS}
-            record = {name: value for name, value in record.items() if name.lower() in known} | fields
-            if ".txt" in content:
-                record["caption"] = content[".txt"].decode("utf-8-sig", "surrogateescape").strip()
-            elif not {*CAPTIONS} & {*map(str.lower, record)}:
-                record = Skipped(place, "no-caption")
-        yield from from_record(record, place, f"{tar.stem}/{key}")
-
-
-def _of(members: list[_Member], suffixes: tuple[str, ...]) -> list[_Member] | None:
-    """Those with some suffixes, or else one such as ``input.jpg``; None where there are several of one."""
-    plain = [member for member in members if member[1] in suffixes]
-    dotted = [member for member in members if member[1].endswith(suffixes)]
-    if len({suffix for _, suffix, _, _ in plain}) < len(plain) or (not plain and len(dotted) > 1):
-        return None
-    return plain or dotted
+def _record_of(fields: _Fields, place: str, about: dict[str, str]) -> Any:
+    """What the texts of a sample say of its image; of both, the caption is that of ``KEY.txt``."""
+    record = json_value(fields.get(".json", [("", b"{}")])[0][1], place)
+    if not isinstance(record, dict):
+        return record
+    known = _OF_IMAGE if ".txt" in fields else (*CAPTIONS, *_OF_IMAGE)
+    record = {name: value for name, value in record.items() if name.lower() in known} | about
+    if ".txt" in fields:
+        record["caption"] = fields[".txt"][0][1].decode("utf-8-sig", "surrogateescape").strip()
+    return record
 
 
 def read_sidecars(folder: Path) -> Iterator[Read]:
     """A folder of images, each beside a text of its name: every line of ``a/b.txt`` is a caption of ``a/b.jpg``."""
-    texts, images = dict[str, Path](), dict[str, str]()
-    for name in sorted(PurePosixPath(*found) for found in walk(folder)):
-        if name.suffix.lower() == ".txt" and (folder / name).is_file():
-            if texts.setdefault(str(name.with_suffix("")), folder / name) != folder / name:
-                yield Skipped(str(name), "several-fields")
-        elif name.suffix.lower() not in IMAGE_SUFFIXES:
+    files = dict[str, tuple[list[str], list[str]]]()
+    for name in sorted(PurePosixPath(*parts) for parts in walk(folder)):
+        if (suffix := name.suffix.lower()) in (".txt", *IMAGE_SUFFIXES) and (folder / name).is_file():
+            files.setdefault(str(name.with_suffix("")), ([], []))[suffix == ".txt"].append(str(name))
+    for stem, (images, texts) in sorted(files.items()):
+        if len(images) != 1 or len(texts) != 1:
+            reason = "no-image" if not images else "several-fields" if texts else "no-caption"
+            yield Skipped(stem, reason)
             continue
-        elif images.setdefault(str(name.with_suffix("")), str(name)) != str(name):
-            yield Skipped(str(name), "several-fields")
-    for stem in sorted({*texts, *images}):
-        if stem not in texts or stem not in images:
-            yield Skipped(stem, "no-caption" if stem in images else "no-image")
-            continue
-        with texts[stem].open("rb") as stream:
-            content = stream.read(LONGEST_LINE + 1)
-        if len(content) > LONGEST_LINE or not content.strip():
-            yield Skipped(f"{stem}.txt line 1", "too-long" if content.strip() else "empty-caption")
-            continue
-        said = content.decode("utf-8-sig", "surrogateescape").split("\n")
-        for at, line in enumerate(line for line in said if line.strip()):
-            fields = {"image_id": images[stem], "image": images[stem], "caption": line.strip("\r")}
-            yield from_fields(fields, f"{stem}.txt line {at + 1}", f"{stem}#{at}")
+        count = 0
+        for count, (number, line) in enumerate(lines(folder / texts[0]), 1):
+            place = f"{texts[0]} line {number}"
+            if isinstance(line, Skipped):
+                yield Skipped(place, line.reason)
+            else:
+                fields = {"image_id": images[0], "image": images[0], "caption": line}
+                yield from_fields(fields, place, f"{stem}#{count - 1}")
+        if not count:
+            yield Skipped(texts[0], "empty-caption")
 
 
-#: Kind of a file by its suffix, without that of compression. Digests of stages have this word, "coco" for any JSON.
-_KINDS = {
-    **{".parquet": "parquet", ".json": "coco", ".csv": "csv"},
-    **dict.fromkeys((".jsonl", ".ndjson"), "json-lines"),
-    **dict.fromkeys((".tsv", ".txt", ".token"), "tsv"),
+#: Kind and reader of a file by its suffix, without that of compression; digests of stages have the kind.
+_READERS: dict[str, tuple[str, Callable[..., Iterator[Read]]]] = {
+    ".parquet": ("parquet", read_rows),
+    ".csv": ("csv", read_rows),
+    ".json": ("coco", read_json_captions),  # any JSON
+    **dict.fromkeys((".jsonl", ".ndjson"), ("json-lines", read_rows)),
 }
-FIVE_LINES = "_caps.txt"  # end of the names of SCAN's files
-SNIFFED = 50  # lines that tell a token file from a TSV
-
-_FIELDS = f"{' or '.join(CAPTION)}, and {' or '.join(IMAGE_ID)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,8 +362,8 @@ class CaptionSource:
     path: Path
     kind: str
     files: tuple[Path, ...]
-    sized: tuple[Path, ...]
     read: Callable[[], Iterator[Read]]
+    sized: tuple[Path, ...] = ()
 
     @property
     def name(self) -> str:
@@ -436,6 +381,43 @@ class CaptionSource:
         return digest([self.kind, hashed, [[path.name, path.stat().st_size] for path in self.sized]])
 
 
+def caption_source(path: Path) -> CaptionSource:
+    """The captions at a path, by its suffix and, for text, its first lines; raises `WrongUse` when there are none."""
+    if path.is_dir():
+        return _folder(path)
+    if not path.is_file():
+        raise WrongUse(f"{path}: no such file; name the captions: {_FORMS}")
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    kind, reader = _READERS.get(suffix, ("tsv", partial(read_lines, conceptual_captions)))
+    if suffix in (".tsv", ".txt", ".token"):
+        first = [line for _, line in islice(lines(path), SNIFFED) if isinstance(line, str)]
+        names = [name.strip(' "').lower() for name in first[0].split(delimiter_of(first[0]))] if first else []
+        if sum(not isinstance(flickr_tokens(line), str) for line in first) * 2 > len(first):
+            kind, reader = "flickr-tokens", partial(read_lines, flickr_tokens)
+        elif len(names) > 1 and {*CAPTION} & {*names}:
+            reader = read_rows
+    elif suffix not in _READERS:
+        raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_FORMS}")
+    return CaptionSource(path, kind, (path,), partial(reader, path))
+
+
+def _folder(path: Path) -> CaptionSource:
+    tables, tars = (
+        tuple(file for file in sorted(path.glob(pattern)) if file.is_file())  # no pipe, which never ends
+        for pattern in ("*.parquet", "*.tar")
+    )
+    if tables and any(path.glob("*.tar")):
+        return CaptionSource(path, "img2dataset", tables, partial(read_img2dataset, path), tars)
+    if tars:
+        return CaptionSource(path, "webdataset", tars, partial(read_webdataset, *tars))
+    if tables:
+        return CaptionSource(path, "parquet", tables, partial(read_rows, *tables))
+    texts = sorted(path / folder / file for folder, file in walk(path) if file.lower().endswith(".txt"))
+    if texts := [file for file in texts if file.is_file()]:
+        return CaptionSource(path, "texts", tuple(texts), partial(read_sidecars, path))
+    raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_FORMS}")
+
+
 class CaptionSources:
     """Captions of one or more files or folders, read one after the other.
 
@@ -446,82 +428,33 @@ class CaptionSources:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         """Raises `WrongUse` for a path that holds no captions, and for two that cannot be told apart."""
-        self.each = tuple(caption_source(path) for path in paths)
-        for one, other in combinations(self.each, 2):
-            if one.stem == other.stem:
+        self._each = [caption_source(path) for path in paths]
+        for first, second in combinations(self._each, 2):
+            shared = {tar.name for tar in first.sized} & {tar.name for tar in second.sized}
+            if first.stem == second.stem or shared:
                 raise WrongUse(
-                    f"{one.path} and {other.path}: both are called {one.stem!r}, with which the ids of their captions "
-                    "would begin; name each file once, or rename one"
-                )
-            if shared := sorted({tar.name for tar in one.sized} & {tar.name for tar in other.sized}):
-                raise WrongUse(
-                    f"{one.path} and {other.path}: both have {shared[0]}, so that one key of img2dataset stands for an "
-                    "image of each; parse each into a folder of its own"
+                    f"{first.path} and {second.path}: both have {min(shared, default=first.stem)!r}, by which captions "
+                    "and images are told apart; rename one, or parse folders of img2dataset one by one"
                 )
 
     def read(self) -> Iterator[Read]:
         """Captions and what is left out, in order. Raises `WrongUse` when nothing of a source can be read."""
-        for source in self.each:
-            name = source.name  # asked for once: it looks at the current folder
-            stem = f"{source.stem}/" if len(self.each) > 1 else ""
-            captions, left_out, first = 0, 0, ""
+        for source in self._each:
+            name, stem = source.name, f"{source.stem}/" if len(self._each) > 1 else ""
+            usable, left_out = False, LeftOut()
             for read in source.read():
                 place = f"{name} {read.place}".encode("utf-8", "replace").decode()
                 if isinstance(read, Caption):
-                    captions += 1
+                    usable = True
                     yield replace(read, caption_id=stem + read.caption_id, place=place)
                 else:
-                    left_out += 1
-                    first = first or f", first {read.place}: {read.reason}, {CAPTION_REASONS[read.reason]}"
+                    left_out.add(read.reason, place)
                     yield replace(read, place=place)
-            if not captions:
-                kind = "json" if source.kind == "coco" else source.kind
-                raise WrongUse(
-                    f"{source.path}: no caption in it can be read as {kind} ({left_out} lines or rows left out"
-                    f"{first}). Is it another kind of file, or cut off? Fields of records are called {_FIELDS}"
-                )
+            if not usable:
+                refuse_unusable(source.path, left_out, _FORMS)
 
     def digest(self) -> str:
         """Digest of what is read, and of the stems where they are part of it."""
-        if len(self.each) == 1:
-            return self.each[0].digest()
-        return digest([[source.stem, source.digest()] for source in self.each])
-
-
-def caption_source(path: Path) -> CaptionSource:
-    """The captions at a path, by its suffix and, for text, its first lines; raises `WrongUse` when there are none."""
-    if path.is_dir():
-        return _folder(path)
-    if not path.is_file():
-        raise WrongUse(f"{path}: no such file; name the captions: {_FORMS}")
-    name = path.name.removesuffix(".gz")
-    suffix = Path(name).suffix.lower()
-    if (kind := _KINDS.get(suffix, "")) == "":
-        raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_FORMS}")
-    reader: Callable[[Path], Iterator[Read]] = read_json_captions if kind == "coco" else read_rows
-    if name.endswith(FIVE_LINES):
-        kind, reader = "five-lines", partial(read_lines, five_lines)
-    elif kind == "tsv":
-        first = [line for _, line in islice(lines(path), SNIFFED) if isinstance(line, str)]
-        if sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first):
-            kind, reader = "flickr-tokens", partial(read_lines, flickr_tokens)
-        elif not first or not has_header(first[0]):
-            reader = partial(read_lines, conceptual_captions)
-    return CaptionSource(path, kind, (path,), (), partial(reader, path))
-
-
-def _folder(path: Path) -> CaptionSource:
-    tables, tars = (
-        tuple(file for file in sorted(path.glob(pattern)) if file.is_file())  # no pipe, which never ends
-        for pattern in ("*.parquet", "*.tar")
-    )
-    if tables and any(path.glob("*.tar")):
-        return CaptionSource(path, "img2dataset", tables, tars, partial(read_img2dataset, path))
-    if tars:
-        return CaptionSource(path, "webdataset", tars, (), partial(read_webdataset, *tars))
-    if tables:
-        return CaptionSource(path, "parquet", tables, (), partial(read_rows, *tables))
-    texts = sorted(path / folder / file for folder, file in walk(path) if file.lower().endswith(".txt"))
-    if texts := [file for file in texts if file.is_file()]:
-        return CaptionSource(path, "texts", tuple(texts), (), partial(read_sidecars, path))
-    raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_FORMS}")
+        if len(self._each) == 1:
+            return self._each[0].digest()
+        return digest([[source.stem, source.digest()] for source in self._each])

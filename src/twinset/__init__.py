@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from twinset.generators.caption_scores.contract import check_scorer
     from twinset.generators.contract import check_source
     from twinset.generators.image_files import ImageFiles, ImageFolderSource, UnusableImage, VideoFolderSource
-    from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
+    from twinset.generators.image_pairs import NamedPairCandidate, NamedPairSource
     from twinset.shards.contracts import Context, RowCandidate, RowStage, Source, TableStage
     from twinset.stages.build import Progress
     from twinset.stages.publishing.publish import publish

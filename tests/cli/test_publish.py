@@ -18,8 +18,7 @@ import yaml
 import twinset
 from tests.cli.published import SAID, is_whole, killed, run
 from twinset.cli.main import main
-from twinset.generators.image_pairs import ImagePairs
-from twinset.generators.named_pairs import NamedPairCandidate
+from twinset.generators.image_pairs import ImagePairs, NamedPairCandidate
 from twinset.stages.publishing import publish
 
 

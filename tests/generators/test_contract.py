@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pytest
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import identity_of, sample_key
-from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.parts import BrokenContract
 from twinset.generators.contract import check_source
-from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
+from twinset.generators.image_pairs import NamedPairCandidate, NamedPairSource
 from twinset.shards.contracts import Context, Source
 
 
@@ -31,12 +30,6 @@ class Rows(Source):
     licence: str = "CC0-1.0"
     fault: str = ""
     reasons: ClassVar[dict[str, str]] = {"absent": "never there", "dirty": "not a row"}
-
-    def introduction(self) -> Any:
-        return None if self.fault == "introduction" else ""
-
-    def notes(self) -> str:
-        return "What no count tells." if self.fault == "notes" else "* What no count tells.\n"
 
     version = 1
     candidate = Row
@@ -89,31 +82,12 @@ class Rows(Source):
         ("unknown dirty", "reason 'odd' is not explained; add it to Rows.reasons"),
         ("order", "one result a candidate, in order"),
         ("reason", "reason 'odd' is not explained; add it to Rows.reasons"),
-        ("media", "x.jpg is missing, but media_files.. is None"),
+        ("media", "x.jpg has None bytes by its rejection, .* both must look in one place"),
     ],
 )
 def test_what_breaks_the_contract_is_said(fault: str, problem: str) -> None:
     with pytest.raises(BrokenContract, match=problem):
         check_source(Rows(fault=fault), Context("rows"))
-
-
-@pytest.mark.parametrize(
-    ("fault", "problem"),
-    [
-        ("introduction", "Rows.introduction.. gives a NoneType; return text"),
-        ("notes", "Rows.notes.*not a Markdown list"),
-    ],
-)
-def test_words_that_a_card_cannot_print_are_said(fault: str, problem: str) -> None:
-    with pytest.raises(BrokenContract, match=problem):
-        check_source(Rows(fault=fault), Context("rows"))
-
-
-class OtherSignature(Rows):
-    """Forgets what `how_made` is called with."""
-
-    def how_made(self) -> str:  # type: ignore[override]
-        return ""
 
 
 class NoMeaning(Rows):
@@ -122,52 +96,17 @@ class NoMeaning(Rows):
     reasons: ClassVar[dict[str, str]] = {"absent": " "}
 
 
-def test_a_wrong_signature_and_a_reason_without_meaning_are_said() -> None:
-    with pytest.raises(BrokenContract, match=r"its signature is def how_made.self, reports. -> str"):
-        check_source(OtherSignature(), Context("rows"))
+def test_a_reason_without_meaning_is_said() -> None:
     with pytest.raises(BrokenContract, match=r"reason 'absent' of NoMeaning.reasons has no meaning"):
         check_source(NoMeaning(), Context("rows"))
 
 
-class Named(NamedPairSource):
-    """Two pairs, the second of which is wrong as it is told."""
-
-    kind: Literal["named"] = "named"
-    licence: str = "CC0-1.0"
-    fault: str = ""
-
-    version = 1
-
-    def plan(self) -> Iterator[NamedPairCandidate]:
-        yield self.planned(identity=("first",), images=("a", "b"), captions=(["one"], ["two"]), provenance={"at": 1})
-        blank = ("three", " ") if self.fault == "planned blank" else ("three",)
-        about = {"at": "1" if self.fault == "provenance" else 1}
-        second = self.planned(identity=("second",), images=("c", "d"), captions=(blank, ["four"]), provenance=about)
-        yield replace(second, captions1=("",)) if self.fault == "blank" else second
-
-
-def test_blank_captions_and_changing_provenance_of_named_pairs_are_said(tmp_path: Path) -> None:
-    (tmp_path / "list.txt").write_text("")
-
-    def check(fault: str) -> None:
-        source = Named(annotations=tmp_path / "list.txt", media=tmp_path, fault=fault)
-        check_source(source, Context("named"))
-
-    check("")
-    with pytest.raises(BrokenContract, match="a caption 1 is absent or blank; leave the record out"):
-        check("blank")
-    with pytest.raises(BrokenContract, match=r"provenance {'at': 'str'}, that of named-.* is {'at': 'int'}"):
-        check("provenance")
-    with pytest.raises(WrongUse, match=r"list.txt: caption 0 of .'second'. is absent or blank; leave such records out"):
-        check("planned blank")
-
-
-def test_a_source_that_keeps_it_passes(tmp_path: Path) -> None:
+def test_a_source_that_keeps_it_passes() -> None:
     check_source(Rows(), Context("rows"))
 
 
 class Listed(NamedPairSource):
-    """A pair a line of a file, with the faults of a source that counts."""
+    """A pair a line of a file, which is wrong as it is told."""
 
     kind: Literal["listed"] = "listed"
     licence: str = "CC0-1.0"
@@ -183,19 +122,24 @@ class Listed(NamedPairSource):
                 if self.fault != "not counted":
                     self.excluded.add("dirty", f"list.tsv line {number + 1}")
                 continue
-            identity = (number,) if self.fault == "position" else (name,)
-            words = captions.split("|")
-            yield self.planned(identity=identity, images=(f"{name}0", f"{name}1"), captions=(words[:1], words[1:]))
+            yield self.planned(
+                identity=(number,) if self.fault == "position" else (name,),
+                images=(f"{name}0", f"{name}1"),
+                captions=(captions.split("|")[:1], [" "] if self.fault == "blank" else captions.split("|")[1:]),
+                provenance={"at": "1" if self.fault == "provenance" and number else 1},
+            )
 
 
 @pytest.mark.parametrize(
     ("fault", "problem"),
     [
         ("position", r"list.tsv without line 2: identity \[1\] is that of another record; .* never its position"),
-        ("not counted", r"list.tsv: without line 4 the plan is the same; count it with self.excluded.add"),
+        ("not counted", r"list.tsv without line 4: the plan is the same; count it with self.excluded.add"),
+        ("blank", "a caption 1 is absent or blank; leave the record out"),
+        ("provenance", r"provenance {'at': 'str'}, that of listed-.* is {'at': 'int'}"),
     ],
 )
-def test_positions_and_records_that_nobody_counts_are_said(tmp_path: Path, fault: str, problem: str) -> None:
+def test_what_is_wrong_with_listed_pairs_is_said(tmp_path: Path, fault: str, problem: str) -> None:
     lines = [*(f"{name}\ta {name}|two {name}s" for name in ("dog", "cat", "bird")), "dirty", "hen\ta hen|two hens"]
     (tmp_path / "list.tsv").write_text("\n".join(lines) + "\n")
 

@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import twinset
 from tests.generators.captions.reading import parquet_of, tar_of, write
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.recipe import load_recipe
 from twinset.generators.image_pairs import ImagePairs
 from twinset.shards.contracts import Context
-from twinset.shards.read import read_samples
-from twinset.shards.storage.store import Store
 
 RECORDS = [
     {"id": "a", "image0": "red.png", "image1": "blue.png", "caption0": "a red ball", "caption1": "a blue ball"},
@@ -76,35 +72,31 @@ def test_every_form_gives_the_same_pairs(tmp_path: Path, media: Path, form: str)
     assert first.image0.pixels[0, 0].tolist() == [255, 0, 0] and first.image1.pixels[0, 0].tolist() == [0, 0, 255]
     found = [image.source.path for image in (second.image0, second.image1)]
     assert found == ["some/deep/wine.png", "00000.tar/green.png"]
-    assert first.provenance == {"id": "a", "image0": "red.png", "image1": "blue.png", "citation": ""}
+    assert first.provenance == {"id": "a", "image0": "red.png", "image1": "blue.png"}
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
 def test_records_tell_group_split_and_terms_by_whatever_names_of_fields(tmp_path: Path, media: Path, form: str) -> None:
-    none = dict.fromkeys(("split", "kind", "licence", "credit", "note"), "")
+    none = dict.fromkeys(("split", "kind", "licence", "credit"), "")
     more = [
-        {"group": "x", "split": "train", "kind": "swap_att", "licence": "CC BY 2.0", "credit": "Ada", "note": "n"},
+        {"group": "x", "split": "train", "kind": "swap_att", "licence": "CC BY 2.0", "credit": "Ada"},
         {**none, "group": "y"},
         {**none, "group": "x", "split": "train", "licence": "MIT"},
         {**none, "group": "y", "split": "train"},
         {**none, "group": "z", "split": "Train"},
     ]
-    work = "@misc{ada, title = {A}}"
     pair = {"image0": "red.png", "after": "blue.png", "caption0": ["red", "a ball", " "], "caption1": ["blue"]}
-    records = [{**pair, "pid": number, "citation": work, **one} for number, one in enumerate(more)]
+    records = [{**pair, "pid": number, **one} for number, one in enumerate(more)]
     fields = {"id": "pid", "image1": "after", "change": "kind"}
-    settings: dict[str, Any] = {"fields": fields, "columns": ["note"], "change": "colour", "credit": "me"}
-    made = pairs(written(tmp_path, form, records), media, **settings)
+    made = pairs(written(tmp_path, form, records), media, fields=fields, credit="me")
     planned = list(made.plan())
     assert [one.identity for one in planned] == ['["0"]', '["2"]', '["1"]'], "groups follow each other"
     assert (planned[0].captions0, planned[0].captions1) == (("red", "a ball"), ("blue",))
     assert planned[0].group == planned[1].group != planned[2].group
     assert [one.split for one in planned] == ["train", "train", "test"]
-    assert [one.change for one in planned] == ["swap_att", "colour", "colour"]
+    assert [one.change for one in planned] == ["swap_att", "", ""]
     assert [tuple(one.terms) for one in planned] == [("CC-BY-2.0", "Ada", ""), ("MIT", "me", ""), ("CC0-1.0", "me", "")]
-    assert [json.loads(one.provenance)["note"] for one in planned] == ["n", "", ""]
     assert made.excluded == {"other-split": 1, "unknown-split": 1}
-    assert made.cites({name: json.loads(text) for name, text in made.report_files().items()}) == [work]
 
 
 def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media: Path) -> None:
@@ -120,7 +112,6 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
         {**whole, "id": "f", "caption1": []},
         {**whole, "id": "g", "licence": "CC-BY-9"},
         {**whole, "id": "h", "source_url": "here"},
-        {**whole, "id": "i", "citation": "Ada 2020"},
         {**whole, "id": "j", "licence": []},
         {**whole, "id": "k", "credit": {"name": "Ada"}},
         {**whole, "caption0": "the id of the first"},
@@ -130,10 +121,10 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     made = pairs(path, media)
     assert [one.identity for one in made.plan()] == ['["a"]', '["b"]']
     reasons = ["not-an-object", "no-id", "no-id", "no-image", "unsafe-path", "unsafe-path", "no-caption", "no-caption"]
-    reasons += ["unknown-licence", "unknown-source-url", "unknown-citation", "unknown-licence", "unknown-credit"]
+    reasons += ["unknown-licence", "unknown-source-url", "unknown-licence", "unknown-credit"]
     expected = [(reason, f"pairs.jsonl line {number}") for number, reason in enumerate(reasons, 2)]
-    expected += [("repeated-id", "pairs.jsonl line 15 (id a, that of pairs.jsonl line 1)")]
-    expected += [("not-utf-8", "pairs.jsonl line 17"), ("not-json", "pairs.jsonl line 18")]
+    expected += [("repeated-id", "pairs.jsonl line 14 (id a, that of pairs.jsonl line 1)")]
+    expected += [("not-utf-8", "pairs.jsonl line 16"), ("not-json", "pairs.jsonl line 17")]
     assert made.excluded.examples == expected
     renamed = pairs(written(tmp_path, "json", RECORDS), media, fields={"licence": "lizenz"})
     assert not list(renamed.plan()) and renamed.excluded.examples[0] == ("unknown-licence", "pairs.json record 1")
@@ -155,30 +146,11 @@ def test_a_missing_image_rejects_its_pairs_until_it_is_there_and_one_image_twice
     assert isinstance(list(again.make(list(again.plan())))[3], Pair)
 
 
-def test_a_recipe_names_it(tmp_path: Path, media: Path) -> None:
-    source = "{kind: image-pairs, annotations: pairs.json, media: media, licence: CC0-1.0}"
-    written(tmp_path, "json", RECORDS)
-    recipe = tmp_path / "mine.yaml"
-    recipe.write_text(f"name: mine\nsubsets: {{mine: {{source: {source}, filters: [{{kind: equal-captions}}]}}}}\n")
-    read = load_recipe(str(recipe)).subsets["mine"].source
-    read.check_inputs("subsets.mine.source", ("annotations", "media"))
-    with pytest.raises(WrongUse, match=r"source\.fields\.imge0: unknown key; did you mean 'image0'"):
-        load_recipe(str(recipe), ["subsets.mine.source.fields={imge0: before}"])
-    twinset.build(recipe, tmp_path / "out", workers=1)
-    assert len(list(read_samples(Store(str(tmp_path / "out")), "mine"))) == 2
-
-
-@pytest.mark.parametrize("report", ["null", 3, {"a": 1}])
-def test_a_damaged_report_of_citations_is_named(tmp_path: Path, report: Any) -> None:
-    with pytest.raises(WrongUse, match=r"_meta/citations\.json of .*: not a list of BibTeX .*; remove it"):
-        pairs(written(tmp_path, "json", RECORDS), tmp_path).cites({"citations.json": report})
-
-
 def test_wrong_files_say_what_to_do(tmp_path: Path) -> None:
     wrong = {
         "pairs.xml": (b"a,b", "records are .csv, .tsv, .json"),
         "pairs.json": (b"{}", "not a JSON list of objects"),
-        "pairs.csv": (b"id,image0,image1,caption0\n", r"no column 'caption1' of text .*correct source\.fields or"),
+        "pairs.csv": (b"id,image0,image1,caption0\n", r"no column 'caption1' of text .*correct source\.fields"),
     }
     for name, (content, problem) in wrong.items():
         (tmp_path / name).write_bytes(content)

@@ -168,7 +168,7 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
     kind, numbers = CARD_KINDS.get(settings.source.makes), None
-    works = works_cited(recipe, stage.name, store)
+    works = works_cited(recipe, stage.name)
     scores: Sequence[ScoreSpread] = ()
     index = layout.meta(subset, "index.parquet")
     files = digest(store.sha256(index))

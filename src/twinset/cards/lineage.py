@@ -123,17 +123,16 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     return list(dict.fromkeys(notes for source in sources if (notes := source.notes().strip())))
 
 
-def citations_of(recipe: Recipe, name: str, store: Store | None = None) -> str:
+def citations_of(recipe: Recipe, name: str) -> str:
     """BibTeX of all `works_cited` but those that only describe the form of its files."""
-    works = works_cited(recipe, name, store)
+    works = works_cited(recipe, name)
     return "\n\n".join(entry for role, entries in works.items() if role != FORM for entry in entries)
 
 
-def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[str, list[str]]:
+def works_cited(recipe: Recipe, name: str) -> dict[str, list[str]]:
     """BibTeX entries of what a subset and the stages that it comes from owe to others, by what each was to them.
 
-    A work that was several things is named as the first of them. store: adds what the records that they were planned
-    from cite.
+    A work that was several things is named as the first of them.
     """
     stages = recipe.only([name]).all
     found: dict[str, list[str]] = {role: [] for role in ROLES}
@@ -145,9 +144,6 @@ def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[s
         for part in (stages[one].source, *stages[one].filters):
             found[METHOD] += cited(part)
         found[DATA] += _stated(stages[one])
-    if store is not None:
-        for one, settings in stages.items():
-            found[DATA] += settings.source.cites(reports_of(store, recipe.home(one), settings.source))
     seen = set[str]()
     for role, entries in found.items():
         found[role] = [entry for entry in dict.fromkeys(entries) if entry and entry not in seen]

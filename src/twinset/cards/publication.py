@@ -77,7 +77,7 @@ def part_of(store: Store, subset: str) -> Part:
     for _, split, count in finished(store, subset).columns("split", "kept"):
         kept[split] += count
     counts = term_counts(store, subset)
-    makes, citation = planned_stage(store, subset).facts["makes"], citations_of(recipe, subset, store)
+    makes, citation = planned_stage(store, subset).facts["makes"], citations_of(recipe, subset)
     return Part(subset, card, front, +kept, counts, makes, recipe, citation)
 
 

@@ -10,7 +10,7 @@ _NAMES = {
     "twinset.generators.caption_scores.contract": "check_scorer",
     "twinset.generators.contract": "check_source",
     "twinset.generators.image_files": "ImageFiles ImageFolderSource UnusableImage VideoFolderSource",
-    "twinset.generators.named_pairs": "NamedPairCandidate NamedPairSource",
+    "twinset.generators.image_pairs": "NamedPairCandidate NamedPairSource",
     "twinset.contracts.candidate": "Candidate CaptionedCandidate",
     "twinset.contracts.canonical": "generator_for identity_of sample_key sha256_of_file",
     "twinset.contracts.errors": "BuildFailed DecisionsMissing TwinsetError WrongUse",

@@ -259,10 +259,6 @@ class SourceSettings(PlacedSettings, StatedTerms):
         """What pictures show that `how_made` names as ``_meta/NAME.png``, by that name; none without its report."""
         return {}
 
-    def cites(self, reports: Mapping[str, Any]) -> Sequence[str]:
-        """BibTeX of what records cite, besides `reference`. reports: as for `how_made`."""
-        return ()
-
     def notes(self) -> str:
         """A Markdown list for the card's section on biases: what no count can tell; empty when there is nothing."""
         return block_of(self.card_template, "notes", source=self)

@@ -14,11 +14,9 @@ from tests.generators.captions.reading import tar_of, write
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.recipe import parse_recipe
-from twinset.contracts.recipe.models import content_of
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import Query
 from twinset.generators.captions.image_captions import ImageCaptions
-from twinset.generators.captions.training_split import TrainingSplit, image_number
 from twinset.shards.contracts import Context
 from twinset.shards.read import index_rows, read_samples
 from twinset.shards.storage.store import Store
@@ -107,38 +105,9 @@ def test_lists_give_the_splits_and_name_what_is_not_there(photos: Path) -> None:
     assert ("no-caption", "train.txt line 2") in left_out
     assert Counter(reason for reason, _ in left_out) == {"no-caption": 1, "not-listed": 3}
     assert ("not-listed", "tokens.txt line 4") in left_out
-    (photos / "none.txt").write_text("a\nb\n")
-    with pytest.raises(WrongUse, match=r"none\.txt line 1: 'a' is no image with captions.*, such as '[a-d]\.jpg'"):
-        planned(photos, train=str(photos / "none.txt"))
     (photos / "validation.txt").write_text("b.jpg\n")
     with pytest.raises(WrongUse, match=r"validation\.txt, line 1: 'b\.jpg' is of train too \(train\.txt line 1\)"):
         planned(photos, **lists)
-
-
-def test_photos_are_split_by_share(photos: Path) -> None:
-    rows = [f"{at % 200}.jpg,caption {at},{'test' if at % 200 < 20 else ''}" for at in range(400)]
-    (photos / "own.csv").write_text("\n".join(["image,caption,split", *rows]) + "\n")
-    own = {"captions": str(photos / "own.csv"), "images": None}
-    splits, left_out = planned(photos, train=0.8, **own)
-    stated, drawn = list(splits.values())[:20], Counter(list(splits.values())[20:])
-    assert set(stated) == {"test"} and len(splits) == 200 and not left_out  # an image has one split
-    assert drawn.keys() == {"train", "test"} and 130 <= drawn["train"] <= 158  # 144 of 180 +- 2.6 deviations
-    share = TrainingSplit(0.8, "test", 0)  # as text-pairs of the same recipe splits the same images
-    assert all(splits[name] == share.of(name) for name in list(splits)[20:])
-    (photos / "own.csv").write_text("\n".join(["image,caption,split", *reversed(rows)]) + "\n")
-    assert planned(photos, train=0.8, **own)[0] == splits
-    with pytest.raises(ValueError, match="train is a share beside a list"):
-        ImageCaptions.model_validate(source(photos, train=0.8, test=str(photos / "own.csv")))
-
-
-def test_a_share_is_part_of_what_is_built_and_a_list_is_read_where_it_lies(photos: Path) -> None:
-    contents = []
-    for train in (0.8, 0.7, str(photos / "tokens.txt"), None):
-        raw = {"name": "photos", "subsets": {"photos": {"source": source(photos, train=train)}}}
-        recipe = parse_recipe(raw)
-        contents.append(content_of(recipe["photos"], 0)["source"].get("train"))
-        assert parse_recipe(json.loads(recipe.model_dump_json()))["photos"] == recipe["photos"]
-    assert contents == [0.8, 0.7, None, None]
 
 
 def test_splits_of_the_source_are_renamed_and_repeated_ids_count_once(photos: Path) -> None:
@@ -148,27 +117,6 @@ def test_splits_of_the_source_are_renamed_and_repeated_ids_count_once(photos: Pa
     assert splits == {"a.jpg": "train", "c.jpg": "validation"}
     repeated = ("repeated-id", "own.csv line 3, id of own.csv line 2")
     assert left_out == [repeated, ("unknown-split", "own.csv line 5")]
-
-
-def test_one_image_in_all_releases_of_coco() -> None:
-    for name in ("val2014/COCO_val2014_000000391895.jpg", "000000391895.jpg", "391895"):
-        assert image_number(name) == "391895"
-    for name in ("1000268201_693b08cb0e.jpg", "000000139", "0.tar/000000391895.jpg", "https://x.org/391895.jpg"):
-        assert image_number(name) == name
-
-
-def test_images_held_out_are_never_trained_on(photos: Path) -> None:
-    listed = [
-        {"filename": f"COCO_val2014_{n:012d}.jpg", "split": split, "sentences": [{"raw": "A dog."}]}
-        for n, split in ((7, "test"), (8, "restval"))
-    ]
-    (photos / "karpathy.json").write_text(json.dumps({"images": listed}))
-    split = TrainingSplit(0.999999, "validation", 0, [photos / "karpathy.json"])
-    assert [split.of(str(n)) for n in (7, 8, 9)] == ["validation", "train", "train"]
-    (photos / "coco.txt").write_text("".join(f"{n:012d}.jpg#0\tA dog {n}.\n" for n in (7, 8, 9)))
-    found = planned(photos, captions=str(photos / "coco.txt"), held_out=str(photos / "karpathy.json"))
-    assert list(found[0]) == ["000000000008.jpg", "000000000009.jpg"]
-    assert found[1] == [("held-out", "coco.txt line 1")]
 
 
 def test_tars_of_webdataset_are_read_where_they_lie(photos: Path) -> None:
