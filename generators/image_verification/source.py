@@ -17,7 +17,6 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.decisions.pictures import media_type_of
 from twinset.generators.image_verification.questions import (
     LONGEST,
     YES,
@@ -175,7 +174,7 @@ class ImageVerification(QuestionSource):
         """What is asked of each image: the questions of both captions."""
         self.earlier().check_images(one.tar, stored, dict(zip(one.roles, one.sha256s, strict=True)))
         questions = tuple(dict.fromkeys(question.question for of_caption in asked for question in of_caption))
-        media_type = media_type_of(stored.extension)
+        media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
         return [Inquiry(one.subject, stored.images[role], media_type, questions) for role in one.roles]
 
 

@@ -8,8 +8,8 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import recipe_from_json
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Picture, Query
-from twinset.generators.decisions.pictures import picture_of_stage
 from twinset.generators.decisions.question import TaskCandidate, decision_of, planned_tasks
+from twinset.generators.decisions.source import picture_of
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage, stages_in
 from twinset.shards.storage.layout import recipe as recipe_file
@@ -88,7 +88,6 @@ def _asked(subset: str, task: TaskCandidate, pictured: FinishedStage) -> Query:
 
 def _read(pictured: FinishedStage, task: TaskCandidate, number: int) -> bytes:
     try:
-        name, tar, sha256 = task.images[number], task.image_tars[number], task.image_sha256s[number]
-        return picture_of_stage(pictured, name, tar, sha256).content
+        return picture_of(pictured, task, number)
     except BrokenTar as error:
         raise WrongUse(str(error)) from error

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import cache_folder
-from twinset.generators.decisions.answers import is_parquet
+from twinset.generators.decisions.answers import EXPORTED
 from twinset.review.access import HOMES, PARTICIPANT_KEY, Access, Person
 from twinset.review.desk import ReviewDesk
 from twinset.review.links import Links, read_secret
@@ -110,7 +110,7 @@ def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], Non
     tasks.now()
     if tasks.answers is None:
         raise WrongUse("; ".join(f"{name}: {problem}" for name, problem in tasks.problems.items()))
-    if is_parquet(tasks.answers):
+    if tasks.answers.suffix == EXPORTED:
         raise WrongUse(
             f"{tasks.answers}: is an exported file, to which no answers can be added; leave out the setting answers, "
             "build again, and import the file with --import"
