@@ -7,7 +7,7 @@ from pathlib import Path
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import recipe_from_json
 from twinset.evaluation.benchmarks.reader import Item, Reader
-from twinset.evaluation.examples import LeftOut, Picture, Query
+from twinset.evaluation.examples import Picture, Query
 from twinset.generators.decisions.question import TaskCandidate, decision_of, planned_tasks
 from twinset.generators.decisions.source import picture_of
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
@@ -55,16 +55,12 @@ class Rankings(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         home = self._homes()[subset]
-        stage = FinishedStage(self.store, home)
         recipe = recipe_from_json(self.store.read(recipe_file(home)))
         source = recipe[subset].source
         assert isinstance(source, ImageRankings)
         pictured = earlier_stage(self.store, recipe, source.queries)
         for task in planned_tasks(self.store, home):
-            if task.decision:
-                yield _asked(subset, task, pictured)
-            else:
-                yield LeftOut(f"{stage.where}: {task.key}", "nobody put its images in order")
+            yield _asked(subset, task, pictured)
 
 
 def _asked(subset: str, task: TaskCandidate, pictured: FinishedStage) -> Query:

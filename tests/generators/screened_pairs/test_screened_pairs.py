@@ -61,7 +61,7 @@ def test_what_people_kept_has_the_keys_and_bytes_that_it_has_without_them(pairs:
         twinset.build(screened, str(out))
     task, first = asking(screened, out).gathered.tasks[0], next(iter(read_samples(Store(str(plain)), "mine")))
     assert (task.texts, task.subject) == (("left 0", "right 0"), first.key)
-    shown = [asking(screened, out).picture(task, number).content for number in (0, 1)]
+    shown = [asking(screened, out).picture(task, number) for number in (0, 1)]
     assert shown == [first.images["image0"], first.images["image1"]]
 
     answer(screened, out, DROPPED)
