@@ -58,7 +58,7 @@ def test_decisions_from_a_csv_make_the_final_set(
         for pair, task in tasks.items():
             writer.writerow(["ann", task, *(["drop", "not-visible"] if pair in dropped else ["keep", ""])])
     assert main(["review", str(out), "--import", str(decisions)]) == 0
-    assert "enough decisions are in; run the same build again" in capsys.readouterr().err
+    assert "all decisions are in; run the same build again" in capsys.readouterr().err
     assert main([*build, "--json"]) == 0
     counts = json.loads(capsys.readouterr().out)["subsets"]["eq-gebc"]
     assert (counts["planned"], counts["rejected"]) == (count, {"screened-out": len(dropped)})

@@ -97,12 +97,12 @@ def answer(desk: ReviewDesk, annotator: str, count: int) -> None:
         desk.answer(annotator, task["id"], "o0", "", 2.0)
 
 
-def test_a_stage_is_told_of_once_it_has_enough_and_again_only_where_that_failed(
+def test_a_stage_is_told_of_once_it_is_decided_and_again_only_where_that_failed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[str] = []
 
-    def on_enough(stage: str) -> None:
+    def on_decided(stage: str) -> None:
         heard.append(stage)
         if len(heard) == 1:
             raise OSError("no server")
@@ -110,7 +110,7 @@ def test_a_stage_is_told_of_once_it_has_enough_and_again_only_where_that_failed(
     stages = [
         stage_of(name, [candidate(name, "keep-pair", n) for n in range(3)], tmp_path) for name in ("first", "second")
     ]
-    desk = painted_desk(tmp_path, stages, on_enough=on_enough)
+    desk = painted_desk(tmp_path, stages, on_decided=on_decided)
     answer(desk, "anna", 2)
     desk.announce()
     assert heard == []
@@ -118,19 +118,19 @@ def test_a_stage_is_told_of_once_it_has_enough_and_again_only_where_that_failed(
     for _ in range(3):
         desk.announce(["first"])
     assert heard == ["first", "first"]
-    assert "first: enough decisions are in, but what waits for them was not told: no server" in caplog.text
+    assert "first: all decisions are in, but what waits for them was not told: no server" in caplog.text
 
 
 def test_nobody_waits_for_what_is_told(tmp_path: Path) -> None:
     began, goes_on, heard = threading.Event(), threading.Event(), list[str]()
 
-    def on_enough(stage: str) -> None:
+    def on_decided(stage: str) -> None:
         heard.append(stage)
         began.set()
         assert goes_on.wait()
 
     stages = [stage_of(name, [candidate(name, "match", 0)], tmp_path) for name in ("first", "second")]
-    desk = painted_desk(tmp_path, stages, on_enough=on_enough)
+    desk = painted_desk(tmp_path, stages, on_decided=on_decided)
     answer(desk, "anna", 1)
     slow = threading.Thread(target=desk.announce, args=[["first"]])
     slow.start()

@@ -125,7 +125,7 @@ def test_a_link_in_place_of_the_folder_of_answers_is_not_followed(out: Path, tmp
 
 def test_a_plan_that_is_written_again_is_asked_at_once_and_only_what_changed(drawn: Path, out: Path) -> None:
     heard: list[str] = []
-    desk = open_desk(str(out), on_enough=heard.append)
+    desk = open_desk(str(out), on_decided=heard.append)
     assert desk is not None
     clock = [time.monotonic()]
     desk.tasks._clock = lambda: clock[0]
@@ -183,11 +183,11 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
     assert run(str(out), "--import", str(tmp_path / "given.csv"), "--annotator", "anna") == 0
     told = capsys.readouterr()
     assert told.out == "4 answers imported into mine-decisions\n"
-    assert told.err == "mine-decisions: enough decisions are in; run the same build again\n"
+    assert told.err == "mine-decisions: all decisions are in; run the same build again\n"
     assert run(str(out)) == 0
     told = capsys.readouterr()
     assert "nothing waits for people: the decisions are in" in told.out
-    assert "enough decisions are in" in told.err, "nobody may have been told before"
+    assert "all decisions are in" in told.err, "nobody may have been told before"
     assert run(str(out), "--out", str(tmp_path / "all.parquet")) == 0
     assert capsys.readouterr().out == f"4 answers to 4 tasks in {tmp_path / 'all.parquet'}\n"
     assert run(str(out), "--agreement") == 0

@@ -43,15 +43,15 @@ def review(asked: argparse.Namespace) -> None:
         _withdraw(asked)
         return
 
-    def on_enough(stage: str) -> None:
+    def on_decided(stage: str) -> None:
         from twinset.flows.resume import resume_waiting
 
         if asked.resume and resume_waiting(asked.dataset, stage):
-            _tell(f"{stage}: enough decisions are in; the flow run that waited goes on")
+            _tell(f"{stage}: all decisions are in; the flow run that waited goes on")
         else:
-            _tell(f"{stage}: enough decisions are in; run the same build again")
+            _tell(f"{stage}: all decisions are in; run the same build again")
 
-    desk = open_desk(asked.dataset, asked.stage, on_enough)
+    desk = open_desk(asked.dataset, asked.stage, on_decided)
     if desk is None:
         said = f"{asked.dataset}: nothing waits for people; none of its stages asks any"
         answer(asked, {"links": {}}, lambda: say(said))

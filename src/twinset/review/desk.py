@@ -39,13 +39,13 @@ class ReviewDesk:
     Args:
         tasks: what is asked.
         store: the answers.
-        on_enough: called with the name of a stage once enough of its decisions are in, after the answer is stored.
+        on_decided: called with the name of a stage once all its decisions are in, after the answer is stored.
             When it fails it is called again at the next answer, view of the admin's page, or start.
     """
 
-    def __init__(self, tasks: ReviewTasks, store: AnswerStore, on_enough: Callable[[str], None] | None = None) -> None:
+    def __init__(self, tasks: ReviewTasks, store: AnswerStore, on_decided: Callable[[str], None] | None = None) -> None:
         self.tasks, self.store, self.queue = tasks, store, ReviewQueue(store)
-        self._on_enough = on_enough
+        self._on_decided = on_decided
         self._announced: dict[str, str] = {}  # the plan, by stage
         self._lock, self._announcing = threading.Lock(), False
         self._to_look_at: set[str] = set()
@@ -162,7 +162,7 @@ class ReviewDesk:
         return [*self.store.held().get(task.asked, {}).values()]
 
     def announce(self, names: Iterable[str] = ()) -> None:
-        """Call ``on_enough`` for stages that have enough decisions, once a plan.
+        """Call ``on_decided`` for stages that are decided, once a plan.
 
         It may take a while: who calls this meanwhile does not wait, and is served by the call that does.
 
@@ -187,12 +187,12 @@ class ReviewDesk:
         if stage is None or stage.used or self._announced.get(name) == stage.plan or not self.is_decided(stage):
             return
         try:
-            if self._on_enough is not None:
-                self._on_enough(name)
+            if self._on_decided is not None:
+                self._on_decided(name)
             self._announced[name] = stage.plan
         except Exception as error:  # whatever it calls, the answers are stored and the page goes on
             logger.warning(
-                "%s: enough decisions are in, but what waits for them was not told: %s", name, in_words(error)
+                "%s: all decisions are in, but what waits for them was not told: %s", name, in_words(error)
             )
 
     def is_decided(self, stage: ReviewStage) -> bool:

@@ -82,13 +82,13 @@ def server_of(app: FastAPI) -> "uvicorn.Server":
 FOLDER = "_review"
 
 
-def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], None] | None = None) -> ReviewDesk | None:
+def open_desk(out: str, only: Sequence[str] = (), on_decided: Callable[[str], None] | None = None) -> ReviewDesk | None:
     """The desk of the decision stages below OUT; None where no stage asks people.
 
     Args:
         out: folder or URL of the dataset.
         only: names of stages; all that ask people when empty.
-        on_enough: as for `ReviewDesk`.
+        on_decided: as for `ReviewDesk`.
 
     Raises:
         WrongUse: nothing was planned below OUT, a named stage asks nobody, a stage cannot be read, or its answers lie
@@ -115,7 +115,7 @@ def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], Non
             f"{tasks.answers}: is an exported file, to which no answers can be added; leave out the setting answers, "
             "build again, and import the file with --import"
         )
-    return ReviewDesk(tasks, AnswerStore(tasks.answers), on_enough)
+    return ReviewDesk(tasks, AnswerStore(tasks.answers), on_decided)
 
 
 def open_links(out: str) -> Links:
