@@ -120,7 +120,8 @@ def built(folder: Path, kinds: Iterable[str]) -> Path:
         parts.install(folder)
     # In a process of its own: two threads in dlib corrupt the heap.
     made, planned = ([STAGES[kind] for kind in kinds if (kind in PLANNED_ONLY) == alone] for alone in (False, True))
-    places = os.pathsep.join(map(str, (folder, ROOT / "tests/foreign", ROOT / "src", ROOT / "demo", ROOT)))
+    checkout = (ROOT / "tests/foreign", ROOT / "src", ROOT / "demo", ROOT / "extras", ROOT)
+    places = os.pathsep.join(map(str, (folder, *checkout)))
     done = subprocess.run(
         [sys.executable, "build.py", json.dumps(made), json.dumps(planned), json.dumps(ANSWERS)],
         cwd=folder,

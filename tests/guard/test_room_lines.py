@@ -16,7 +16,7 @@ LINES = {
     "shards": 4505,
     "models": 6617,
     "cards": 2526,
-    "review": 2654,
+    "review": 2447,
     "training": 7585,
     "evaluation": 12391,
     "cli": 2293,
