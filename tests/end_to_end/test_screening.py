@@ -67,7 +67,7 @@ def test_decisions_from_a_csv_make_the_final_set(
     card = " ".join((out / "eq-gebc/README.md").read_text().split())
     lost, left = len(dropped), count - len(dropped)
     for words in (
-        f"People judged {count} of them and kept {left}; {lost} were dropped and 0 left undecided.",
+        f"People judged {count} pairs and kept {left}; {lost} {'was' if lost == 1 else 'were'} dropped.",
         f"| the difference cannot be seen | {lost} | {lost / count:.1%} |",
         "1 person gave",
         "in the file format of Kinetics-GEB+ (GEBC) following [EqBen]",
