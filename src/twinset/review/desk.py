@@ -191,9 +191,7 @@ class ReviewDesk:
                 self._on_decided(name)
             self._announced[name] = stage.plan
         except Exception as error:  # whatever it calls, the answers are stored and the page goes on
-            logger.warning(
-                "%s: all decisions are in, but what waits for them was not told: %s", name, in_words(error)
-            )
+            logger.warning("%s: all decisions are in, but what waits for them was not told: %s", name, in_words(error))
 
     def is_decided(self, stage: ReviewStage) -> bool:
         """Whether a build would go on with the decisions that are in."""
