@@ -9,14 +9,14 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 15315,
+    "generators": 14843,
     "filters": 537,
     "contracts": 4097,
     "stages": 4415,
     "shards": 4505,
     "models": 6617,
     "cards": 2526,
-    "review": 2447,
+    "review": 2444,
     "training": 7585,
     "evaluation": 12391,
     "cli": 2293,
