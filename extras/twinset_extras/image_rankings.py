@@ -50,7 +50,7 @@ class RankImages(ReviewQuestion):
     words = BlockText(
         title="Put the best images in order",
         instructions=(
-            "Choose the image that fits best, then the next best, as far as you can tell. Choose one again to take it out.",
+            "Choose the image that fits best, then the next best, as far as you can. Choose one again to take it out.",
             "Images that you leave out count as equal, behind those in order.",
             "Where there is an image above, an image fits that is like it in what the words name.",
             "What the description states counts, not beauty: every thing, how many, what colour, where, who does what.",
