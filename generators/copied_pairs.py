@@ -23,10 +23,7 @@ COPIED = (*PAIR_COLUMNS, *HASHED, *TERMS, "sources")  # columns that `planned` r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedPairCandidate(CaptionedCandidate):
-    """A pair of an earlier stage.
-
-    tar: where it lies there. image_sha256s: of its encoded images. sources: JSON of each media file that it came from.
-    """
+    """A pair of an earlier stage, and the tar that holds it there; JSON of each media file that it came from."""
 
     tar: str
     image_sha256s: tuple[str, ...]
@@ -62,10 +59,8 @@ def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRe
 
 
 def twins(pairs: FinishedStage) -> dict[str, str]:
-    """By key of each pair with the images and captions of another one: the key of the one that stays.
-
-    That is the one of the smallest identity, as where the engine drops duplicates.
-    """
+    """By key of each pair with the images and captions of another one: the key of the one that stays, of the smallest
+    identity, as where the engine drops duplicates."""
     rows = pairs.read(["content", "identity", "key"]).to_pylist()
     first: dict[str, str] = {}
     ordered = sorted((row["content"], row["identity"], row["key"]) for row in rows)

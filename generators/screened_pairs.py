@@ -18,22 +18,18 @@ from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.markdown import block_of
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.copied_pairs import COPIED, HASHED, CopiedPairCandidate, copied, planned, twins
+from twinset.generators.copied_pairs import COPIED, CopiedPairCandidate, copied, planned, twins
 from twinset.generators.decisions.pairs import DUPLICATE, SCREENED_OUT
-from twinset.generators.decisions.question import DROP, KeepPair
+from twinset.generators.decisions.question import KeepPair
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 
 REPORT = "screening.json"
-KEPT, UNDECIDED, REFUTED = "", "undecided", "refuted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenedPairCandidate(CopiedPairCandidate):
-    """A pair with what people decided on it.
-
-    dropped: the reason why it is left out, `KEPT` where it stays; detail: what people said.
-    """
+    """A pair with the reason why it is left out, empty where it stays, and what people or a model said."""
 
     dropped: str
     detail: str
@@ -52,7 +48,7 @@ class ScreenedPairs(Source):
     decisions: StageName
     licence: str = ""
 
-    version = 1
+    version = 2
     candidate = ScreenedPairCandidate
     micro_batch: ClassVar[int] = 64  # pairs that are looked for in a tar at once
     makes = "pair"
@@ -66,8 +62,8 @@ class ScreenedPairs(Source):
         return self.pairs
 
     def misfit(self, earlier: SourceSettings) -> str:
-        if earlier.makes not in ("pair", "table"):
-            return f"pairs are kept or dropped, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+        if earlier.makes == "table" and getattr(earlier, "threshold", 0) is None:
+            return f"{earlier.kind} without a threshold drops no pair, whatever was answered; set one, such as 1.0"
         return ""
 
     @cached_property
@@ -80,23 +76,15 @@ class ScreenedPairs(Source):
 
     @cached_property
     def _by_model(self) -> bool:
-        """Whether a model decided; raises `WrongUse` where nothing was decided by what it answered."""
-        by_model = {"distinguishing_score", *HASHED} <= {*self._decisions.columns()}
-        if by_model and self._decisions.stage.facts["settings"]["source"]["threshold"] is None:
-            raise WrongUse(
-                f"{self._decisions.where}: has no threshold, so that it drops no pair, whatever was answered; set "
-                "source.threshold of this stage, such as 1.0"
-            )
-        return by_model
+        return "distinguishing_score" in self._decisions.columns()
 
     @cached_property
     def _verdicts(self) -> dict[str, tuple[str, str]]:
-        """By key of a pair that repeats another one, or that people or a model judged: why it is dropped, and what was
-        said."""
-        verdicts = dict.fromkeys(self._decisions.read(["subject"])["subject"].to_pylist(), (KEPT, ""))
+        """By key of a pair that was judged, or that repeats another one: why it is dropped, and what was said."""
+        verdicts = dict.fromkeys(self._decisions.read(["subject"])["subject"].to_pylist(), ("", ""))
         for row in self._decisions.rejected(["identity", "reason", "detail"]).to_pylist():
             reason, detail = row["reason"], row["detail"]
-            verdict = (REFUTED, f"{reason}: {detail}") if self._by_model else (reason, detail)
+            verdict = ("refuted", f"{reason}: {detail}") if self._by_model else (reason, detail)
             verdicts.setdefault(json.loads(row["identity"])[0], verdict)
         return verdicts | {key: (DUPLICATE, f"same as {first}") for key, first in twins(self._pairs).items()}
 
@@ -108,58 +96,39 @@ class ScreenedPairs(Source):
         return digest(self._decisions.digest)
 
     def plan(self) -> Iterator[ScreenedPairCandidate]:
-        """All pairs of the stage. Raises `WrongUse` when a pair was never asked about, or with other images."""
-        judged = self._decisions.read(["subject", *HASHED]).to_pylist() if self._by_model else []
-        seen = {row.pop("subject"): row for row in judged}
-        for batch in self._pairs.batches(COPIED):
-            for row in batch.to_pylist():
-                key, shown = row["key"], {name: row[name] for name in HASHED}
-                if key not in self._verdicts:
-                    raise WrongUse(
-                        f"{self._decisions.where}: nobody was asked about {key} of {self._pairs.where}; name the stage "
-                        "that asks about these pairs, and build it again"
-                    )
-                if seen.get(key, shown) != shown:
-                    raise WrongUse(
-                        f"{self._decisions.where}: asked about other images of {key} than {self._pairs.where} has; "
-                        "build the stage that asks again, from these pairs"
-                    )
-                dropped, detail = self._verdicts[key]
-                yield ScreenedPairCandidate(**planned(row), dropped=dropped, detail=detail)
+        """All pairs of the stage. Raises `WrongUse` when a pair was never asked about."""
+        for row in self._pairs.pictured_rows(COPIED):
+            if row["key"] not in self._verdicts:
+                raise WrongUse(
+                    f"{self._decisions.where}: nobody was asked about {row['key']} of {self._pairs.where}; name the "
+                    "stage that asks about these pairs, and build it again"
+                )
+            dropped, detail = self._verdicts[row["key"]]
+            yield ScreenedPairCandidate(**planned(row), dropped=dropped, detail=detail)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[CopiedPair | Rejected]:
-        """Copies of the pairs that people kept. Raises `BrokenTar`: a pair is absent from its stage, or not the one
-        that people saw.
-        """
+        """Copies of the pairs that stay. Raises `BrokenTar`: a pair is absent from its stage, or has other images."""
         pairs = cast(Sequence[ScreenedPairCandidate], candidates)
-        stored = self._pairs.samples((pair.tar, pair.key) for pair in pairs if pair.dropped == KEPT)
+        stored = self._pairs.samples((pair.tar, pair.key) for pair in pairs if not pair.dropped)
         for pair in pairs:
-            if pair.dropped == KEPT:
-                yield copied(self._pairs, pair, stored[pair.key])
-            else:
+            if pair.dropped:
                 yield Rejected(pair.key, pair.dropped, pair.detail)
+            else:
+                yield copied(self._pairs, pair, stored[pair.key])
 
     def report_files(self) -> Mapping[str, bytes]:
-        """``screening.json``: pairs planned, made, repeated, shown, kept, undecided, and dropped by what people said,
-        or by the reason of a model's stage."""
-        reasons = Counter(reason for reason, _ in self._verdicts.values())
-        dropped = Counter(
-            detail.partition(":")[0] if reason == REFUTED else detail or reason
-            for reason, detail in self._verdicts.values()
-            if reason not in (KEPT, UNDECIDED, DUPLICATE)
-        )
+        """``screening.json``: pairs kept, repeated, and dropped by what people said, or by a model's reason."""
+        verdicts = self._verdicts.values()
+        reasons = Counter(reason for reason, _ in verdicts)
+        dropped = Counter(detail.partition(":")[0] for reason, detail in verdicts if reason not in ("", DUPLICATE))
         report = {
-            "planned": self._pairs.record.planned,
-            "made": self._pairs.record.kept,
+            "kept": reasons[""],
             "duplicates": reasons[DUPLICATE],
-            "shown": reasons[KEPT] + dropped.total(),
-            "kept": reasons[KEPT],
-            "undecided": reasons[UNDECIDED],
-            "dropped": dict(sorted(dropped.items(), key=lambda item: (-item[1], item[0]))),
+            "dropped": dict(dropped.most_common()),
             "model": self._by_model,
         }
         return {REPORT: json.dumps(report).encode()}
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        meanings = {**KeepPair.reasons, DROP: "no reason given"}
+        meanings = {**KeepPair.reasons, "drop": "no reason given"}
         return block_of(self.card_template, "how_made", found=reports.get(REPORT), said=meanings)

@@ -39,13 +39,17 @@ stages:
       negatives: prompts
       engine: {kind: mylab-flat}
       sides: [caption, negative_caption]
-
-subsets:
-  squares:
+  squares-candidates:
     source: {kind: mylab-squares, annotations: pairs.json, media: photos, licence: CC0-1.0}
     filters:
       - {kind: mylab-bright}
-    screening: {question: mylab-fits}
+    shard_size: 4
+  squares-decisions:
+    source: {kind: mylab-screening, pairs: squares-candidates}
+
+subsets:
+  squares:
+    source: {kind: screened-pairs, pairs: squares-candidates, decisions: squares-decisions}
     shard_size: 4
   drawn:
     source: {kind: generated-pairs, negatives: prompts, images: images, licence: CC0-1.0}

@@ -37,7 +37,6 @@ twinset.generators.captions.tables
 twinset.generators.copied_pairs
 twinset.generators.decisions.agreement
 twinset.generators.decisions.answers
-twinset.generators.decisions.pictures
 twinset.generators.decisions.question
 twinset.generators.decisions.source
 twinset.generators.image_files

@@ -12,14 +12,21 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.template import GALLERY
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.decisions.agreement import share_of
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import Decision, Example, Layout, Option, ReviewQuestion, TaskCandidate
+from twinset.generators.decisions.question import (
+    BlockText,
+    Decision,
+    Example,
+    Layout,
+    Option,
+    ReviewQuestion,
+    TaskCandidate,
+)
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.papers import EQBEN
 from twinset.shards.finished_stage import FinishedStage
@@ -40,20 +47,20 @@ class RankImages(ReviewQuestion):
     """One text, with or without a reference as first image: the images that fit it best, in order (EqBen, A.1)."""
 
     name = "rank-images"
-    title = "Put the best images in order"
-    instructions = (
-        "Choose the image that fits the description best, then the next best, as far as you can tell one from the "
-        "other. Choose an image again to take it out of the order.",
-        "Images that you leave out count as equal, behind those in order.",
-        "Where there is an image above, an image fits that is like it in what the words name.",
-        "What the description states counts, not beauty: every thing, how many, its colour, where it is, who does "
-        "what.",
-    )
-    examples = (
-        Example(
-            text="The house on the right side of the road",
-            answer="a house on the right; a house on the left; a road without a house; a dog",
-            why="each shows less of what is said than the one before",
+    words = BlockText(
+        title="Put the best images in order",
+        instructions=(
+            "Choose the image that fits best, then the next best, as far as you can. Choose one again to take it out.",
+            "Images that you leave out count as equal, behind those in order.",
+            "Where there is an image above, an image fits that is like it in what the words name.",
+            "What the description states counts, not beauty: every thing, how many, what colour, where, who does what.",
+        ),
+        examples=(
+            Example(
+                text="The house on the right side of the road",
+                answer="a house on the right; a house on the left; a road without a house; a dog",
+                why="each shows less of what is said than the one before",
+            ),
         ),
     )
     ranked = True
@@ -96,6 +103,7 @@ class ImageRankings(Decisions):
     sample: int = Field(default=4, ge=1)
     images: int = Field(default=25, ge=FEWEST, le=50)
 
+    asks = RankImages
     paper = EQBEN
     group = "sample"
     reads_subsets = True
@@ -152,17 +160,14 @@ class ImageRankings(Decisions):
         return found
 
     def _task(self, row: Row, role: str, images: list[tuple[Row, str]]) -> TaskCandidate:
-        return TaskCandidate(
-            key=sample_key(self.stage.name, row["key"], role),
-            identity=identity_of(row["key"], role),
-            group=row["key"],
-            split=row["split"],
-            question=RankImages.name,
+        return self.task(
+            row["key"],
+            role,
             texts=(row[role],),
-            images=tuple(f"{one['key']}/{image}" for one, image in images),
-            image_tars=tuple(one["tar"] for one, _ in images),
-            image_sha256s=tuple(one[f"{image}_sha256"] for one, image in images),
+            images=[(f"{one['key']}/{image}", one["tar"], one[f"{image}_sha256"]) for one, image in images],
             subject=row["key"],
+            split=row["split"],
+            group=row["key"],
         )
 
     @cached_property

@@ -4,43 +4,30 @@ The page (`review`) writes the file, one committed row an answer; generators rea
 """
 
 import json
-import os
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import pyarrow as pa
-from pydantic import AfterValidator, Field, Json, TypeAdapter, ValidationError
+from pydantic import Field, Json, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.strict_yaml import problems_of
 from twinset.shards.storage.parquet_reader import batches
 
 FILE = "_review/answers.sqlite"  # below OUT
+EXPORTED = ".parquet"  # how the name of a file ends to which no answers are added
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator
-_VERSION = 3  # raised with the columns
+_VERSION = 4  # raised with the columns
 
 
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("has characters that cannot be printed")
-    return text
-
-
-def _time(text: str) -> str:
-    if text:
-        datetime.fromisoformat(text)
-    return text
-
-
-#: Text of files that come from elsewhere, as it goes into reports, cards and spreadsheets.
-ShortText = Annotated[str, Field(max_length=500), AfterValidator(_printable)]
+#: Text of files that come from elsewhere, as it goes into reports, cards and spreadsheets: printable.
+ShortText = Annotated[str, Field(max_length=500, pattern=r"\A\P{C}*\z")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +38,6 @@ class Answer:
     (`generators.decisions.question.TaskCandidate.binding`). answer: value of the option taken; reason: why, where the
     question asks for one. shown: values of the options in the order in which they were shown; position: of the one
     taken, from 0, -1 where it is not known. seconds: from showing to answering. at: time in UTC, ISO 8601.
-    adjudicated: it settles the disagreement of others, and alone counts.
     """
 
     stage: ShortText
@@ -63,18 +49,21 @@ class Answer:
     shown: Json[tuple[str, ...]] = ()
     position: Annotated[int, Field(ge=-1, lt=2**31)] = -1
     seconds: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-    at: Annotated[str, AfterValidator(_time)] = ""
-    adjudicated: bool = False
+    at: Annotated[str, Field(max_length=40, pattern=r"\A[-+.:0-9TZ]*\z")] = ""
 
 
 _ANSWER = TypeAdapter(Answer)
 
 #: Columns of the file and of exports, in this order; ``shown`` is a JSON list.
-_OTHERS = {"position": pa.int32(), "seconds": pa.float64(), "adjudicated": pa.bool_()}
-SCHEMA = pa.schema([(field.name, _OTHERS.get(field.name, pa.string())) for field in fields(Answer)])
+_NUMBERS = {"position": pa.int32(), "seconds": pa.float64()}
+SCHEMA = pa.schema([(field.name, _NUMBERS.get(field.name, pa.string())) for field in fields(Answer)])
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 
 _SQL = Path(__file__).with_name("answers.sql").read_text("utf-8")
+_FROM_3 = (
+    "BEGIN; ALTER TABLE answers DROP COLUMN adjudicated; ALTER TABLE undone DROP COLUMN adjudicated; "
+    "PRAGMA user_version=4; COMMIT"
+)
 #: Inserts an answer (`to_row`'s values); the same primary key again changes nothing.
 INSERT = (
     f"INSERT INTO answers ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
@@ -86,7 +75,8 @@ def create_tables(connection: sqlite3.Connection) -> None:
     """Make the tables where they are absent, and have every commit reach the disk before it returns.
 
     An answer that is taken back moves from ``answers`` to ``undone``: nothing is lost. ``leases`` says until when (s
-    since 1970, UTC) a task is kept for an annotator who was shown it.
+    since 1970, UTC) a task is kept for an annotator who was shown it. A file of version 3 loses its column
+    ``adjudicated``: what the admin said to a tie is one more answer.
 
     Raises:
         WrongUse: the file is that of a later version.
@@ -97,6 +87,8 @@ def create_tables(connection: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(f"it holds {', '.join(sorted(tables))[:40]} and no answers")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
+    if tables and connection.execute("PRAGMA user_version").fetchone()[0] == 3:
+        connection.executescript(_FROM_3)
     connection.executescript(_SQL)
     connection.execute(f"PRAGMA user_version={_VERSION}")
 
@@ -128,27 +120,18 @@ def table_of(answers: Iterable[Answer]) -> pa.Table:
     return pa.Table.from_pylist([*map(to_row, answers)], SCHEMA)
 
 
-def is_parquet(place: Path) -> bool:
-    """Whether a file of answers is an exported one, to which none can be added; not one that cannot be opened."""
-    try:
-        with place.open("rb") as stream:
-            return stream.read(4) == b"PAR1"
-    except OSError:
-        return False
-
-
 def read_answers(place: Path, stage: str) -> list[Answer]:
     """Answers to the tasks of a stage, in the order of task, binding and annotator; none where the file is absent.
 
     Args:
-        place: the page's SQLite file, or a Parquet file that was exported from one.
+        place: the page's SQLite file, or a ``.parquet`` file that was exported from one.
 
     Raises:
         WrongUse: the file is neither of these, or damaged.
     """
     answers: dict[tuple[str, str, str], Answer] = {}
     try:
-        rows = _from_parquet(place, stage) if is_parquet(place) else _from_sqlite(place, stage)
+        rows = _from_parquet(place, stage) if place.suffix == EXPORTED else _from_sqlite(place, stage)
         for answer in map(from_row, rows):
             # A few bytes of Parquet repeat a row without end.
             key = answer.task, answer.binding, answer.annotator
@@ -162,10 +145,7 @@ def read_answers(place: Path, stage: str) -> list[Answer]:
 def _from_sqlite(place: Path, stage: str) -> Iterable[Mapping[str, Any]]:
     if not place.exists():
         return []
-    # In a folder that cannot be written to, SQLite cannot make the index of a write-ahead log that is not there either.
-    fixed = not os.access(place.parent, os.W_OK) and not place.with_name(f"{place.name}-wal").exists()
-    how = "immutable=1" if fixed else "mode=ro"
-    with closing(sqlite3.connect(f"file:{quote(str(place))}?{how}", uri=True, timeout=30)) as connection:
+    with closing(sqlite3.connect(f"file:{quote(str(place))}?mode=ro", uri=True, timeout=30)) as connection:
         if not _tables(connection):  # the page has just made the file
             return []
         rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM answers WHERE stage = ?", [stage])

@@ -6,28 +6,24 @@ Sources ``pair-screening``, as EqBen asked about EQ-GEBC and EQ-SD, and ``human-
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from heapq import nsmallest
-from itertools import groupby, product
-from operator import itemgetter
 from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import HASHED, IMAGES, PAIR_COLUMNS, twins
 from twinset.generators.decisions.agreement import share_of
-from twinset.generators.decisions.question import QUESTIONS, Decision, KeepPair, Match, TaskCandidate
+from twinset.generators.decisions.question import KeepPair, Match, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.papers import EQBEN
 from twinset.shards.finished_stage import FinishedStage
 
-CAPTIONS = ("caption0", "caption1")
-QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question
+QUERIES = (*IMAGES, "caption0", "caption1")  # what each of the four tasks of a pair shows as its question
 SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
 DUPLICATE = "duplicate"  # a reason of the engine's
 
@@ -49,56 +45,22 @@ class PairDecisions(Decisions):
     def pictured(self) -> FinishedStage:
         return self.stage.earlier(self.pairs)
 
-    def task(
-        self,
-        row: Mapping[str, Any],
-        *query: str,
-        question: str,
-        texts: Sequence[str],
-        images: Sequence[str],
-        **more: Any,
-    ) -> TaskCandidate:
-        """A task about the pair of a row of the index, which shows these captions and images of it.
-
-        query: tells it from other tasks about the pair.
-        """
-        return TaskCandidate(
-            key=sample_key(self.stage.name, row["key"], *query),
-            identity=identity_of(row["key"], *query),
-            split=row["split"],
-            question=question,
-            texts=tuple(row[caption] for caption in texts),
-            images=tuple(f"{row['key']}/{role}" for role in images),
-            image_tars=(row["tar"],) * len(images),
-            image_sha256s=tuple(row[f"{role}_sha256"] for role in images),
-            subject=row["key"],
-            **more,
-        )
+    def shown(self, row: Mapping[str, Any], *roles: str) -> list[tuple[str, str, str]]:
+        """Images of the pair of a row of the index, for `task`."""
+        return [(f"{row['key']}/{role}", row["tar"], row[f"{role}_sha256"]) for role in roles]
 
 
 class PairScreening(PairDecisions):
     """Keep or drop each pair of a stage, in its order; of pairs with the same images and captions, one is asked about.
 
-    pairs: the stage. question: what is asked, a name of a review question that drops pairs as ``screened-out``.
+    pairs: the stage.
     """
 
     kind: Literal["pair-screening"]
-    question: str = KeepPair.name
 
+    asks = KeepPair
     paper = EQBEN
-    reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
-
-    @field_validator("question")
-    @classmethod
-    def _drops_pairs(cls, question: str) -> str:
-        if {*QUESTIONS.find(QUESTIONS.known(question)).drops.values()} != {*SCREENED_OUT}:
-            raise ValueError(f"{question} does not drop pairs as screened-out; name another question")
-        return question
-
-    @property
-    def brought(self) -> dict[str, str]:
-        package = QUESTIONS.distribution(self.question)
-        return super().brought | ({"question": package} if package else {})
+    reasons: ClassVar[Mapping[str, str]] = SCREENED_OUT
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         repeated = twins(self.pictured)
@@ -106,14 +68,21 @@ class PairScreening(PairDecisions):
             if row["key"] in repeated:
                 left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
             else:
-                yield self.task(row, question=self.question, texts=CAPTIONS, images=IMAGES, group=row["group"])
+                yield self.task(
+                    row["key"],
+                    texts=(row["caption0"], row["caption1"]),
+                    images=self.shown(row, *IMAGES),
+                    subject=row["key"],
+                    split=row["split"],
+                    group=row["group"],
+                )
 
 
 class HumanBaseline(PairDecisions):
     """Four questions about each of some pairs: which caption belongs to either image, which image to either caption.
 
     The tasks of a pair follow each other in the plan; the review page keeps them apart. The identity of a task is the
-    key of its pair and one of `QUERIES`; its truth is the number of that query.
+    key of its pair and one of `QUERIES`, whose number is the right answer.
 
     pairs: a stage or subset of pairs. sample: how many of its pairs are asked about, chosen by a hash of seed and key;
     all where there are fewer.
@@ -122,47 +91,45 @@ class HumanBaseline(PairDecisions):
     kind: Literal["human-baseline"]
     sample: int = Field(default=500, ge=1)
 
+    asks = Match
     group = "pair"
     reads_subsets = True
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         """As `Decisions.tasks`; nobody need look to know what is right: caption i belongs to image i."""
-        table = self.pictured.read(["key", "tar", "split", *CAPTIONS, *HASHED])
-        places = [(share_of(f"human baseline {self.stage.seed}", key), key) for key in table["key"].to_pylist()]
-        sampled = sorted(nsmallest(self.sample, range(len(places)), key=places.__getitem__))
-        for tar, rows in groupby(table.take(pa.array(sampled, pa.int64())).to_pylist(), key=itemgetter("tar")):
-            pairs = list(rows)
+        table = self.pictured.read([*PAIR_COLUMNS, *HASHED])
+        keys, purpose = table["key"].to_pylist(), f"human baseline {self.stage.seed}"
+        sampled = nsmallest(self.sample, range(len(keys)), key=lambda number: share_of(purpose, keys[number]))
+        for row in table.take(pa.array(sorted(sampled), pa.int64())).to_pylist():
             # The index does not say what differs in a pair; the JSON beside its images does.
-            stored = self.pictured.samples((tar, row["key"]) for row in pairs)
-            for row, query in product(pairs, QUERIES):
+            stored = self.pictured.samples([(row["tar"], row["key"])])[row["key"]]
+            captions = row["caption0"], row["caption1"]
+            for query in QUERIES:
                 yield self.task(
-                    row,
+                    row["key"],
                     query,
-                    question=Match.name,
-                    texts=CAPTIONS if query in IMAGES else (query,),
-                    images=(query,) if query in IMAGES else IMAGES,
+                    texts=captions if query in IMAGES else (row[query],),
+                    images=self.shown(row, *((query,) if query in IMAGES else IMAGES)),
+                    subject=row["key"],
+                    split=row["split"],
                     group=row["key"],
-                    kind_name=stored[row["key"]].json.category,
-                    truth=query[-1],
+                    kind_name=stored.json.category,
                 )
-
-    def chosen_image(self, task: TaskCandidate, decision: Decision) -> int | None:
-        return int(decision.choice) if len(task.images) > 1 else None
 
     def measured(self) -> Mapping[str, Any]:
         """``pairs``: the stage that was asked about and the digest of its index. ``outcomes``: who was right.
 
         A row of outcomes: pair, kind; annotator, null for what the answers of all came to; right: of each of `QUERIES`,
-        null where it was not answered. Answers that settled a disagreement count in what all came to alone.
+        null where it was not answered.
         """
         right: dict[tuple[str, str], dict[str, bool]] = {}
         for task in self.gathered.tasks:
-            answers = self.gathered.answers.get(task.key, ())
-            given = {answer.annotator: answer.answer for answer in answers if not answer.adjudicated}
+            given = {answer.annotator: answer.answer for answer in self.gathered.answers[task.key]}
             if (decision := self.gathered.decisions.get(task.key)) is not None:
                 given[""] = decision.choice
+            query = json.loads(task.identity)[1]
             for annotator, choice in given.items():
-                right.setdefault((task.subject, annotator), {})[json.loads(task.identity)[1]] = choice == task.truth
+                right.setdefault((task.subject, annotator), {})[query] = choice == query[-1]
         kinds = {task.subject: task.kind_name for task in self.gathered.tasks}
         outcomes = [
             {"pair": pair, "kind": kinds[pair], "annotator": name or None, "right": [own.get(one) for one in QUERIES]}

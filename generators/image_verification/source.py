@@ -16,7 +16,6 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.decisions.pictures import media_type_of
 from twinset.generators.image_verification.questions import LONGEST, YES, Answers, ImageQuestion, QuestionSource
 from twinset.generators.papers import BIVLC
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
@@ -120,7 +119,8 @@ class ImageVerification(QuestionSource):
         """The questions of both captions about an image."""
         self.earlier().check_images(one.tar, stored, {"image": one.image_sha256})
         asked = tuple(dict.fromkeys(question.question for text in one.captions for question in questions[text]))
-        return Inquiry(one.image_key, stored.images["image"], media_type_of(stored.extension), asked)
+        media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
+        return Inquiry(one.image_key, stored.images["image"], media_type, asked)
 
     def _judged(
         self,

@@ -208,7 +208,7 @@ def recipe(tmp_path: Path, *settings: str, stages: Any = None, **more: Any) -> R
 def test_it_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: Path) -> None:
     plain = recipe(tmp_path, screening=False)
     assert plain == recipe(tmp_path) and set(plain.all) == {"eq-gebc"}
-    screened = recipe(tmp_path, screening={"overlap": 0.5, "gold": "gold.csv"}, count=9, split="train", pool="gpu")
+    screened = recipe(tmp_path, screening={"overlap": 0.5, "answers": "b"}, count=9, split="train", pool="gpu")
     assert list(screened.all) == ["eq-gebc-candidates", "eq-gebc-decisions", "eq-gebc"]
     assert list(screened.subsets) == ["eq-gebc"]
     candidates, decisions, kept = screened.all.values()
@@ -216,14 +216,14 @@ def test_it_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: Path) -
     assert [one.kind for one in candidates.filters] == ["motion-words"] and not kept.filters
     assert {(one.shard_size, one.split) for one in (candidates, decisions, kept)} == {(7, "train")}
     asks = decisions.source.model_dump()
-    assert (asks["overlap"], asks["gold"]) == (0.5, str(tmp_path / "gold.csv"))
+    assert (asks["overlap"], asks["answers"]) == (0.5, str(tmp_path / "b"))
     assert screened.origin("eq-gebc") == candidates.source
     assert recipe(tmp_path, "subsets.eq-gebc.screening.overlap=0.5", screening=True) == recipe(
         tmp_path, screening={"overlap": 0.5}
     )
     assert recipe_from_json(screened.model_dump_json().encode()) == screened
     # Where answers lie is not part of what is made, also where nothing is said.
-    elsewhere = recipe(tmp_path, screening={"overlap": 0.5, "gold": "gold.csv", "answers": "a"}, split="train")
+    elsewhere = recipe(tmp_path, screening={"overlap": 0.5, "answers": "a"}, split="train")
     assert content_of(elsewhere["eq-gebc-decisions"], 0) == content_of(decisions, 0)
     # The name of its samples decides bytes; that of a subset without one leaves digests as they were.
     assert "known_as" in content_of(candidates, 0) and "known_as" not in content_of(kept, 0)

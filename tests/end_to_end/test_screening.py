@@ -58,7 +58,7 @@ def test_decisions_from_a_csv_make_the_final_set(
         for pair, task in tasks.items():
             writer.writerow(["ann", task, *(["drop", "not-visible"] if pair in dropped else ["keep", ""])])
     assert main(["review", str(out), "--import", str(decisions)]) == 0
-    assert "enough decisions are in; run the same build again" in capsys.readouterr().err
+    assert "all decisions are in; run the same build again" in capsys.readouterr().err
     assert main([*build, "--json"]) == 0
     counts = json.loads(capsys.readouterr().out)["subsets"]["eq-gebc"]
     assert (counts["planned"], counts["rejected"]) == (count, {"screened-out": len(dropped)})
@@ -67,7 +67,7 @@ def test_decisions_from_a_csv_make_the_final_set(
     card = " ".join((out / "eq-gebc/README.md").read_text().split())
     lost, left = len(dropped), count - len(dropped)
     for words in (
-        f"People judged {count} of them and kept {left}; {lost} were dropped and 0 left undecided.",
+        f"People judged {count} pairs and kept {left}; {lost} {'was' if lost == 1 else 'were'} dropped.",
         f"| the difference cannot be seen | {lost} | {lost / count:.1%} |",
         "1 person gave",
         "in the file format of Kinetics-GEB+ (GEBC) following [EqBen]",

@@ -65,7 +65,7 @@ ANSWERS = {
     "chosen": ["none", "0", "1", "none", "none", "none"],
     "rankings": ["0 1 2 3", "1 0", "3 2 1 0", "2"],
     "screening": ["keep", "drop", "drop", "keep"],
-    "unambiguous": ["generated", "generated", "photo", "photo", "both", "generated"],
+    "unambiguous": ["generated", "photo"],
 }
 BUILD = """
 import json, sys, twinset

@@ -12,8 +12,7 @@ from PIL import Image, ImageDraw
 
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
-from twinset.generators.decisions.pictures import Picture
-from twinset.generators.decisions.question import TaskCandidate
+from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate, question_of
 from twinset.generators.decisions.source import Decisions
 from twinset.review.access import Access, Person
 from twinset.review.app import make_app
@@ -40,6 +39,11 @@ class Painted(Decisions):
     """Pictures of tasks that no stage holds: the name of the task and the number of the image on a colour."""
 
     kind: Literal["test-painted"] = "test-painted"
+    question: str = "best-image"
+
+    @property
+    def asks(self) -> type[ReviewQuestion]:  # type: ignore[override]  # one class asks every question
+        return type(question_of(self.question))
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         return iter(())
@@ -48,12 +52,12 @@ class Painted(Decisions):
     def pictured(self) -> FinishedStage:
         raise NotImplementedError
 
-    def picture(self, task: TaskCandidate, number: int) -> Picture:
+    def picture(self, task: TaskCandidate, number: int) -> bytes:
         image = Image.new("RGB", (320, 240), COLOURS[number])
         ImageDraw.Draw(image).text((20, 100), f"{task.identity}, image {number}", "black", font_size=20)
         content = io.BytesIO()
         image.save(content, "PNG")
-        return Picture(content.getvalue(), "image/png")
+        return content.getvalue()
 
 
 def candidate(stage: str, shape: str, number: int, **changes: Any) -> TaskCandidate:
@@ -74,25 +78,20 @@ def candidate(stage: str, shape: str, number: int, **changes: Any) -> TaskCandid
     return TaskCandidate(**{**fields, **changes})
 
 
-def stage_of(
-    name: str, candidates: Sequence[TaskCandidate], out: Path, source: Painted | None = None, gold: Any = ()
-) -> ReviewStage:
-    """A planned stage that asks these tasks. gold: right values by key."""
-    chosen = source or Painted()
-    generator, known = chosen.open(Context(name)), dict(gold)
+def stage_of(name: str, candidates: Sequence[TaskCandidate], out: Path, **settings: Any) -> ReviewStage:
+    """A planned stage that asks these tasks."""
+    generator = Painted(question=candidates[0].question, **settings).open(Context(name))
     tasks = tuple(
         ReviewTask(
             f"{one.key.replace('-', '')}{one.binding[:8]}",
-            name,
             one,
-            one.binding,
+            (name, one.key, one.binding),
             generator.needed(one),
-            known.get(one.key, ""),
-            survey=generator.survey_of(one),
+            generator.survey,
         )
         for one in candidates
     )
-    return ReviewStage(name, "plan", generator, out / "_review" / "answers.sqlite", tasks, chosen.enough)
+    return ReviewStage(name, "plan", generator, out / "_review" / "answers.sqlite", tasks)
 
 
 class Planned(ReviewTasks):
@@ -116,8 +115,8 @@ def survey_of(out: Path, instances: int, **settings: Any) -> ReviewStage:
     for number in range(instances):
         for at in range(4):
             shape = "match-text" if at < 2 else "match"
-            tasks.append(candidate("survey", shape, 4 * number + at, subject=f"subject-{number}", truth=str(at % 2)))
-    return stage_of("survey", tasks, out, Painted(protocol="bivlc", **settings))
+            tasks.append(candidate("survey", shape, 4 * number + at, subject=f"subject-{number}"))
+    return stage_of("survey", tasks, out, protocol="bivlc", **settings)
 
 
 def painted_desk(out: Path, stages: Sequence[ReviewStage], **settings: Any) -> ReviewDesk:

@@ -56,7 +56,7 @@ def test_a_task_is_told_without_its_order_or_its_key(anna: Browser) -> None:
     ]  # fmt: skip
     assert [one["value"] for one in best["options"]] == ["o0", "o1", "o2", "o3"]
     assert len({one["image"] for one in best["options"]}) == 4
-    assert best["extra"] == [{"value": "x0", "label": "None of them", "key": "0"}]
+    assert best["extra"] == [{"value": "x0", "label": "None", "key": "0"}]
     assert best["progress"] == {"done": 0, "total": 15, "per_hour": {}, "minutes": None}
     told = json.dumps([{**task, "id": "", "stage": ""} for task in tasks])
     assert "photo" not in told.replace("The photo", "").replace("a photo", "")
@@ -154,9 +154,9 @@ def test_what_fails_on_the_server_names_none_of_its_files(
 def test_an_image_is_kept_by_the_browser_and_by_nobody_else(anna: Browser) -> None:
     task = anna.get("/api/next").json()[0]
     image = anna.get(task["options"][0]["image"])
-    assert image.content.startswith(b"\x89PNG")
+    assert image.content.startswith(b"\xff\xd8")
     assert image.headers["cache-control"] == "private, max-age=31536000, immutable"
-    assert image.headers["content-type"] == "image/png"
+    assert image.headers["content-type"] == "image/jpeg"
 
 
 @pytest.mark.parametrize(

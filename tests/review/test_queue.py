@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.review.asked import Painted, candidate, stage_of
+from tests.review.asked import candidate, stage_of
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer
 from twinset.review.queue import LEASE_SECONDS, Elsewhere, ReviewQueue
@@ -35,13 +35,9 @@ class Room:
     def next(self, annotator: str, count: int = 1) -> list[ReviewTask]:
         return self.queue.next(self.tasks, self.store.held(), annotator, count)
 
-    def answer(self, annotator: str, task: ReviewTask, adjudicated: bool = False) -> None:
-        self.store.save(
-            Answer(
-                stage=task.stage, task=task.candidate.key, binding=task.binding, annotator=annotator, answer="0",
-                adjudicated=adjudicated,
-            )
-        )  # fmt: skip
+    def answer(self, annotator: str, task: ReviewTask, value: str = "0") -> None:
+        asked = {"stage": task.stage, "task": task.candidate.key, "binding": task.binding}
+        self.store.save(Answer(**asked, annotator=annotator, answer=value))
 
     def work(self, *annotators: str) -> dict[str, list[ReviewTask]]:
         """Have them answer in turns until nobody has a task."""
@@ -122,9 +118,7 @@ def test_a_lease_without_a_time_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_overlap_is_answered_by_several_and_everything_else_once(tmp_path: Path) -> None:
-    stage = stage_of(
-        "s", [candidate("s", "best-image", n) for n in range(60)], tmp_path, Painted(overlap=0.3, overlap_answers=2)
-    )
+    stage = stage_of("s", [candidate("s", "best-image", n) for n in range(60)], tmp_path, overlap=0.3)
     twice = {task.id for task in stage.tasks if task.needed == 2}
     assert 5 < len(twice) < 35
     done = Room(tmp_path, stage.tasks).work("anna", "ben", "cleo")
@@ -133,22 +127,18 @@ def test_the_overlap_is_answered_by_several_and_everything_else_once(tmp_path: P
     assert max(map(len, done.values())) - min(map(len, done.values())) <= len(twice)
 
 
-def test_gold_tasks_are_asked_of_everyone(tmp_path: Path) -> None:
-    asked = [candidate("s", "best-image", n) for n in range(30)]
-    stage = stage_of("s", asked, tmp_path, gold={one.key: "0" for one in asked[:4]})
-    done = Room(tmp_path, stage.tasks).work("anna", "ben")
-    gold = {task.id for task in stage.tasks if task.gold}
-    assert len(gold) == 4
-    assert all(gold <= {task.id for task in found} for found in done.values())
-
-
-def test_likely_images_are_asked_first(tmp_path: Path) -> None:
-    likely = [candidate("s", "best-image", n, priority=n / 100) for n in range(100)]
-    order = Room(tmp_path, stage_of("s", likely, tmp_path).tasks).next("anna", 100)
-    bands = [int(one.candidate.priority * 10) for one in order]
-    assert bands == sorted(bands, reverse=True)
-    scores = [one.candidate.priority for one in order]
-    assert scores != sorted(scores, reverse=True), "within a band the order is the annotator's own"
+def test_a_tie_is_asked_of_one_more_annotator_until_a_majority_is_there(tmp_path: Path) -> None:
+    stage = stage_of("s", [candidate("s", "best-image", n) for n in range(4)], tmp_path, overlap=1.0)
+    room, (tied, *others) = Room(tmp_path, stage.tasks), stage.tasks
+    for name, value in (("anna", "0"), ("ben", "none")):
+        for task in others:
+            room.answer(name, task)
+        room.answer(name, tied, value)
+    assert room.next("anna") == [] and room.queue.counts(room.tasks, room.store.held(), "anna").waiting == 1
+    assert room.next("cleo", 9) == [tied]
+    assert room.next("dora", 9) == [], "cleo was shown it"
+    room.answer("cleo", tied, "none")
+    assert room.next("dora", 9) == [] and room.queue.counts(room.tasks, room.store.held(), "anna").waiting == 0
 
 
 def test_questions_about_one_pair_are_far_apart(tmp_path: Path) -> None:
@@ -168,11 +158,3 @@ def test_one_stage_follows_another(tmp_path: Path) -> None:
     stages = [stage_of(name, [candidate(name, "keep-pair", n) for n in range(5)], tmp_path) for name in ("b", "a")]
     room = Room(tmp_path, [task for stage in stages for task in stage.tasks])
     assert [one.stage for one in room.next("anna", 10)] == ["b"] * 5 + ["a"] * 5
-
-
-def test_what_is_settled_is_not_asked(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
-    room = Room(tmp_path, tasks)
-    room.answer("admin", tasks[0], adjudicated=True)
-    found = {one.id for one in room.next("anna", 99)}
-    assert found == {one.id for one in tasks[1:]}
-    assert room.queue.counts(room.tasks, room.store.held(), "anna").left == 39

@@ -21,8 +21,7 @@ from tests.review.asked import Painted, all_kinds, painted_desk, survey_of
 from tests.review.test_queue import Room
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.decisions.answers import Answer, read_answers
-from twinset.generators.decisions.pictures import Picture
-from twinset.review.neutral_images import without_metadata
+from twinset.review.neutral_images import in_one_form
 from twinset.review.queue import LEASE_SECONDS
 from twinset.review.store import AnsweredOtherwise, AnswerStore
 from twinset.review.surveys import SURVEY_SECONDS
@@ -33,7 +32,7 @@ ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 SECRET = b"made by a generator"
 
 
-def marked(form: str, orientation: int) -> Picture:
+def marked(form: str, orientation: int) -> bytes:
     exif, text = Image.Exif(), PngImagePlugin.PngInfo()
     exif[0x0112], exif[0x010E] = orientation, SECRET.decode()  # ImageDescription
     text.add_text("parameters", SECRET.decode())
@@ -44,37 +43,36 @@ def marked(form: str, orientation: int) -> Picture:
     }
     content = io.BytesIO()
     DRAWN.save(content, form, exif=exif, icc_profile=ICC, **more[form])
-    return Picture(content.getvalue(), f"image/{form.lower()}")
+    return content.getvalue()
 
 
 @pytest.mark.parametrize("orientation", [1, 6])
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
 def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str, orientation: int) -> None:
     before = marked(form, orientation)
-    after = without_metadata(before)
-    assert SECRET in before.content and SECRET not in after.content
-    with Image.open(io.BytesIO(before.content)) as first, Image.open(io.BytesIO(after.content)) as second:
-        assert second.format == form and not {*second.info} & {"exif", "icc_profile", "comment", "xmp", "parameters"}
+    [after] = in_one_form([before])
+    assert SECRET in before and SECRET not in after
+    with Image.open(io.BytesIO(before)) as first, Image.open(io.BytesIO(after)) as second:
+        assert not {*second.info} & {"exif", "icc_profile", "comment", "xmp", "parameters"}
         off = np.abs(np.asarray(ImageOps.exif_transpose(first)).astype(int) - np.asarray(second))
-    assert off.max() <= 1 if form != "JPEG" else off.mean() < 3
+    assert (second.format, off.mean() < 8) == ("JPEG", True)  # of noise, at the quality of datasets
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\xff\xd8", b"\xff\xd8\xff\xe1\0\0", b"\x89PNG\r\n\x1a\n\0", b"RIFF1234WEBP"]
 )
-@pytest.mark.parametrize("form", ["jpeg", "png", "webp", "bmp"])
-def test_a_broken_image_is_left_as_it_is(form: str, content: bytes) -> None:
-    broken = Picture(content, f"image/{form}")
-    assert without_metadata(broken) == broken
-    whole = marked("JPEG", 6).content
+def test_a_broken_image_is_left_as_it_is_and_the_others_are_not(content: bytes) -> None:
+    whole = marked("JPEG", 6)
+    broken, beside = in_one_form([content, whole])
+    assert broken == content and SECRET not in beside
     for cut in range(0, 300, 7):
-        without_metadata(Picture(whole[:cut] + content, f"image/{form}"))
+        in_one_form([whole[:cut] + content])
 
 
 def test_what_people_see_is_unmarked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Painted, "picture", lambda *_: marked("PNG", 1))
     tasks = painted_desk(tmp_path, all_kinds(tmp_path)).tasks
-    assert SECRET not in tasks.picture(tasks.now().tasks[0], 0).content
+    assert SECRET not in tasks.picture(tasks.now().tasks[0], 0)
 
 
 FIRST = Answer(
@@ -125,13 +123,6 @@ def test_undo_takes_the_last_answer_that_is_still_asked_and_keeps_it_in_the_file
     assert {(one.annotator, one.binding) for one in read_answers(store.path, "s")} == {("ben", "b"), ("anna", "stale")}
     with sqlite3.connect(store.path) as connection:
         assert connection.execute("SELECT task, answer FROM undone").fetchall() == [("s-b", "0"), ("s-a", "0")]
-
-
-def test_answers_that_settle_are_not_undone(store: AnswerStore) -> None:
-    store.save(replace(FIRST, adjudicated=True))
-    assert store.undo("anna", ASKED) is None
-    store.replace(replace(FIRST, answer="1", adjudicated=True))
-    assert store.held()["s", "s-a", "b"]["anna"].answer == "1"
 
 
 def test_what_another_process_writes_is_seen(store: AnswerStore) -> None:
@@ -290,6 +281,15 @@ def test_overlap_is_of_whole_instances(tmp_path: Path) -> None:
         assert {*instances(tasks).values()} == {4}
 
 
+def test_a_tie_is_asked_about_in_a_whole_instance(tmp_path: Path) -> None:
+    room = room_of(tmp_path, 2, overlap=1.0)
+    for name, value in (("anna", "0"), ("ben", "1")):
+        for task in room.tasks:
+            room.answer(name, task, value if task.candidate.subject == "subject-0" else "0")
+    assert instances(room.next("cleo", 99)) == {"subject-0": 4}
+    assert room.next("dora", 99) == [] == room.next("anna", 99)
+
+
 @pytest.mark.parametrize("answers", [100, 60])
 def test_only_whole_instances_are_decided(tmp_path: Path, answers: int) -> None:
     stage = survey_of(tmp_path, 25)
@@ -300,7 +300,7 @@ def test_only_whole_instances_are_decided(tmp_path: Path, answers: int) -> None:
     answered = Counter(one.candidate.subject for one in stage.tasks if desk.answers_to(one))
     whole = [subject for subject, count in answered.items() if count == 4]
     assert desk.stage_counts(stage).decided == 4 * len(whole)
-    assert desk.has_enough(stage) == (answers == 100) and [*desk.ties()] == []
+    assert desk.is_decided(stage) == (answers == 100) and desk.stage_counts(stage).tied == 0
 
 
 def test_the_page_is_told_the_words_of_the_block(tmp_path: Path) -> None:

@@ -116,10 +116,8 @@ def screened(folder: Path) -> None:
         ])  # fmt: skip
     for path in ("answers.json", "answers.parquet", "answers.csv", "out/_review/copy.parquet"):
         assert main(("review", "out", "--out", path)) == 0
-    keys = [task.key for task in asking.gathered.tasks]
-    Path("gold.csv").write_text("key,answer\n" + "".join(f"{key},keep\n" for key in keys))
-    asked = "screening: {answers: out/_review/copy.parquet, gold: gold.csv}"
-    Path("gold.yaml").write_text(text.replace("screening: true", asked))
+    asked = "screening: {answers: out/_review/copy.parquet}"
+    Path("archived.yaml").write_text(text.replace("screening: true", asked))
 
 
 SCREENED: dict[str, Act] = {
@@ -127,7 +125,9 @@ SCREENED: dict[str, Act] = {
     "review --agreement": command("review", "out", "--agreement"),
     "review --out": command("review", "out", "--out", "more.parquet"),
 }
-GOLD: dict[str, Act] = {"build": command("build", "gold.yaml", "--out", "out", "--workers", "1", "--only", "mine")}
+ARCHIVED: dict[str, Act] = {
+    "build": command("build", "archived.yaml", "--out", "out", "--workers", "1", "--only", "mine")
+}
 IMPORTS: dict[str, Act] = {
     f"review --import {form}": command("review", "out", "--import", f"answers.{form}")
     for form in ("json", "parquet", "csv")
@@ -165,7 +165,7 @@ KINDS: tuple[tuple[Any, ...], ...] = (
     ("made text pairs", partial(made, _text_pairs), made_acts("text"), OUT, 2),
     ("made templates", partial(made, _templates), made_acts("change-object", "genecis"), OUT, 2),
     ("answers of people", screened, SCREENED, ["out/_review/*.sqlite"], 2),
-    ("answers as Parquet, gold", screened, GOLD, ["out/_review/*.parquet", "gold.csv"], 2),
+    ("answers as Parquet", screened, ARCHIVED, ["out/_review/*.parquet"], 2),
     *(
         (
             f"answers to import, {act.rpartition(' ')[2]}",

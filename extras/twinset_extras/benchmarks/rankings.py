@@ -7,9 +7,9 @@ from pathlib import Path
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import recipe_from_json
 from twinset.evaluation.benchmarks.reader import Item, Reader
-from twinset.evaluation.examples import LeftOut, Picture, Query
-from twinset.generators.decisions.pictures import picture_of_stage
+from twinset.evaluation.examples import Picture, Query
 from twinset.generators.decisions.question import TaskCandidate, decision_of, planned_tasks
+from twinset.generators.decisions.source import picture_of
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage, stages_in
 from twinset.shards.storage.layout import recipe as recipe_file
@@ -55,16 +55,12 @@ class Rankings(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         home = self._homes()[subset]
-        stage = FinishedStage(self.store, home)
         recipe = recipe_from_json(self.store.read(recipe_file(home)))
         source = recipe[subset].source
         assert isinstance(source, ImageRankings)
         pictured = earlier_stage(self.store, recipe, source.queries)
         for task in planned_tasks(self.store, home):
-            if task.decision:
-                yield _asked(subset, task, pictured)
-            else:
-                yield LeftOut(f"{stage.where}: {task.key}", "nobody put its images in order")
+            yield _asked(subset, task, pictured)
 
 
 def _asked(subset: str, task: TaskCandidate, pictured: FinishedStage) -> Query:
@@ -88,7 +84,6 @@ def _asked(subset: str, task: TaskCandidate, pictured: FinishedStage) -> Query:
 
 def _read(pictured: FinishedStage, task: TaskCandidate, number: int) -> bytes:
     try:
-        name, tar, sha256 = task.images[number], task.image_tars[number], task.image_sha256s[number]
-        return picture_of_stage(pictured, name, tar, sha256).content
+        return picture_of(pictured, task, number)
     except BrokenTar as error:
         raise WrongUse(str(error)) from error

@@ -16,7 +16,6 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.decisions.pictures import media_type_of
 from twinset.generators.image_verification.questions import LONGEST, Answers, QuestionSource
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
 from twinset_extras.image_questions.questions import FactQuestion, counted, distinguishing
@@ -111,7 +110,7 @@ class PairVerification(QuestionSource):
         """The questions of both captions, of each image."""
         self.earlier().check_images(one.tar, stored, dict(zip(("image0", "image1"), one.sha256s, strict=True)))
         questions = tuple(dict.fromkeys(question.question for of_caption in asked for question in of_caption))
-        media_type = media_type_of(stored.extension)
+        media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
         return [Inquiry(one.subject, stored.images[f"image{side}"], media_type, questions) for side in SIDES]
 
     def _judged(self, one: VerifiedPair, asked: Asked, answers: Sequence[Answers]) -> TableRows | Rejected:

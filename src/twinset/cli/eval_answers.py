@@ -126,11 +126,9 @@ def _print_people(found: People, lines: Iterable[str]) -> None:
         say(f"{found.undecided:,} of {found.answered.sampled:,} pairs are left out: not all four are decided")
     print()
     rows = [
-        (name, f"{one.of:,}", f"{100 * one.count / one.of:.2f}", f"{100 * one.low:.2f} to {100 * one.high:.2f}")
-        for name, annotator in found.annotators.items()
-        for one in [annotator.answers]
+        (name, f"{one.answers:,}", f"{100 * one.right / one.answers:.2f}") for name, one in found.annotators.items()
     ]
-    print_columns(("annotator", "answers", "right %", "95 % interval (Wilson)"), rows)
+    print_columns(("annotator", "answers", "right %"), rows)
     agreement = found.answered.agreement
     if agreement["mean"] is not None:
         say(f"Cohen's kappa: mean {agreement['mean']:.3f} over {len(agreement['pairs'])} pairs of annotators")

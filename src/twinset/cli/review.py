@@ -43,15 +43,15 @@ def review(asked: argparse.Namespace) -> None:
         _withdraw(asked)
         return
 
-    def on_enough(stage: str) -> None:
+    def on_decided(stage: str) -> None:
         from twinset.flows.resume import resume_waiting
 
         if asked.resume and resume_waiting(asked.dataset, stage):
-            _tell(f"{stage}: enough decisions are in; the flow run that waited goes on")
+            _tell(f"{stage}: all decisions are in; the flow run that waited goes on")
         else:
-            _tell(f"{stage}: enough decisions are in; run the same build again")
+            _tell(f"{stage}: all decisions are in; run the same build again")
 
-    desk = open_desk(asked.dataset, asked.stage, on_enough)
+    desk = open_desk(asked.dataset, asked.stage, on_decided)
     if desk is None:
         said = f"{asked.dataset}: nothing waits for people; none of its stages asks any"
         answer(asked, {"links": {}}, lambda: say(said))
@@ -121,29 +121,23 @@ def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
 
 def _agreement(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     measured = {name: desk.agreement(stage) for name, stage in desk.tasks.now().stages.items()}
-    answer(asked, {name: asdict(one) for name, one in measured.items()}, lambda: _print_agreement(measured))
+    answer(asked, measured, lambda: _print_agreement(measured))
 
 
 def _print_agreement(measured: dict[str, Any]) -> None:
     for name, found in measured.items():
-        if found.pairs:
-            rows = [[name, " and ".join(one.annotators), str(one.tasks), *_interval(one)] for one in found.pairs]
-            rows.append([name, "mean", "", "-" if found.mean is None else f"{found.mean:.3f}", ""])
-            print_columns(("stage", "annotators", "tasks", "kappa", "95 % interval"), rows)
+        if found["pairs"]:
+            rows = [
+                [name, " and ".join(one["annotators"]), str(one["tasks"]), _kappa(one["kappa"])]
+                for one in found["pairs"]
+            ]
+            print_columns(("stage", "annotators", "tasks", "kappa"), [*rows, [name, "mean", "", _kappa(found["mean"])]])
         else:
             say(f"{name}: no task has answers of two annotators; agreement is not measured")
-        if found.gold:
-            golds = [
-                [name, who, str(one.of), f"{one.count / one.of:.1%}", f"{one.low:.1%} to {one.high:.1%}"]
-                for who, one in found.gold.items()
-            ]
-            print_columns(("stage", "annotator", "gold tasks", "right", "95 % interval"), golds)
 
 
-def _interval(one: Any) -> list[str]:
-    if one.kappa is None:
-        return ["-", "both said the same of all"]
-    return [f"{one.kappa:.3f}", f"{one.low:.3f} to {one.high:.3f}"]
+def _kappa(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
@@ -153,7 +147,7 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
 
     desk.announce()  # the answers may have come while nobody could be told
     stages = desk.tasks.now().stages.values()
-    if not asked.stage and all(desk.has_enough(stage) for stage in stages):
+    if not asked.stage and all(desk.is_decided(stage) for stage in stages):
         said = f"{asked.dataset}: nothing waits for people: the decisions are in; --stage NAME serves them all the same"
         answer(asked, {"links": {}}, lambda: say(said))
         return
@@ -174,7 +168,7 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
         base = proxy or base
         for stage in stages:
             counts = desk.stage_counts(stage)
-            ties = f"; ties that wait for the admin: {counts.tied:,}" if counts.tied else ""
+            ties = f"; ties that one more annotator must answer: {counts.tied:,}" if counts.tied else ""
             lines.append(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in{ties}")
         people = [*(Person(name, "annotator") for name in access.annotators), Person(ADMIN, "admin")]
         urls = {person.name: link(access, person, base) for person in people}

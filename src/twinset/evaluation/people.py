@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from twinset.evaluation.metrics.figures import Figure, Measured, Results
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.model_answers import ModelAnswers, score_files, scores_path
 from twinset.evaluation.report.published import Published, published
-from twinset.generators.decisions.agreement import Share, share
 from twinset.generators.decisions.source import read_report
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
@@ -138,9 +137,10 @@ GUESSING = {"text": Figure(25.0), "image": Figure(25.0), "group": Figure(6.25)}
 
 @dataclass(frozen=True, slots=True)
 class OneAnnotator:
-    """answers: how many are right. whole: of the pairs whose four questions this annotator answered; None without."""
+    """right: of the answers. whole: of the pairs whose four questions this annotator answered; None without."""
 
-    answers: Share
+    right: int
+    answers: int
     whole: Measured | None
 
 
@@ -159,7 +159,7 @@ class People:
     def as_json(self) -> dict[str, Any]:
         """As `Results.as_json`, with ``undecided``, ``annotators``, ``agreement``, ``references``."""
         annotators = {
-            name: {"answers": asdict(one.answers), "whole": one.whole and one.whole.as_json()}
+            name: {"right": one.right, "answers": one.answers, "whole": one.whole and one.whole.as_json()}
             for name, one in self.annotators.items()
         }
         return {
@@ -180,14 +180,14 @@ def people(answered: Answered, seed: int = 0, resamples: int = 2000) -> People:
     The pairs are resampled for the intervals. Raises `WrongUse`: no pair has all four answers.
     """
     if not answered.pooled:
-        raise WrongUse(f"{answered.where}: no pair has all four answers; have more decided (enough of its source)")
+        raise WrongUse(f"{answered.where}: no pair has all four answers; have people answer")
     pooled = measure(outcome_table(answered.pooled, answered.stage), ["category"], seed, resamples)
     annotators = {}
     for name, outcomes in answered.annotators.items():
         given = [right for one in outcomes for right in one.right if right is not None]
         whole = outcome_table(outcomes, answered.stage)
         figures = measure(whole, (), seed, resamples).all if whole.num_rows else None
-        annotators[name] = OneAnnotator(share(sum(given), len(given)), figures)
+        annotators[name] = OneAnnotator(sum(given), len(given), figures)
     return People(answered, pooled, answered.sampled - pooled.all.n, annotators)
 
 

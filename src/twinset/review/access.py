@@ -19,7 +19,7 @@ from twinset.review.links import Links
 Role = Literal["annotator", "admin"]
 Token = Literal["annotator", "admin", "study", "image"]
 
-ADMIN = "admin"  # the name that answers of the admin are stored under; no annotator has it
+ADMIN = "admin"  # the name on the link of the admin; no annotator has it
 LARGEST_REQUEST = 4096  # bytes of a body; an answer has some 200
 #: Requests a second, and at once, of a person. One gives an answer a second at best; a page loads some twenty images at
 #: once.

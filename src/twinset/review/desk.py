@@ -3,30 +3,22 @@
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from twinset.contracts.errors import in_words
-from twinset.generators.decisions.agreement import (
-    Agreement,
-    agreement_among,
-    decided,
-    decisions_needed,
-    is_tie,
-    of_whole_instances,
-)
+from twinset.generators.decisions.agreement import agreement_among
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import BlockText
-from twinset.review.access import ADMIN, Refused
+from twinset.review.access import Refused
 from twinset.review.queue import Counts, ReviewQueue
-from twinset.review.showing import Chosen, as_json, chosen
+from twinset.review.showing import as_json, chosen
 from twinset.review.store import AnsweredOtherwise, AnswerStore, utc_now
 from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks
 
 PACE_OF = 50  # last answers to a kind of question that the pace is measured on
-DECIDED, TIED = "decided", "tied"
 LONGEST_SECONDS = 86_400.0
 
 logger = logging.getLogger("twinset")
@@ -34,7 +26,7 @@ logger = logging.getLogger("twinset")
 
 @dataclass(frozen=True, slots=True)
 class StageCounts:
-    """How far a stage is. tasks: all; decided: with a decision; tied: that wait for the admin."""
+    """How far a stage is. tasks: all; decided: with a decision; tied: that one more annotator must answer."""
 
     tasks: int
     decided: int
@@ -47,17 +39,16 @@ class ReviewDesk:
     Args:
         tasks: what is asked.
         store: the answers.
-        on_enough: called with the name of a stage once enough of its decisions are in, after the answer is stored.
+        on_decided: called with the name of a stage once all its decisions are in, after the answer is stored.
             When it fails it is called again at the next answer, view of the admin's page, or start.
     """
 
-    def __init__(self, tasks: ReviewTasks, store: AnswerStore, on_enough: Callable[[str], None] | None = None) -> None:
+    def __init__(self, tasks: ReviewTasks, store: AnswerStore, on_decided: Callable[[str], None] | None = None) -> None:
         self.tasks, self.store, self.queue = tasks, store, ReviewQueue(store)
-        self._on_enough = on_enough
+        self._on_decided = on_decided
         self._announced: dict[str, str] = {}  # the plan, by stage
         self._lock, self._announcing = threading.Lock(), False
         self._to_look_at: set[str] = set()
-        self._states: dict[str, tuple[tuple[Answer, ...], str]] = {}
 
     def next(self, annotator: str, count: int) -> list[dict[str, Any]]:
         """The next tasks of an annotator, as JSON for the page."""
@@ -78,7 +69,20 @@ class ReviewDesk:
         if reason and (reason not in question.reasons or taken.value not in question.drops):
             raise Refused(422, f"{reason[:20]!r} is not a reason of this answer; reload the page.")
         try:
-            self.store.save(self._stored(task, annotator, taken, reason, seconds))
+            self.store.save(
+                Answer(
+                    stage=task.stage,
+                    task=task.candidate.key,
+                    binding=task.binding,
+                    annotator=annotator,
+                    answer=taken.value,
+                    reason=reason,
+                    shown=taken.shown,
+                    position=taken.position,
+                    seconds=min(max(seconds, 0.0), LONGEST_SECONDS),
+                    at=utc_now(),
+                )
+            )
         except AnsweredOtherwise as error:
             raise Refused(409, "You have answered this task otherwise; undo that answer first.") from error
         return task.stage
@@ -92,17 +96,6 @@ class ReviewDesk:
         task = asked[taken.stage, taken.task, taken.binding]
         self.queue.lease(task, annotator)
         return {"id": task.id, "task": {**as_json(task, annotator, self._url), "progress": self.progress(annotator)}}
-
-    def adjudicate(self, task_id: str, value: str) -> str:
-        """Store the admin's answer, which settles a disagreement; returns the name of the stage. Raises `Refused`."""
-        task = self._task(task_id)
-        values = task.question.layout(task.candidate).values
-        if value not in values:
-            raise Refused(422, f"The task has no option {value[:20]!r}; reload the page.")
-        taken = Chosen(value, values, values.index(value))
-        answer = self._stored(task, ADMIN, taken, "", 0.0, adjudicated=True)
-        self.store.replace(answer)
-        return task.stage
 
     def progress(self, annotator: str) -> dict[str, Any]:
         """How far an annotator is.
@@ -145,36 +138,12 @@ class ReviewDesk:
         return {kind: max(round(3600 / median(one.seconds for one in said)), 1) for kind, said in latest.items()}
 
     def stage_counts(self, stage: ReviewStage) -> StageCounts:
-        """How far a stage is."""
-        states = [state for _, state in self._states_of(stage)]
-        return StageCounts(len(stage.tasks), states.count(DECIDED), states.count(TIED))
-
-    def _states_of(self, stage: ReviewStage) -> Iterator[tuple[ReviewTask, str]]:
-        """Each task of a stage, and its state by the answers that count."""
-        held = self.store.held()
-        counted = [[*held.get(task.asked, {}).values()] for task in stage.tasks]
-        if stage.tasks and stage.tasks[0].survey.instances:
-            subjects = (task.candidate.subject for task in stage.tasks)
-            counted = of_whole_instances(zip(subjects, counted, strict=True))
-        return ((task, self._state(task, tuple(one))) for task, one in zip(stage.tasks, counted, strict=True))
-
-    def _state(self, task: ReviewTask, answers: tuple[Answer, ...]) -> str:
-        """Whether a task is decided or tied; computed again only when its answers changed, since there are many."""
-        if not answers:
-            return ""
-        known = self._states.get(task.id)
-        if known is None or known[0] != answers:
-            if decided(task.candidate, answers, task.needed, task.gold) is not None:
-                state = DECIDED
-            else:
-                state = TIED if is_tie(task.candidate, answers, task.needed, task.gold) else ""
-            known = self._states[task.id] = answers, state
-        return known[1]
-
-    def ties(self) -> Iterator[ReviewTask]:
-        """Tasks that wait for the admin, in the order of their plans."""
-        for stage in self.tasks.now().stages.values():
-            yield from (task for task, state in self._states_of(stage) if state == TIED)
+        """How far a stage is, by the answers that count."""
+        answers = [self.answers_to(task) for task in stage.tasks]
+        counted = stage.generator.counted([task.candidate for task in stage.tasks], answers)
+        open_tasks = [(task, given) for task, given in zip(stage.tasks, counted, strict=True) if task.missing(given)]
+        tied = sum(len(given) >= task.needed for task, given in open_tasks)
+        return StageCounts(len(stage.tasks), len(stage.tasks) - len(open_tasks), tied)
 
     def guides(self) -> list[BlockText]:
         """What is said of the tasks that are asked, in their order."""
@@ -184,18 +153,16 @@ class ReviewDesk:
                 found.append(task.words)
         return found
 
-    def agreement(self, stage: ReviewStage) -> Agreement:
-        """Agreement of a stage's answers, those to what its tasks show now."""
-        answers = [one for task in stage.tasks for one in self.answers_to(task)]
-        question = stage.tasks[0].question.name if stage.tasks else ""
-        return agreement_among(question, answers, {one.candidate.key: one.gold for one in stage.tasks if one.gold})
+    def agreement(self, stage: ReviewStage) -> dict[str, Any]:
+        """Agreement of a stage's answers (`agreement_among`), those to what its tasks show now."""
+        return agreement_among(stage.generator.asks(), (one for task in stage.tasks for one in self.answers_to(task)))
 
     def answers_to(self, task: ReviewTask) -> list[Answer]:
         """The answers to a task."""
         return [*self.store.held().get(task.asked, {}).values()]
 
     def announce(self, names: Iterable[str] = ()) -> None:
-        """Call ``on_enough`` for stages that have enough decisions, once a plan.
+        """Call ``on_decided`` for stages that are decided, once a plan.
 
         It may take a while: who calls this meanwhile does not wait, and is served by the call that does.
 
@@ -217,44 +184,28 @@ class ReviewDesk:
 
     def _look_at(self, name: str) -> None:
         stage = self.tasks.now().stages.get(name)
-        if stage is None or stage.used or self._announced.get(name) == stage.plan or not self.has_enough(stage):
+        if stage is None or stage.used or self._announced.get(name) == stage.plan or not self.is_decided(stage):
             return
         try:
-            if self._on_enough is not None:
-                self._on_enough(name)
+            if self._on_decided is not None:
+                self._on_decided(name)
             self._announced[name] = stage.plan
         except Exception as error:  # whatever it calls, the answers are stored and the page goes on
-            logger.warning(
-                "%s: enough decisions are in, but what waits for them was not told: %s", name, in_words(error)
-            )
+            logger.warning("%s: all decisions are in, but what waits for them was not told: %s", name, in_words(error))
 
-    def has_enough(self, stage: ReviewStage) -> bool:
+    def is_decided(self, stage: ReviewStage) -> bool:
         """Whether a build would go on with the decisions that are in."""
+        held = self.store.held()
+        if not all(held.get(task.asked) for task in stage.tasks):  # soon said of many tasks
+            return False
         counts = self.stage_counts(stage)
-        return counts.decided >= decisions_needed(stage.enough, counts.tasks)
+        return counts.decided == counts.tasks
 
     def _task(self, task_id: str) -> ReviewTask:
         task = self.tasks.now().by_id.get(task_id)
         if task is None:
             raise Refused(404, "There is no such task now: its images were made again. Reload the page.")
         return task
-
-    def _stored(
-        self, task: ReviewTask, annotator: str, taken: Chosen, reason: str, seconds: float, adjudicated: bool = False
-    ) -> Answer:
-        return Answer(
-            stage=task.stage,
-            task=task.candidate.key,
-            binding=task.binding,
-            annotator=annotator,
-            answer=taken.value,
-            reason=reason,
-            shown=taken.shown,
-            position=taken.position,
-            seconds=min(max(seconds, 0.0), LONGEST_SECONDS),
-            at=utc_now(),
-            adjudicated=adjudicated,
-        )
 
     def _url(self, task: ReviewTask, number: int) -> str:
         return f"/image/{self.tasks.image_id(task, number)}"

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import cache_folder
-from twinset.generators.decisions.answers import is_parquet
+from twinset.generators.decisions.answers import EXPORTED
 from twinset.review.access import HOMES, PARTICIPANT_KEY, Access, Person
 from twinset.review.desk import ReviewDesk
 from twinset.review.links import Links, read_secret
@@ -82,13 +82,13 @@ def server_of(app: FastAPI) -> "uvicorn.Server":
 FOLDER = "_review"
 
 
-def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], None] | None = None) -> ReviewDesk | None:
+def open_desk(out: str, only: Sequence[str] = (), on_decided: Callable[[str], None] | None = None) -> ReviewDesk | None:
     """The desk of the decision stages below OUT; None where no stage asks people.
 
     Args:
         out: folder or URL of the dataset.
         only: names of stages; all that ask people when empty.
-        on_enough: as for `ReviewDesk`.
+        on_decided: as for `ReviewDesk`.
 
     Raises:
         WrongUse: nothing was planned below OUT, a named stage asks nobody, a stage cannot be read, or its answers lie
@@ -110,12 +110,12 @@ def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], Non
     tasks.now()
     if tasks.answers is None:
         raise WrongUse("; ".join(f"{name}: {problem}" for name, problem in tasks.problems.items()))
-    if is_parquet(tasks.answers):
+    if tasks.answers.suffix == EXPORTED:
         raise WrongUse(
             f"{tasks.answers}: is an exported file, to which no answers can be added; leave out the setting answers, "
             "build again, and import the file with --import"
         )
-    return ReviewDesk(tasks, AnswerStore(tasks.answers), on_enough)
+    return ReviewDesk(tasks, AnswerStore(tasks.answers), on_decided)
 
 
 def open_links(out: str) -> Links:

@@ -1,14 +1,12 @@
 """Which task an annotator is asked next: everyone has work until each task has the answers that it needs."""
 
 import hashlib
-import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from twinset.generators.decisions.agreement import share_of
 from twinset.generators.decisions.answers import Answer
 from twinset.review.store import AnswerStore
 from twinset.review.surveys import SURVEY_SECONDS, Held, Instance, Surveys
@@ -16,7 +14,6 @@ from twinset.review.tasks import ReviewTask
 
 LEASE_SECONDS = 600.0  # a task that somebody was shown is asked of others after this
 CLOCK_SLACK = 60.0  # seconds by which clocks may differ
-BANDS = 10  # verification scores (0-1) of one band are asked in an order of each annotator's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +43,9 @@ class Elsewhere:
 class ReviewQueue:
     """The order of tasks by annotator, and who was shown what lately.
 
-    Stages follow one another. Within a stage, tasks of a high verification score come first, in `BANDS` bands; within
-    a band the order is the annotator's own. Tasks about one subject are as far apart as can be, so that no answer helps
-    with another: all subjects are asked about once before any is asked about again, in the same order. Gold tasks are
-    spread over all bands, so that their place does not tell them apart.
+    Stages follow one another; within a stage the order is the annotator's own. Tasks about one subject are as far apart
+    as can be, so that no answer helps with another: all subjects are asked about once before any is asked about again,
+    in the same order.
 
     Where a protocol says so, one block of tasks ends before the next begins, and everyone gets whole instances
     (`Surveys`).
@@ -117,7 +113,7 @@ class ReviewQueue:
                 left[task.candidate.question] += 1
             elif annotator in answers:
                 done += 1
-                waiting += not _settled(answers) and len(answers) < task.needed
+                waiting += task.missing(answers.values()) > 0
             else:
                 left[task.candidate.question] += _is_open(task, answers, annotator)
         return Counts(done, +left, waiting)
@@ -155,19 +151,12 @@ class ReviewQueue:
         known = self._orders.get(annotator)
         if known is None or known[0] is not tasks:
             stages = {name: at for at, name in enumerate(dict.fromkeys(task.stage for task in tasks))}
-            bands: dict[str, list[int]] = {name: [] for name in stages}
-            for task in tasks:
-                if not task.everyone:
-                    bands[task.stage].append(_band(task))
             turns = _turns(tasks, annotator)
-            order = sorted(
-                tasks,
-                key=lambda one: (
-                    *(stages[one.stage], one.block, -_band_of(one, bands[one.stage])),
-                    *(turns[one.id], _rank(annotator, one.candidate.subject)),
-                ),
-            )
-            known = self._orders[annotator] = tasks, order
+
+            def place(task: ReviewTask) -> tuple[int, int, int, bytes]:
+                return stages[task.stage], task.block, turns[task.id], _rank(annotator, task.candidate.subject)
+
+            known = self._orders[annotator] = tasks, sorted(tasks, key=place)
         return known[1]
 
     def _others(self, task: ReviewTask, annotator: str, now: float) -> dict[str, float]:
@@ -186,17 +175,6 @@ class ReviewQueue:
 
 def _lease_of(task: ReviewTask) -> float:
     return SURVEY_SECONDS if task.survey.instances else LEASE_SECONDS
-
-
-def _band(task: ReviewTask) -> int:
-    return math.floor(task.candidate.priority * BANDS)
-
-
-def _band_of(task: ReviewTask, bands: Sequence[int]) -> int:
-    """The band that a task is asked in: one at random of all tasks' bands where its own would tell it apart."""
-    if not task.everyone or not bands:
-        return _band(task)
-    return bands[int(share_of("band", task.candidate.key) * len(bands))]
 
 
 def _turns(tasks: Sequence[ReviewTask], annotator: str) -> dict[str, int]:
@@ -222,10 +200,4 @@ def _is_open(
     leased: how many others were shown it and did not answer yet. whole: whether its instance is this annotator's, so
     that what others have said does not matter.
     """
-    if annotator in answers or _settled(answers):
-        return False
-    return whole or task.everyone or len(answers) + leased < task.needed
-
-
-def _settled(answers: Mapping[str, Answer]) -> bool:
-    return any(one.adjudicated for one in list(answers.values()))
+    return annotator not in answers and (whole or leased < task.missing(answers.values()))

@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from twinset.cards.rendering import render
 from twinset.review.access import Person, Refused
 from twinset.review.desk import ReviewDesk
+from twinset.review.neutral_images import MEDIA_TYPE
 
 TEMPLATES = Path(__file__).parent / "templates"
 KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # the id of an image is bound to its content
@@ -25,8 +26,7 @@ def picture(desk: ReviewDesk, name: str) -> Response:
     found = desk.tasks.now().images.get(name)
     if found is None:
         raise Refused(404, "There is no such image now; reload the page.")
-    image = desk.tasks.picture(*found)
-    return Response(image.content, media_type=image.media_type, headers=KEPT)
+    return Response(desk.tasks.picture(*found), media_type=MEDIA_TYPE, headers=KEPT)
 
 
 def shown(template: str, **values: Any) -> HTMLResponse:

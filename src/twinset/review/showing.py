@@ -82,8 +82,7 @@ def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, i
             for position, one in enumerate(shown_options(task, annotator))
         ],
         "extra": [
-            {"value": f"x{number}", "label": words.labels.get(one.value, one.label), "key": EXTRA_KEY}
-            for number, one in enumerate(layout.extra)
+            {"value": f"x{number}", "label": one.label, "key": EXTRA_KEY} for number, one in enumerate(layout.extra)
         ],
         "reasons": dict(question.reasons),
         "ranked": question.ranked,

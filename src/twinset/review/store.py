@@ -88,24 +88,12 @@ class AnswerStore:
                 self._leases.get((one.stage, one.task, one.binding), {}).pop(one.annotator, None)
         return len(new)
 
-    def replace(self, answer: Answer) -> None:
-        """Commit an answer; another one of the same annotator to the same task is taken back first."""
-        with self._transaction():
-            self._take_back(answer)
-            self._connection.execute(INSERT, [*to_row(answer).values()])
-        with self._lock:
-            self._hold(answer)
-
     def undo(self, annotator: str, asked: Container[Asked]) -> Answer | None:
-        """Take back the last answer of an annotator to one of the tasks that are asked; None where there is none.
-
-        Those that settle a disagreement stay.
-        """
+        """Take back the last answer of an annotator to one of the tasks that are asked; None where there is none."""
         taken = None
         with self._transaction():
             rows = self._connection.execute(
-                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND NOT adjudicated ORDER BY rowid DESC",
-                [annotator],
+                f"SELECT {_ALL} FROM answers WHERE annotator = ? ORDER BY rowid DESC", [annotator]
             )
             for row in rows:
                 found = _answer(row)
@@ -130,8 +118,7 @@ class AnswerStore:
         """The last answers of an annotator to the tasks of a stage, the latest first."""
         with self._lock, self._explained():
             rows = self._connection.execute(
-                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND stage = ? AND NOT adjudicated "
-                "ORDER BY rowid DESC LIMIT ?",
+                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND stage = ? ORDER BY rowid DESC LIMIT ?",
                 [annotator, stage, most],
             )
             return [_answer(row) for row in rows]

@@ -17,12 +17,13 @@ Held = Mapping[Asked, Mapping[str, Answer]]
 @dataclass(frozen=True, slots=True)
 class _State:
     """An instance, for one annotator. done: answered whole by this one; begun, kept: answered in part, shown lately;
-    others: how many others answered it whole or were shown it lately; left_behind: others answered it in part."""
+    lacking: whether it needs one more annotator than answered it whole or were shown it lately; left_behind: others
+    answered it in part."""
 
     done: bool
     begun: bool
     kept: bool
-    others: int
+    lacking: bool
     left_behind: bool
 
 
@@ -51,8 +52,7 @@ class Surveys:
             tasks = self._instances[stage, subject]
             room[stage] = room.get(stage, tasks[0].survey.instances) - ((stage, subject) in found)
         for one in sorted(states, key=lambda one: (*_rank(states[one]), _shuffled(one))):
-            tasks, state = self._instances[one], states[one]
-            if not state.done and state.others < max(task.needed for task in tasks) and room[one[0]] > 0:
+            if not states[one].done and states[one].lacking and room[one[0]] > 0:
                 room[one[0]] -= 1
                 found.add(one)
         return found
@@ -61,14 +61,16 @@ class Surveys:
 def _state(
     tasks: Sequence[ReviewTask], annotator: str, held: Held, shown: Callable[[ReviewTask], Collection[str]]
 ) -> _State:
-    answered = [{name for name, one in held.get(task.asked, {}).items() if not one.adjudicated} for task in tasks]
-    whole, some = set[str].intersection(*answered), set[str]().union(*answered)
+    answered = [held.get(task.asked, {}) for task in tasks]
+    whole, some = set[str].intersection(*map(set, answered)), set[str]().union(*answered)
     now = set[str]().union(*(shown(task) for task in tasks))
+    counted = [[given[name] for name in whole] for given in answered]
+    missing = max(task.missing(given) for task, given in zip(tasks, counted, strict=True))
     return _State(
         done=annotator in whole,
         begun=annotator in some,
         kept=annotator in now,
-        others=len((whole | now) - {annotator}),
+        lacking=len(now - whole - {annotator}) < missing,
         left_behind=bool(some - whole - now - {annotator}),
     )
 

@@ -6,19 +6,18 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from twinset.contracts.errors import TwinsetError, WrongUse
 from twinset.contracts.recipe.permissions import refuse_other_answers
-from twinset.generators.decisions.pictures import Picture
+from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import (
     BlockText,
     QuestionSurvey,
     ReviewQuestion,
     TaskCandidate,
-    default_survey,
     planned_tasks,
     question_of,
 )
@@ -41,24 +40,25 @@ logger = logging.getLogger("twinset")
 class ReviewTask:
     """A task as the page knows it.
 
-    id: what the page calls it, which says nothing of its key. binding: of what it shows. needed: how many people's
-    answers its decision takes. gold: value of the answer that is known to be right, if any; then everyone is asked.
-    survey: how it is asked; as the question has it when absent. asked: what answers to it are found by.
+    id: what the page calls it, which says nothing of its key. asked: what answers to it are found by. needed: how many
+    people's answers its decision takes. survey: how it is asked.
     """
 
     id: str
-    stage: str
     candidate: TaskCandidate
-    binding: str
-    needed: int = 1
-    gold: str = ""
-    survey: QuestionSurvey = None  # type: ignore[assignment]  # set below
-    asked: Asked = field(init=False)
+    asked: Asked
+    needed: int
+    survey: QuestionSurvey
 
-    def __post_init__(self) -> None:
-        if self.survey is None:
-            object.__setattr__(self, "survey", default_survey(type(self.question)))
-        object.__setattr__(self, "asked", (self.stage, self.candidate.key, self.binding))
+    @property
+    def stage(self) -> str:
+        """Name of its stage."""
+        return self.asked[0]
+
+    @property
+    def binding(self) -> str:
+        """That of what it shows."""
+        return self.asked[2]
 
     @property
     def question(self) -> ReviewQuestion:
@@ -80,18 +80,19 @@ class ReviewTask:
         """Stage and subject: what one annotator answers whole, where the protocol has instances."""
         return self.stage, self.candidate.subject
 
-    @property
-    def everyone(self) -> bool:
-        """Whether every annotator answers it."""
-        return bool(self.gold)
+    def missing(self, answers: Collection[Answer]) -> int:
+        """How many more people must answer: after a tie one more. answers: of those who did."""
+        if len(answers) < self.needed:
+            return self.needed - len(answers)
+        return int(len(answers) > 1 and self.question.decide([*answers]) is None)  # a single answer is no tie
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewStage:
     """A planned decision stage.
 
-    plan: digest that changes when it is planned again. answers: the file of its answers. enough: share of its tasks
-    that must be decided. used: whether a build has taken the decisions into its plan.
+    plan: digest that changes when it is planned again. answers: the file of its answers. used: whether a build has
+    taken the decisions into its plan.
     """
 
     name: str
@@ -99,7 +100,6 @@ class ReviewStage:
     generator: Decisions
     answers: Path
     tasks: tuple[ReviewTask, ...]
-    enough: float
     used: bool = False
 
 
@@ -149,7 +149,7 @@ class ReviewTasks:
         self._lock = threading.Lock()
         self._seen: dict[str, _Seen] = {}
         self._looked = -LOOK_SECONDS
-        self._pictures: OrderedDict[Asked, tuple[Picture, ...]] = OrderedDict()
+        self._pictures: OrderedDict[Asked, list[bytes]] = OrderedDict()
         self._loaded = Loaded()
         self.answers: Path | None = None  # one file for all stages: that of the first
         self.problems: dict[str, str] = {}  # why stages cannot be asked now
@@ -163,7 +163,7 @@ class ReviewTasks:
                 self._looked = self._clock()
             return self._loaded
 
-    def picture(self, task: ReviewTask, number: int) -> Picture:
+    def picture(self, task: ReviewTask, number: int) -> bytes:
         """An image of a task as people see it: nothing but the picture tells it from the task's other images.
 
         Raises what `Decisions.picture` raises, and `WrongUse` when the stage is gone.
@@ -175,7 +175,7 @@ class ReviewTasks:
             if stage is None:
                 raise WrongUse(f"{self.store.root}: {task.stage} is being planned again; reload the page")
             read = [stage.generator.picture(task.candidate, each) for each in range(len(task.candidate.images))]
-            pictures = in_one_form(read, len({bool(tar) for tar in task.candidate.image_tars}) == 1)
+            pictures = in_one_form(read)
             with self._lock:
                 self._pictures[task.asked] = pictures
                 if len(self._pictures) > PICTURED:
@@ -226,21 +226,18 @@ class ReviewTasks:
         if place != self.answers:
             raise WrongUse(f"its answers lie in {place}, those of other stages in {self.answers}; use --stage {name}")
         planned = planned_tasks(self.store, home)
-        gold = generator.gold_answers(planned)
         tasks = tuple(
             ReviewTask(
-                id=self._opaque("task", name, one.key, binding := one.binding),
-                stage=name,
+                id=self._opaque("task", name, one.key, one.binding),
                 candidate=one,
-                binding=binding,
+                asked=(name, one.key, one.binding),
                 needed=generator.needed(one),
-                gold=gold.get(one.key, ""),
-                survey=generator.survey_of(one),
+                survey=generator.survey,
             )
             for one in planned
         )
         used = any(one.decision for one in planned)  # by a build
-        return ReviewStage(name, f"{record.content} {record.plan}", generator, place, tasks, source.enough, used)
+        return ReviewStage(name, f"{record.content} {record.plan}", generator, place, tasks, used)
 
     def _collected(self) -> Loaded:
         stages = {seen.stage.name: seen.stage for seen in self._seen.values() if seen.stage is not None}

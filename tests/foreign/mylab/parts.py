@@ -16,7 +16,8 @@ from twinset import (
     Verdict,
 )
 from twinset.contracts.kinds.pair import PAIR
-from twinset.generators.decisions.question import Layout, Option, ReviewQuestion, TaskCandidate
+from twinset.generators.decisions.pairs import PairScreening
+from twinset.generators.decisions.question import BlockText, Layout, Option, ReviewQuestion, TaskCandidate
 from twinset.shards.export.formats import Format
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
@@ -68,8 +69,7 @@ class Fits(ReviewQuestion):
     """Whether a pair fits."""
 
     name = "mylab-fits"
-    title = "Does the pair fit?"
-    instructions = ("Look at both.",)
+    words = BlockText(title="Does the pair fit?", instructions=("Look at both.",))
     shuffled = False
     drops: ClassVar[Mapping[str, str]] = {"no": "screened-out"}
     reasons: ClassVar[Mapping[str, str]] = {"dull": "it is dull"}
@@ -77,6 +77,14 @@ class Fits(ReviewQuestion):
     def layout(self, task: TaskCandidate) -> Layout:
         """As `ReviewQuestion.layout`."""
         return Layout((0, 1), (0, 1), (Option("yes", "Yes"),), (Option("no", "No"),))
+
+
+class Screening(PairScreening):
+    """Asks it about the pairs of a stage."""
+
+    kind: Literal["mylab-screening"]  # type: ignore[assignment]
+
+    asks = Fits
 
 
 def write_list(store: Store, subsets: Sequence[str], folder: Path) -> int:

@@ -4,9 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
-import pyarrow as pa
 import pytest
 
 import twinset
@@ -15,10 +13,11 @@ from tests.generators.decisions.tasks import say
 from tests.generators.human_baseline.asked_pairs import write_pairs
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
+from twinset.contracts.source import SOURCES
 from twinset.generators.decisions.answers import FILE
-from twinset.generators.decisions.pairs import PairScreening
 from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.shards.contracts import Context
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
@@ -40,15 +39,14 @@ def asking(recipe: Recipe, out: Path) -> Any:
     return Job(recipe, Store(str(out))).worker("mine-decisions").generator
 
 
-def answer(recipe: Recipe, out: Path, dropped: Mapping[str, str], *settled: str) -> None:
-    """People drop some pairs, by id in the annotation, and keep the others; or an admin settles some alone."""
+def answer(recipe: Recipe, out: Path, dropped: Mapping[str, str], *only: str, by: str = "ann") -> None:
+    """Somebody drops some pairs, by id in the annotation, and keeps the others; or answers about a few alone."""
     asked = asking(recipe, out)
     ids = {row["key"]: json.loads(row["identity"])[0] for row in asked.pictured.read(["key", "identity"]).to_pylist()}
-    about: dict[str, Any] = {"stage": "mine-decisions", "adjudicated": bool(settled)}
     given = {ids[task.subject]: task for task in asked.gathered.tasks}
-    for name in settled or given:
+    for name in only or given:
         value, reason = ("drop", dropped[name]) if name in dropped else ("keep", "")
-        say(out / FILE, [answer_to(given[name], "admin" if settled else "ann", value, reason=reason, **about)])
+        say(out / FILE, [answer_to(given[name], by, value, stage="mine-decisions", reason=reason)])
 
 
 def samples(out: Path) -> dict[str, Mapping[str, bytes]]:
@@ -63,7 +61,7 @@ def test_what_people_kept_has_the_keys_and_bytes_that_it_has_without_them(pairs:
         twinset.build(screened, str(out))
     task, first = asking(screened, out).gathered.tasks[0], next(iter(read_samples(Store(str(plain)), "mine")))
     assert (task.texts, task.subject) == (("left 0", "right 0"), first.key)
-    shown = [asking(screened, out).picture(task, number).content for number in (0, 1)]
+    shown = [asking(screened, out).picture(task, number) for number in (0, 1)]
     assert shown == [first.images["image0"], first.images["image1"]]
 
     answer(screened, out, DROPPED)
@@ -75,7 +73,7 @@ def test_what_people_kept_has_the_keys_and_bytes_that_it_has_without_them(pairs:
     checked = twinset.verify(str(out))
     assert not any(stage["problems"] for part in checked.values() for stage in part.values())
     card = " ".join((out / "mine/README.md").read_text().split())
-    assert "People judged 6 of them and kept 4; 2 were dropped and 0 left undecided." in card
+    assert "People judged 6 pairs and kept 4; 2 were dropped." in card
     assert "| a caption is true of both images | 1 | 16.7% |" in card
 
 
@@ -88,7 +86,8 @@ def test_a_changed_decision_makes_its_shards_again_and_a_changed_pair_is_asked_a
     answer(recipe, out, DROPPED)
     twinset.build(recipe, str(out))
     before = {path: path.stat().st_mtime_ns for path in out.rglob("rows/*.parquet")}
-    answer(recipe, out, {}, "p4")
+    for name in ("ben", "cleo"):
+        answer(recipe, out, {}, "p4", by=name)
     assert twinset.build(recipe, str(out))["subsets"]["mine"]["kept"] == 5
     changed = {path.relative_to(out).as_posix() for path, time in before.items() if path.stat().st_mtime_ns != time}
     assert changed == {f"{home}/_meta/rows/00002.parquet" for home in ("mine", "_stages/mine-decisions")}
@@ -113,38 +112,26 @@ def test_of_equal_pairs_one_is_asked_about_and_none_of_the_others_is_kept(pairs:
     assert (found["planned"], found["kept"], found["rejected"]) == (8, 5, {"duplicate": 2, "screened-out": 1})
     assert set(samples(out)) == {"a-swapped", "p2", "p3", "p4", "p5"}
     report = json.loads((out / "mine/_meta/screening.json").read_bytes())
-    assert (report["made"], report["duplicates"], report["shown"], report["kept"]) == (8, 2, 6, 5)
+    assert report == {"kept": 5, "duplicates": 2, "dropped": {"other": 1}, "model": False}
 
 
-def planned_after(threshold: float | None, seen: str, subject: str = "p0") -> list[str]:
-    """The keys that are planned of the pair p0, where a model kept a pair of this subject and image."""
-    shown = {"image0_sha256": "zero", "image1_sha256": "one"}
-    about = {"key": "p0", "identity": "[]", "tar": "t", "split": "test", "group": "p0", "content": "c", **shown}
-    terms = {"licence": "", "credit": "", "source_url": "", "caption0": "a", "caption1": "b", "sources": []}
-    asked = {"distinguishing_score": 1.0, "subject": subject, **shown, "image1_sha256": seen}
-    stages = {"pairs": pa.Table.from_pylist([{**about, **terms}]), "verified": pa.Table.from_pylist([asked])}
+def test_a_model_without_a_threshold_and_other_pairs_keep_no_pair(pairs: Path, tmp_path: Path) -> None:
+    out, recipe = tmp_path / "out", recipe_of(pairs, screening=True)
+    with pytest.raises(DecisionsMissing):
+        twinset.build(recipe, str(out))
+    answer(recipe, out, DROPPED)
+    twinset.build(recipe, str(out))
+    folders = {"pairs": "mine-candidates", "asked": "mine-decisions"}
 
-    def earlier(name: str) -> Any:
-        table, none = (
-            stages[name],
-            pa.table({name: pa.array([], pa.string()) for name in ("identity", "reason", "detail")}),
-        )
-        found = Mock(where=name, rejected=none.select, read=table.select, columns=lambda: table.column_names)
-        found.batches = lambda columns: table.select(columns).to_batches()
-        found.stage.facts = {"settings": {"source": {"threshold": threshold}}}
-        return found
+    def earlier(name: str) -> FinishedStage:
+        return FinishedStage(Store(str(out)), f"_stages/{folders[name]}")
 
-    source = ScreenedPairs(kind="screened-pairs", pairs="pairs", decisions="verified")
-    return [candidate.key for candidate in source.open(Context("screened", earlier=earlier)).plan()]
-
-
-def test_answers_without_a_threshold_or_about_other_images_or_pairs_keep_no_pair() -> None:
-    assert planned_after(0.5, "one") == ["p0"]
-    with pytest.raises(WrongUse, match=r"^verified: has no threshold, so that it drops no pair"):
-        planned_after(None, "one")
-    with pytest.raises(WrongUse, match=r"^verified: asked about other images of p0 than pairs has; build"):
-        planned_after(0.5, "another")
-    with pytest.raises(WrongUse, match=r"^verified: nobody was asked about p0 of pairs; name the stage"):
-        planned_after(0.5, "one", "p1")
-    with pytest.raises(ValueError, match="match does not drop pairs as screened-out"):
-        PairScreening(kind="pair-screening", pairs="made", question="match")
+    source = ScreenedPairs(kind="screened-pairs", pairs="pairs", decisions="asked").open(Context("s", earlier=earlier))
+    assert len([*source.plan()]) == 6
+    source._verdicts.popitem()
+    with pytest.raises(WrongUse, match=r"mine-decisions: nobody was asked about mine-\w+ of .*; name the stage"):
+        list(source.plan())
+    engine = {"kind": "transformers", "model": "m"}
+    unsure = SOURCES.find("image-verification")(kind="image-verification", images="pairs", engine=engine)
+    assert "without a threshold drops no pair" in source.misfit(unsure)
+    assert source.misfit(unsure.model_copy(update={"threshold": 1.0})) == ""

@@ -29,7 +29,7 @@ def task(kind: str) -> TaskCandidate:
 @pytest.mark.parametrize("kind", QUESTIONS.own())
 def test_a_question_keeps_the_contract(kind: str) -> None:
     question, asked = question_of(kind), task(kind)
-    assert question.name == kind and question.title and question.instructions
+    assert question.name == kind and question.words.title and question.words.instructions
     layout = question.layout(asked)
     assert layout == question.layout(asked) and len({*layout.values}) == len(layout.values) >= 2
     assert {*question.drops} <= {*layout.values}

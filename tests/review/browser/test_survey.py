@@ -41,7 +41,7 @@ def clicked_through(visitor: Visitor, name: str, tasks: Any) -> list[Any]:
     while visitor.task:
         visitor.ready()
         task = tasks.by_id[visitor.task]
-        truth = task.candidate.truth
+        truth = json.loads(task.candidate.identity)[1][-1]
         wanted = str(1 - int(truth)) if errs(task.candidate.key) else truth
         place = [one.value for one in shown_options(task, name)].index(wanted)
         words = visitor.page.inner_text("#title"), visitor.page.inner_text("#guide-words")
@@ -111,4 +111,4 @@ def test_two_participants_of_25_instances_and_the_row_of_people(
     lines = (run / "tables" / "twinset-all.csv").read_text().splitlines()
     assert any(line.startswith("people,") for line in lines) and (run / "report.html").exists()
     report = json.loads((out / "_stages/human-baseline/_meta/decisions.json").read_bytes())
-    assert report["protocol"]["title"] == "BiVLC, appendix I" and report["answers"] == dict.fromkeys(PEOPLE, 100)
+    assert report["answers"] == dict.fromkeys(PEOPLE, 100)

@@ -50,8 +50,7 @@ class Prolific(Form):
                     asked = {"stage": task.stage, "task": task.candidate.key, "binding": task.binding}
                     writer.writerow(map(no_formula, [*(blank | asked).values(), *shown]))
                 for one in answers:
-                    values = [int(value) if isinstance(value, bool) else value for value in to_row(one).values()]
-                    writer.writerow(map(no_formula, [*values, *shown]))
+                    writer.writerow(map(no_formula, [*to_row(one).values(), *shown]))
 
     def read(self, path: Path) -> Iterator[Row]:
         """As `Form.read`; submissions that were returned or rejected are left out."""

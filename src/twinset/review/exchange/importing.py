@@ -7,7 +7,6 @@ from typing import Any
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import NAME, Answer, from_row
-from twinset.review.access import ADMIN
 from twinset.review.exchange.label_studio import Row
 from twinset.review.store import AnsweredOtherwise, AnswerStore, Asked, utc_now
 from twinset.review.tasks import ReviewStage, ReviewTask
@@ -114,17 +113,14 @@ def _answer(
     row = {
         **{"stage": task.stage, "task": key, "binding": task.binding, "annotator": who},
         **{"answer": value, "reason": reason, "shown": values.get("shown") or "[]", "at": values.get("at") or now},
-        **{name: values[name] for name in ("position", "seconds", "adjudicated") if name in values},
+        **{name: values[name] for name in ("position", "seconds") if name in values},
     }
-    lacking = _Problem("no annotator", f"{key}: {who[:70]!r} is not an annotator's name; give one with --annotator")
     if not NAME.fullmatch(who):
-        raise lacking
+        raise _Problem("no annotator", f"{key}: {who[:70]!r} is not an annotator's name; give one with --annotator")
     try:
         answer = from_row(row)
     except ValueError as error:
         raise _Problem("not an answer", f"{key}: {error}") from error
-    if (who == ADMIN) != answer.adjudicated:
-        raise lacking
     if not {*answer.shown} <= {*options}:
         raise _Problem("unknown answer", f"{key}: shown {str(row['shown'])[:40]!r} is not a list of options")
     return answer, task

@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 from twinset.cards.rendering import render
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer, to_row
-from twinset.generators.decisions.pictures import Picture
 from twinset.review.showing import NO_POSITION, shown_options
 from twinset.review.tasks import ReviewTask
 from twinset.shards.storage.whole_file import whole_file, write_text
 
 #: All tasks, each with its answers, also those without one; and what gives an image of a task.
 Answered = Sequence[tuple[ReviewTask, Sequence[Answer]]]
-Show = Callable[[ReviewTask, int], Picture]
+Show = Callable[[ReviewTask, int], bytes]
 #: The address at which the page serves an image of a task; None: files name none.
 Address = Callable[[ReviewTask, int], str] | None
 
@@ -56,9 +55,8 @@ CONTROL, REASON, OBJECT = "answer", "reason", "title"  # names of the tags that 
 EVERYBODY = "label-studio"  # Label Studio shows everyone one order of options: that of this name
 OURS = "twinset"
 SAID = ("answer", "reason")  # of an answer that was exported: whether an annotation is still that answer
-KEPT = ("annotator", "shown", "position", "at", "adjudicated")  # of it: what comes back as it was
+KEPT = ("annotator", "shown", "position", "at")  # of it: what comes back as it was
 TEMPLATES = Path(__file__).parents[1] / "templates"
-_TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp"}
 
 
 class LabelStudio(Form):
@@ -92,10 +90,9 @@ class LabelStudio(Form):
                 if address:
                     urls.append(address(task, number))
                     continue
-                image = picture(task, number)
-                name = f"{task.id}-{number}{_TYPES.get(image.media_type, '')}"
+                name = f"{task.id}-{number}.jpg"
                 with whole_file(folder / name) as beside:
-                    beside.write_bytes(image.content)
+                    beside.write_bytes(picture(task, number))
                 urls.append(f"/data/local-files/?d={folder.name}/{name}")
             tasks.append({"data": _data(task, urls), "annotations": [_annotation(task, one) for one in answers]})
         if answered:
