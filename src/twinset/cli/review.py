@@ -44,12 +44,7 @@ def review(asked: argparse.Namespace) -> None:
         return
 
     def on_enough(stage: str) -> None:
-        from twinset.flows.resume import resume_waiting
-
-        if asked.resume and resume_waiting(asked.dataset, stage):
-            _tell(f"{stage}: enough decisions are in; the flow run that waited goes on")
-        else:
-            _tell(f"{stage}: enough decisions are in; run the same build again")
+        _tell(f"{stage}: enough decisions are in; run the same build again")
 
     desk = open_desk(asked.dataset, asked.stage, on_enough)
     if desk is None:
