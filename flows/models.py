@@ -1,5 +1,6 @@
-"""The flows of models: ``evaluate``, a task for each model, and ``train``."""
+"""The flows of models: ``evaluate``, a task for each model and benchmark, and ``train``."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,13 +17,13 @@ from twinset.training.tasks import Task
 LOGGED = 20  # steps of a training run in its log
 
 
-@task(name="score", task_run_name="{model}", **RETRIED)
-def score(model: str, benchmarks: list[str], out: str, asked: dict[str, Any]) -> None:
-    """Score benchmarks with one model and write the report; a retry goes on from what is in the cache."""
-    named = [benchmark.partition("=") for benchmark in benchmarks]
-    if bare := [name for name, _, folder in named if not folder]:
-        raise WrongUse(f"benchmarks: {', '.join(bare)}: write NAME=DIR")
-    twinset.evaluate([(name, folder) for name, _, folder in named], model, out, **asked)
+@task(name="score", task_run_name="{model} on {benchmark}", **RETRIED)
+def score(model: str, benchmark: str, out: str, asked: dict[str, Any]) -> None:
+    """Score a benchmark with a model and write the report; a retry goes on from what is in the cache."""
+    name, _, folder = benchmark.partition("=")
+    if not folder:
+        raise WrongUse(f"benchmarks: {name}: write NAME=DIR")
+    twinset.evaluate({name: folder}, model, out, **asked)
 
 
 @flow(name="evaluate", flow_run_name="models in {out}", persist_result=False)
@@ -40,7 +41,7 @@ def evaluate(
 ) -> str:
     """Score benchmarks with models, one after the other, and write the report.
 
-    A model that fails takes no other down; the run fails at the end, and running it again resumes.
+    What fails takes nothing else down; the run fails at the end, and running it again resumes.
 
     Args:
         benchmarks: ``NAME=DIR`` each, as ``twinset eval run --benchmark``.
@@ -59,12 +60,13 @@ def evaluate(
     asked = {"subsets": subsets or (), "limit": limit, "seed": seed, "cache": cache}
     asked |= {"device": device, "batch": batch, "threads": threads}
     failures, scored = [], 0
-    for model in models:
-        state = score(model, benchmarks, out, asked, return_state=True)
+    for model, benchmark in product(models, benchmarks):
+        state = score(model, benchmark, out, asked, return_state=True)
         scored += state.is_completed()
         if state.is_failed():
             error = state.result(raise_on_failure=False)
-            failures.append(f"{model}: {in_words(error) if isinstance(error, Exception) else state.message}")
+            why = in_words(error) if isinstance(error, Exception) else state.message
+            failures.append(f"{model} on {benchmark}: {why}")
             if isinstance(error, NotApplicable):
                 get_run_logger().warning("left out, %s", failures.pop())
     _show("evaluate", out)

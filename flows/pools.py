@@ -30,8 +30,6 @@ from twinset.stages.run_here import Runner
 from twinset.stages.status import StageState
 
 POLL_SECONDS = 2.0
-#: Of a work pool whose runs wait, with what ends that.
-UNREADY = {"PAUSED": "prefect work-pool resume", "NOT_READY": "prefect worker start --limit 1 --pool"}
 RANGE_NAME = "{subset} {first}-{last} in {out}"
 RUNS_AT_A_TIME = 256  # of a stage; the others wait here
 RESUBMISSIONS = 3  # of a range whose runs crash
@@ -59,19 +57,15 @@ def cancel_parts(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
 def check_pools(deployments: Iterable[str]) -> None:
     """Look for deployments, ``FLOW/POOL`` each, and their work pools before runs wait for them.
 
-    Warns of pools that are paused or have no worker. Raises `BuildFailed` naming what is missing, with the remedy.
+    Raises `BuildFailed` naming what is missing, with the remedy.
     """
     missing = []
     with get_client(sync_client=True) as client:
         for name in sorted(set(deployments)):
             try:
-                pool = client.read_deployment_by_name(name).work_pool_name or "-"  # it was deleted
-                status = client.read_work_pool(pool).status
+                client.read_work_pool(client.read_deployment_by_name(name).work_pool_name or "-")  # it was deleted
             except ObjectNotFound:
                 missing.append(name)
-                continue
-            if status is not None and (remedy := UNREADY.get(status.name)):
-                get_run_logger().warning("work pool %s takes no runs, so they wait; run %s %s", pool, remedy, pool)
     if missing:
         raise BuildFailed(
             f"Prefect has no deployment {', '.join(missing)}, or no work pool of it; run prefect work-pool create POOL "

@@ -5,7 +5,6 @@ The shipped prefect.yaml deploys flows that are there, with parameters that they
 
 import importlib
 import inspect
-import logging
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,6 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from prefect.client.schemas.objects import WorkPoolStatus
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe
@@ -35,7 +33,7 @@ def test_a_task_scores_one_model_and_a_retry_finds_it_cached(tmp_path: Path) -> 
     sugarcrepe(tmp_path / "data")
     model, out = f"random:{open_clip_config(tmp_path)}", tmp_path / "out"
     asked = {"subsets": ["add_att"], "cache": str(tmp_path / "cache"), "batch": 4, "threads": 1}
-    given = (model, [f"sugarcrepe={tmp_path / 'data'}"], str(out), asked)
+    given = (model, f"sugarcrepe={tmp_path / 'data'}", str(out), asked)
     score.fn(*given)
     (path,) = (out / "scores" / "sugarcrepe").glob("*.parquet")
     assert pq.read_table(path).num_rows == 3
@@ -47,13 +45,13 @@ def test_a_task_scores_one_model_and_a_retry_finds_it_cached(tmp_path: Path) -> 
 
 def test_a_benchmark_without_its_folder_is_told_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="sugarcrepe: write NAME=DIR"):
-        score.fn("random:ViT-B-32", ["sugarcrepe"], str(tmp_path / "out"), {})
+        score.fn("random:ViT-B-32", "sugarcrepe", str(tmp_path / "out"), {})
     assert not (tmp_path / "out").exists()
 
 
-#: What a server knows: the pool of each deployment, and the pools' states.
+#: What a server knows: the pool of each deployment, and the pools.
 DEPLOYED = {"build-shards/cpu": "cpu", "build-shards/render": "render", "build-shards/gpu": "gpu", "train/gpu": None}
-STATES = {"cpu": WorkPoolStatus.READY, "render": WorkPoolStatus.PAUSED, "gpu": WorkPoolStatus.NOT_READY}
+POOLS = {"cpu", "render", "gpu"}
 
 
 REQUEST = httpx.Request("GET", "http://127.0.0.1/api")
@@ -73,15 +71,13 @@ class Server:
         return SimpleNamespace(work_pool_name=DEPLOYED[name])
 
     def read_work_pool(self, name: str) -> Any:
-        if name not in STATES:
+        if name not in POOLS:
             raise ObjectNotFound(Exception())
-        return SimpleNamespace(status=STATES[name])
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "get_client", lambda sync_client: Server())
-    monkeypatch.setattr(pools, "get_run_logger", lambda: logging.getLogger("run"))
 
 
 @pytest.mark.usefixtures("server")
@@ -94,15 +90,6 @@ def test_all_that_is_missing_is_named_with_what_makes_it() -> None:
         "work-pool create POOL"
     )
     assert "prefect --no-prompt deploy --all" in str(error.value)
-
-
-@pytest.mark.usefixtures("server")
-def test_pools_that_wait_are_named_with_what_starts_them(caplog: pytest.LogCaptureFixture) -> None:
-    pools.check_pools(DEPLOYED.keys() - {"train/gpu"})
-    assert [record.getMessage() for record in caplog.records] == [
-        "work pool gpu takes no runs, so they wait; run prefect worker start --limit 1 --pool gpu",
-        "work pool render takes no runs, so they wait; run prefect work-pool resume render",
-    ]
 
 
 @pytest.mark.usefixtures("server")

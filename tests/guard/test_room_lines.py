@@ -8,7 +8,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
-    "flows": 705,
+    "flows": 700,
     "generators": 15315,
     "filters": 537,
     "contracts": 4097,

@@ -40,7 +40,7 @@ def test_models_are_scored_in_tasks_and_the_report_is_linked(
     assert (out / "report.html").stat().st_size > 10_000
     (run,) = api.runs_of("evaluate/cpu")
     states = api.tasks(run["id"])
-    assert states[model] == "COMPLETED"
+    assert {states[f"{model} on {name}={tmp_path / name}"] for name in ("sugarcrepe", "winoground")} == {"COMPLETED"}
     artifacts = {found["key"]: found["data"] for found in api.ask("/artifacts/latest/filter", {"limit": 200})}
     assert (out / "report.html").as_uri() in artifacts["evaluate-report"]
 
