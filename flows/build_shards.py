@@ -41,8 +41,7 @@ def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
     from prefect_dask.task_runners import DaskTaskRunner
 
     logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
-    given = {} if address else local_dask(workers)
-    return DaskTaskRunner(address=address, cluster_kwargs=given)
+    return DaskTaskRunner(address=address, cluster_kwargs=None if address else local_dask(workers))
 
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
