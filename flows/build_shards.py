@@ -8,12 +8,12 @@ from typing import Any
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.futures import wait
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task, exponential_backoff
 
 from twinset.contracts.errors import BuildFailed, WrongUse, in_words
-from twinset.flows.artifacts import ProgressArtifact
-from twinset.flows.pools import RANGE_NAME, label_run
+from twinset.flows.pools import RANGE_NAME
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
@@ -33,24 +33,21 @@ def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
         return ThreadPoolTaskRunner(max_workers=workers or os.cpu_count() or 1)
     if runner == "processes":
         return ProcessPoolTaskRunner(max_workers=workers or os.cpu_count() or 1)
-    chosen: TaskRunner[Any]
     address = address_of(runner)
     if runner == "ray":
         from prefect_ray.task_runners import RayTaskRunner
 
-        chosen = RayTaskRunner(address=address or "local", init_kwargs=None if address else local_ray(workers))
-    else:
-        from prefect_dask.task_runners import DaskTaskRunner
+        return RayTaskRunner(address or "local", None if address else local_ray(workers))  # type: ignore[no-any-return]
+    from prefect_dask.task_runners import DaskTaskRunner
 
-        logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
-        chosen = DaskTaskRunner(address=address, cluster_kwargs=None if address else local_dask(workers))
-    return chosen
+    logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
+    return DaskTaskRunner(address=address, cluster_kwargs=None if address else local_dask(workers))
 
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
 
 
-def is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+def _is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
     """Retry when the network or a disk had trouble that may pass; a full disk or a wrong input stays."""
     error = state.result(raise_on_failure=False)
     return isinstance(error, OSError) and error.errno not in HOPELESS
@@ -60,7 +57,7 @@ def is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bo
 RETRIED: dict[str, Any] = {
     "retries": RETRIES,
     "retry_delay_seconds": exponential_backoff(backoff_factor=1),
-    "retry_condition_fn": is_io_trouble,
+    "retry_condition_fn": _is_io_trouble,
     "cache_policy": NO_CACHE,
     "persist_result": False,
 }
@@ -84,7 +81,6 @@ def build_shards(
         subset: home of the stage below ``out``: the name of a subset, or ``_stages/NAME``.
         last: inclusive; None: to the end.
     """
-    label_run(out)
     store, host = Store(out), socket.gethostname()
     try:
         most = len(read_planned(store, subset)) - 1
@@ -93,7 +89,7 @@ def build_shards(
             f"{store.root}/{subset}: {host} sees no plan there; OUT must be a folder that all workers share, or a URL"
         ) from error
     job, name, state = open_part(store, subset, Shards(first, most if last is None else min(last, most)))
-    worker, todo, wanted = job.worker(name), state.todo, len(state.done) + len(state.todo)
+    worker, todo = job.worker(name), state.todo
     if not todo:
         return 0
     try:
@@ -101,27 +97,19 @@ def build_shards(
         check_runner(job.recipe, runner, [name])
     except WrongUse as error:
         raise WrongUse(f"on {host}: {error}") from error
-    device, visible = worker.runtime_facts().get("device", "cpu"), os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
-    gpus = f", CUDA_VISIBLE_DEVICES {visible}" if worker.on_gpu else ""
-    get_run_logger().info("%s: %d shards to make on %s, device %s%s", name, len(todo), host, device, gpus)
+    device = worker.runtime_facts().get("device", "cpu")
+    get_run_logger().info("%s: %d shards to make on %s, device %s", name, len(todo), host, device)
     if len(todo) > SHARDS_A_RUN:
         raise BuildFailed(f"{len(todo)} shards in one run; ask for at most {SHARDS_A_RUN} (first, last)")
-    bar = ProgressArtifact(f"{name}-shards-{first}", wanted, wanted - len(todo))
-    failures: dict[int, str] = {}
     try:
         with task_runner(runner, workers or worker.source.shards_at_a_time) as pool:
             given = {"out": out, "home": subset, "isolated": worker.isolated}
-            futures = [(shard, pool.submit(make_shard_task, {**given, "shard": shard})) for shard in todo]
-            for shard, future in futures:
-                future.wait()
-                if future.state.is_completed():
-                    bar.advance()
-                else:
-                    failures[shard] = _reason(future.state)
+            futures = {shard: pool.submit(make_shard_task, {**given, "shard": shard}) for shard in todo}
+            wait([*futures.values()])
     finally:
         close_children()
+    failures = {shard: _reason(future.state) for shard, future in futures.items() if not future.state.is_completed()}
     if failures:
-        get_run_logger().error("\n".join(f"{name} shard {shard:05d}: {why}" for shard, why in failures.items()))
         raise BuildFailed(failed_shards(name, failures, len(todo)))
     return len(todo)
 

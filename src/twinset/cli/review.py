@@ -44,12 +44,8 @@ def review(asked: argparse.Namespace) -> None:
         return
 
     def on_decided(stage: str) -> None:
-        from twinset.flows.resume import resume_waiting
+        _tell(f"{stage}: all decisions are in; run the same build again")
 
-        if asked.resume and resume_waiting(asked.dataset, stage):
-            _tell(f"{stage}: all decisions are in; the flow run that waited goes on")
-        else:
-            _tell(f"{stage}: all decisions are in; run the same build again")
 
     desk = open_desk(asked.dataset, asked.stage, on_decided)
     if desk is None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
 
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
@@ -89,35 +88,3 @@ def test_the_deployments_of_the_other_tasks_train(
         assert (tmp_path / task / "report.html").as_uri() in shown(api, run)["train-report"]
     for task, weights in (("combiner", "best_combiner.safetensors"), ("detectors", "text_detector.safetensors")):
         assert weights in shown(api, runs[task])["train"]
-
-
-@pytest.mark.slow
-def test_a_grid_trains_each_arm_in_a_pool(
-    start_worker: Any, api: Any, made_pairs: MadeDataset, until: Any, tmp_path: Path
-) -> None:
-    clip = {"model": str(open_clip_config(tmp_path / "model")), "weights": None, "batch": 4, "steps": 4, "threads": 1}
-    after = {"model": "{base}", "weights": "{base}/open_clip_model.safetensors"}
-    design = {
-        "name": "tiny",
-        "paper": "A paper",
-        "seeds": [0],
-        "data": {"twins": "pairs"},
-        "common": {"clip": clip},
-        "tests": {"twins": {"title": "Twins", "benchmark": "twinset", "subsets": ["eq-gebc"], "figures": ["group"]}},
-        "arms": {
-            "base": {"title": "Base", "data": ["twins"]},
-            "eqsim": {"title": "EqSim", "data": ["twins"], "settings": {**after, "regulariser": "eqsim"}},
-        },
-    }
-    (tmp_path / "design.yaml").write_text(yaml.safe_dump(design))
-    places = {"data": [f"twins={made_pairs.root}:eq-ag"], "tests": [f"twins={made_pairs.root}"]}
-    for pool in ("main", "cpu"):
-        start_worker(pool)
-    out = tmp_path / "grid"
-    given = {**places, "design": str(tmp_path / "design.yaml"), "out": str(out), "pool": "cpu"}
-    run = api.start_run("train-grid/train-grid", **given)
-    until(lambda: api.state(run) in ENDED, pause=1)
-    assert api.state(run) == "COMPLETED", (tmp_path / "main.log").read_text()[-3000:]
-    assert "EqSim" in shown(api, run)["train-grid"] and (out / "arms/eqsim/seed-0/result.json").is_file()
-    log = (tmp_path / "cpu.log").read_text()
-    assert log.count("Finished in state Completed()") == 2, log[-3000:]
