@@ -17,7 +17,7 @@ from twinset.stages.problems import Problem
 from twinset.stages.status import StageState, missing_problem, state_of
 from twinset.stages.verify import verify_stage
 
-#: Of a stage that cannot be read, or is not planned yet.
+#: Of a stage that cannot be read.
 _COUNTS: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
 _UNKNOWN = {**_COUNTS, "done": None, "missing": None, "missing_media": None, "missing_files": None}
 _UNKNOWN |= {"examples": [], "meanings": {}, "waiting": {}, "stale": {}}
@@ -85,25 +85,14 @@ def _warnings(job: Job, name: str, terms: TermCounts) -> list[str]:
 
 
 def status(store: Store) -> dict[str, Any]:
-    """Counts of the stages below OUT, their shards by state, and what is wrong; no file is hashed.
-
-    Stages of a recorded recipe that are not planned yet have a ``state``, which says what they wait for.
-    """
+    """Counts of the stages below OUT, their shards by state, and what is wrong; no file is hashed."""
     planned, lost = chosen(store, ())
     rows = {home: _lost(home, why) for home, why in lost.items()}
-    unplanned = dict[str, list[str]]()
     for home in planned:
         try:
-            job, name = job_of(store, home)
-            rows[home] = stage_status(job, name)
-            unplanned |= {job.recipe.home(other): job.recipe.reads(other) for other in job.recipe.all}
+            rows[home] = stage_status(*job_of(store, home))
         except TwinsetError as error:
             rows[home] = _lost(home, str(error))
-    done = {home.rsplit("/", 1)[-1] for home, row in rows.items() if row["missing"] == 0 and not row["stale"]}
-    for home, reads in unplanned.items():
-        waits = ", ".join(earlier for earlier in reads if earlier not in done)
-        state = f"not planned yet, waits for {waits}" if waits else "not planned yet"
-        rows.setdefault(home, {**_UNKNOWN, "problems": [], "state": state})
     return _split(rows)
 
 
