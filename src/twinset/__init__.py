@@ -99,7 +99,7 @@ def plan(
     Returns:
         ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}`` in the order of the DAG, each with what it ``reads``,
         and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
-        ``estimate``: what all of it takes (`stages.costs.Cost`) and whose rates these are (``from``); None if unknown.
+        ``estimate``: what all of it takes (`stages.costs.estimated`); None if unknown.
         ``outside``: ``{"reads", "writes", "hosts", "variables"}``, what the recipe names outside of its folder, each
         by key path. ``not_found``: models and GPUs that the recipe names and that are not here, each with a remedy.
     """
@@ -187,27 +187,25 @@ def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]
         missing: file to write: a TSV of the media that stages lack, with URLs where annotations have them.
     """
     from twinset.shards.storage.store import Store
+    from twinset.stages import overview
     from twinset.stages.missing import write_missing
-    from twinset.stages.overview import of_all, stage_status
 
-    found = of_all(Store(str(out)), (), stage_status)
+    found = overview.status(Store(str(out)))
     if missing is not None:
         write_missing(Store(str(out)), Path(missing))
     return found
 
 
 def verify(out: str | Path, only: str | Iterable[str] = (), media: bool = False) -> dict[str, Any]:
-    """Hash everything below ``out`` again; of each stage its counts and its ``problems``, sentences with a remedy.
-
-    Where a package that made a stage is not installed, ``unchecked`` says which one, and what was checked all the same.
+    """Hash everything below ``out`` again; of each stage its counts and its ``problems`` (`stages.problems.Problem`).
 
     Args:
         media: hash the source media too.
     """
     from twinset.shards.storage.store import Store
-    from twinset.stages.overview import of_all, stage_verdict, verdict_on_bytes
+    from twinset.stages import overview
 
-    return of_all(Store(str(out)), names_in(only), lambda job, name: stage_verdict(job, name, media), verdict_on_bytes)
+    return overview.verify(Store(str(out)), names_in(only), media)
 
 
 def look(out: str | Path, only: str | Iterable[str] = (), count: int = 24) -> list[str]:

@@ -69,25 +69,24 @@ def test_missing_media_is_told_though_all_shards_are_done(recipe: Path, capsys: 
     (recipe.parent / "images/3-1.png").unlink()
     assert main(["build", str(recipe), "--out", str(out)]) == 1
     assert "media of 1 of 6 candidates" in capsys.readouterr().err
-    assert main(["status", str(out), "--json"]) == 0
+    assert main(["status", str(out), "--json"]) == 1
     subset = printed(capsys)["subsets"]["pairs"]
     assert (subset["done"], subset["missing"], subset["missing_media"]) == (3, 0, 1)
-    assert "media of 1 of 6 candidates" in subset["problems"][0]
-    assert main(["status", str(out)]) == 0
+    assert "media of 1 of 6 candidates" in subset["problems"][0]["message"]
+    assert main(["status", str(out)]) == 1
     assert "media of 1 of 6 candidates" in capsys.readouterr().out
     assert main(["verify", str(out)]) == 1
 
 
 def test_a_subset_without_its_stage_record_is_a_problem(built: Path, capsys: Said) -> None:
     (built / "pairs/_meta/stage.json").unlink()
-    assert main(["status", str(built), "--json"]) == 0
+    assert main(["status", str(built), "--json"]) == 1
     subset = printed(capsys)["subsets"]["pairs"]
-    assert (subset["planned"], subset["done"]) == (None, None) and "pairs/_meta/stage.json: absent" in subset[
-        "problems"
-    ][0]
+    assert (subset["planned"], subset["done"]) == (None, None)
+    assert "pairs/_meta/stage.json: absent" in subset["problems"][0]["message"]
     assert main(["verify", str(built)]) == 1
     assert "pairs/_meta/stage.json: absent" in capsys.readouterr().err
-    assert main(["status", str(built)]) == 0
+    assert main(["status", str(built)]) == 1
     assert capsys.readouterr().out.count("?") == 3  # planned, kept, shards
     assert main(["look", str(built)]) == 2
     assert main(["verify", str(built), "--only", "other"]) == 2
@@ -95,7 +94,7 @@ def test_a_subset_without_its_stage_record_is_a_problem(built: Path, capsys: Sai
 
 def test_a_card_that_is_gone_is_a_problem(built: Path, capsys: Said) -> None:
     (built / "pairs/README.md").unlink()
-    assert main(["status", str(built)]) == 0
+    assert main(["status", str(built)]) == 1
     assert "pairs/README.md: absent, though all shards are done; run the same build again" in capsys.readouterr().out
     assert main(["verify", str(built)]) == 1
     assert "pairs/README.md: absent" in capsys.readouterr().err

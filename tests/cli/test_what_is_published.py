@@ -66,8 +66,7 @@ def test_a_build_goes_on_from_its_private_record_and_what_is_published_does_with
     copy = built.parent / "published"
     shutil.copytree(built, copy, ignore=shutil.ignore_patterns("log"))
     assert len(list(twinset.load(copy, "pairs"))) == 6
-    found = twinset.verify(copy)["subsets"]["pairs"]
-    assert found["problems"] == [] and "made elsewhere" in found["unchecked"]
+    assert twinset.verify(copy)["subsets"]["pairs"]["problems"] == []
     assert main(["verify", str(copy)]) == 0
     (copy / "pairs/test/00000.tar").write_bytes(b"")
     assert twinset.verify(copy)["subsets"]["pairs"]["problems"]

@@ -42,8 +42,7 @@ def test_other_assets_have_no_known_licence_until_it_is_set() -> None:
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_shipped_recipes_load_and_survive_the_way_to_a_worker(name: str) -> None:
     loaded = load_recipe(name)
-    # But for rates, which are for plans alone.
-    assert recipe_from_json(loaded.model_dump_json().encode()) == loaded.model_copy(update={"rates": None})
+    assert recipe_from_json(loaded.model_dump_json().encode()) == loaded
     for subset in loaded.subsets:
         alone = loaded.only([subset])
         needed = set(loaded.reads(subset))
@@ -187,8 +186,6 @@ def test_only_some_subsets(recipe: Path) -> None:
     loaded = load_recipe(str(recipe))
     assert list(loaded.only(["eq-youcook2"]).subsets) == ["eq-youcook2"]
     assert list(loaded.only([]).subsets) == ["eq-ag", "eq-youcook2"]
-    measured = load_recipe("demo").only(["eq-ag"]).rates  # of stages that are not there, it would be refused by Prefect
-    assert measured is not None and list(measured.stages) == ["eq-ag"]
     with pytest.raises(WrongUse, match="no subset 'other'; name one of eq-ag, eq-youcook2"):
         loaded.only(["eq-ag", "other"])
     with pytest.raises(WrongUse, match=r"no subset 'eq-agg'; did you mean 'eq-ag'\?"):

@@ -71,7 +71,7 @@ def test_a_build_is_whole_and_the_same_every_time(recipe: Path, tmp_path: Path) 
     assert set(state(store).done.column("micro_batch")) == {2}
     assert len({receipt.machine for receipt in state(store).done.receipts()} - {"any"}) == 1
     # Its shards alone were made here, and no card.
-    (problem,) = twinset.verify(store.root, media=True)["subsets"]["eq-sd"]["problems"]
+    (problem,) = map(str, twinset.verify(store.root, media=True)["subsets"]["eq-sd"]["problems"])
     assert "README.md: absent" in problem
     again = build(recipe, tmp_path / "again")
     for number in range(3):

@@ -14,7 +14,7 @@ from twinset.contracts.receipt import IndexRecord, parsed
 from twinset.shards.storage.store import Store
 from twinset.stages.finalise import disagreeing
 from twinset.stages.index import FLAGGED, is_indexed, receipts_digest, summarise, write_index
-from twinset.stages.overview import stage_verdict
+from twinset.stages.verify import verify_stage
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
 FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")
@@ -173,12 +173,12 @@ def test_an_audit_names_a_file_of_the_index_with_another_bit(built: Any, name: s
     content = bytearray(built.store.read(path))
     content[len(content) // 2] ^= 1
     built.store.write(path, bytes(content))
-    first, *_ = stage_verdict(built.job, "eq-x", False)["problems"]
+    first = str(next(verify_stage(built.store, built.state())))
     assert first.startswith(path) and "remove eq-x/_meta/index.json and run the same build again" in first
 
 
 def test_an_audit_names_an_index_of_other_shards(built: Any) -> None:
     record = write_index(built.store, built.state(), "pair")
     built.store.write("eq-x/_meta/index.json", record.model_copy(update={"digest": "0" * 32}).to_bytes())
-    first, *_ = stage_verdict(built.job, "eq-x", False)["problems"]
-    assert first.startswith("eq-x/_meta/index.json: of other shards than the receipts; remove eq-x/_meta/log/ledger")
+    first = str(next(verify_stage(built.store, built.state())))
+    assert first.startswith("eq-x/_meta/index.json: cannot be read, or of other shards than the receipts; remove eq-x")

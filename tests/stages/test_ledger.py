@@ -16,7 +16,7 @@ from twinset.shards.ledger import LEDGER, keep, read_receipts
 from twinset.shards.storage.store import Store
 from twinset.stages.finalise import disagreeing
 from twinset.stages.making.make import write_shard
-from twinset.stages.overview import stage_verdict
+from twinset.stages.overview import verify
 from twinset.stages.run_here import build_here
 from twinset.stages.status import WORTH_KEEPING, state_of
 
@@ -214,7 +214,7 @@ def test_an_audit_does_not_ask_the_ledger(built: Any, tmp_path: Path) -> None:
     pq.write_table(table.set_column(table.schema.get_field_index("kept"), "kept", pa.array([9] * 4)), path)
     assert read_receipts(built.store, "eq-x")[0].column("kept") == [9] * 4
     assert read_receipts(built.store, "eq-x", trusting=False)[0].column("kept") == [1, 1, 0, 1]
-    assert stage_verdict(built.job, "eq-x", False)["kept"] == 3
+    assert verify(built.store)["subsets"]["eq-x"]["kept"] == 3
 
 
 def test_an_unreadable_receipt_beyond_the_plan_is_no_shard(built: Any) -> None:

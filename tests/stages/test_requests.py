@@ -10,7 +10,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tests.counted_store import counted_requests
 from tests.stages.conftest import recipe_of
 from twinset.shards.storage.store import Store
-from twinset.stages.overview import of_all, stage_status
+from twinset.stages.overview import status
 from twinset.stages.run_here import build_here
 
 FEW, MANY = 20, 40
@@ -41,7 +41,7 @@ def requests_of(greys: Any, out: str, shards: int) -> tuple[int, int, int]:
             assert build_here(recipe, out, 1)["subsets"]["eq-x"]["kept"] == shards
         found.append(counts.total())
     with counted_requests() as counts:
-        of_all(Store(out), (), stage_status)
+        status(Store(out))
     return found[0], found[1], counts.total()
 
 

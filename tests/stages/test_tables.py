@@ -164,7 +164,7 @@ def test_a_table_has_no_tars_and_is_sound(recipe: Any, tmp_path: Path, files_bel
     content[600] ^= 1
     rows.write_bytes(content)
     (verdict,) = twinset.verify(str(tmp_path / "out"))["stages"].values()
-    assert "rows/00001.parquet: sha256" in verdict["problems"][0]
+    assert "rows/00001.parquet: sha256" in str(verdict["problems"][0])
 
 
 def test_damaged_rows_are_made_again(recipe: Any, tmp_path: Path, files_below: Any) -> None:

@@ -57,7 +57,7 @@ def test_damage_is_said_and_the_table_computed_again(
     whole, file = files_below(out), out / "_stages/longest/_meta" / damage
     if damage == "index.parquet":
         file.write_bytes(file.read_bytes()[:-1])
-        assert any("index.parquet" in problem for problem in twinset.verify(out)["stages"]["longest"]["problems"])
+        assert any("index.parquet" in problem.path for problem in twinset.verify(out)["stages"]["longest"]["problems"])
     else:
         file.unlink()
     build_here(recipe, str(out))

@@ -53,7 +53,7 @@ def rows_of(store: Store) -> dict[str, Row]:
 
 
 def problems(store: Store, media: bool = False) -> list[str]:
-    found: list[str] = twinset.verify(store.root, media=media)["subsets"]["triplets"]["problems"]
+    found = [*map(str, twinset.verify(store.root, media=media)["subsets"]["triplets"]["problems"])]
     return found
 
 

@@ -5,7 +5,6 @@ import contextlib
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ import psutil
 
 import twinset
 from twinset.cli.bars import bars
-from twinset.cli.costs import print_estimates, said_afterwards
+from twinset.cli.costs import print_estimates
 from twinset.cli.options import add_arguments, add_described, answer
 from twinset.cli.slurm_states import slurm_states
 from twinset.cli.tables import print_counts, print_verified
@@ -65,7 +64,7 @@ def plan(asked: argparse.Namespace) -> None:
 
 def build(asked: argparse.Namespace) -> None:
     """``twinset build``: here, or in Prefect where ``PREFECT_API_URL`` is set."""
-    recipe, began = twinset.load_recipe(asked.recipe, asked.set).only(asked.only), time.time()
+    recipe = twinset.load_recipe(asked.recipe, asked.set).only(asked.only)
     steps = {name: getattr(asked, name) for name in ("stage", "part", "shards", "plan_only", "finish")}
     if any(value not in (None, False) for value in steps.values()):
         with ending_at_once(), bars() as progress:
@@ -74,8 +73,6 @@ def build(asked: argparse.Namespace) -> None:
             return answer(asked, counts, lambda: say(", ".join(f"{name}: {one}" for name, one in counts.items())))
     else:
         counts = _built(recipe, asked.out, asked.workers, asked.runner, asked.log)
-        for line in said_afterwards(asked.out, recipe, began):
-            say(line, file=sys.stderr)
     _show(asked, counts)
 
 
@@ -98,8 +95,8 @@ def parse(asked: argparse.Namespace) -> None:
     _show(asked, counts)
 
 
-def status(asked: argparse.Namespace) -> None:
-    """``twinset status``."""
+def status(asked: argparse.Namespace) -> int:
+    """``twinset status``; exit code 1 when there is a problem."""
     states = slurm_states(asked.dataset)
     try:
         found = twinset.status(asked.dataset, asked.missing)
@@ -108,6 +105,7 @@ def status(asked: argparse.Namespace) -> None:
             raise
         found = {"subsets": {}, "stages": {}}  # the job that plans has not begun, or failed
     _show(asked, {**found, "slurm": states})
+    return 1 if any(row["problems"] for part in ("stages", "subsets") for row in found[part].values()) else 0
 
 
 def verify(asked: argparse.Namespace) -> int:
@@ -116,7 +114,7 @@ def verify(asked: argparse.Namespace) -> int:
     problems = 0
     for row in {**found["stages"], **found["subsets"]}.values():
         problems += len(row["problems"])
-        for problem in (*row["problems"], *filter(None, [row.get("unchecked")])):
+        for problem in row["problems"]:
             say(problem, file=sys.stderr)
     answer(asked, found, lambda: print_verified(found))
     return 1 if problems else 0

@@ -1,14 +1,11 @@
 """What stages will cost and what they cost, for people."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from twinset.cli.tables import print_columns
 from twinset.cli.terminal import say
-from twinset.contracts.recipe import Recipe
-from twinset.shards.storage.store import Store
-from twinset.stages.costs import read_cost
 
 HEADER = ("stage", "candidates", "shards", "samples", "written", "core or GPU time", "language models", "from")
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -35,26 +32,6 @@ def print_estimates(stages: Mapping[str, Mapping[str, Any]]) -> None:
     said += [f"{_time(sums[True])} of GPUs"] if sums[True] else []
     said += [f"cost {sum(costs):,.2f}"] if (costs := [one["cost"] for one in known if one["cost"] is not None]) else []
     say("Together:", ", ".join(said) + (f"; {without} unknown" if without else ""))
-
-
-def said_afterwards(out: str, recipe: Recipe, since: float) -> Iterator[str]:
-    """What each stage that was made since some time took, and in brackets what was estimated."""
-    store = Store(out)
-    for name in recipe.all:
-        record = read_cost(store, recipe.home(name))
-        if "measured" not in record or record["ended"] < since:
-            continue
-        what = "rows" if recipe[name].source.makes == "table" else "samples"
-        took, before = _said(record["measured"], what), record["estimated"]
-        origin = f"estimated from {before['from']}: {_said(before, what)}" if before else "no estimate"
-        yield f"{name}: {took} ({origin})"
-
-
-def _said(cost: Mapping[str, Any], what: str) -> str:
-    """What a stage takes, in a line. what: it makes."""
-    samples, written, seconds, asked = _cells(cost)[2:6]
-    of = "" if cost["gpu"] else " of a core"
-    return ", ".join(filter(None, (f"{samples} {what}", written, f"{seconds}{of}", asked)))
 
 
 def _cells(cost: Mapping[str, Any]) -> tuple[str, ...]:

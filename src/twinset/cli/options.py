@@ -6,6 +6,7 @@ import json
 import math
 import tomllib
 from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,10 @@ def add_arguments(command: Any, section: str) -> None:
             command.add_argument(*names.split(), **given)
 
 
+def _plain(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
 def answer(asked: argparse.Namespace, document: Any, show: Callable[[], Any]) -> None:
     """Print what a command found on stdout, where nothing else is printed: with ``--json`` the document, else words.
 
@@ -64,7 +69,7 @@ def answer(asked: argparse.Namespace, document: Any, show: Callable[[], Any]) ->
         if asked.json:
             from twinset.contracts.canonical import finite
 
-            print(json.dumps(finite(document), default=str), flush=True)
+            print(json.dumps(finite(document), default=_plain), flush=True)
         else:
             show()
 

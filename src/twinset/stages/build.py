@@ -14,7 +14,6 @@ from twinset.contracts.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.shards.ledger import LEDGER
 from twinset.shards.records import subsets_in
 from twinset.shards.storage import layout
-from twinset.stages.costs import estimated, keep_estimate, keep_measured
 from twinset.stages.description_record import has_card, is_described, keep_description
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, forget, remove_leftovers
@@ -136,15 +135,12 @@ def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None
 def settle(job: Job, name: str, run: RunShards, progress: Progress) -> None:
     """Make shards until all are done and agree with their receipts, then write the index."""
     worker, store = job.worker(name), job.store
-    media, made = worker.source.media_files(), False
+    media = worker.source.media_files()
     for _ in range(ROUNDS):
         state = state_of(store, worker.home, media)
         if state.todo:
             if not state.done and (problem := nothing_there(store, job.recipe, name, state, worker)):
                 raise BuildFailed(problem)
-            if not made:
-                keep_estimate(job, state, estimated(job, name, state.stage.planned, len(state.planned), state))
-            made = True
             progress.begin(name, len(state.planned), len(state.done))
             failures = run(job, name, state)
             if failures:
@@ -168,8 +164,6 @@ def settle(job: Job, name: str, run: RunShards, progress: Progress) -> None:
         remove_leftovers(store, state)
         progress.phase(name, "writing the index")
         write_index(store, state, worker.source.makes, worker.generator.row_schema, worker.generator.numbers)
-    if made:
-        keep_measured(job, name, state)
     job.settled[name] = state
 
 

@@ -1,36 +1,26 @@
 """Stages at a glance, for people and for ``--json``: planned, done, stale, and what is wrong."""
 
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
+from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from twinset.cards.lineage import meanings_of
 from twinset.cards.terms import TermCounts, lacking
-from twinset.contracts.doors import is_installed
 from twinset.contracts.errors import NoDataset, TwinsetError, WrongUse, missing_words, suggested
 from twinset.shards.metering import spent
-from twinset.shards.records import planned_stage, stages_in, subsets_in, unplanned_in
-from twinset.shards.storage import layout
+from twinset.shards.records import stages_in, subsets_in, unplanned_in
 from twinset.shards.storage.store import Store
-from twinset.stages.costs import estimated, keep_estimate, last_asked, read_cost
+from twinset.stages.costs import estimated
 from twinset.stages.job import Job, job_of
-from twinset.stages.plan import DESCRIBED, count_plan, planned_terms, prepare
+from twinset.stages.plan import count_plan, planned_terms, prepare
+from twinset.stages.problems import Problem
 from twinset.stages.status import StageState, missing_problem, state_of
 from twinset.stages.verify import verify_stage
 
-#: Counts of a stage that cannot be read here: nobody knows them.
+#: Of a stage that cannot be read.
 _COUNTS: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
-_UNKNOWN = {**_COUNTS, "done": None}
-_NO_STATUS: dict[str, Any] = {
-    "missing": None,
-    "missing_media": None,
-    "missing_files": None,
-    "cost": {},
-    "examples": [],
-    "meanings": {},
-    "waiting": {},
-    "stale": {},
-}
+_UNKNOWN = {**_COUNTS, "done": None, "missing": None, "missing_media": None, "missing_files": None}
+_UNKNOWN |= {"examples": [], "meanings": {}, "waiting": {}, "stale": {}}
 
 
 def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, Any]:
@@ -42,18 +32,19 @@ def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, A
     """
     if like is not None:
         chosen(like, ())  # refuses what is no dataset
-    found: dict[str, Any] = {"stages": {}, "subsets": {}}
-    estimates = dict[str, dict[str, Any] | None]()
+    rows = dict[str, Any]()
     with job.store.for_one_build() if write else nullcontext():
         for name in job.recipe.all:
-            part = "stages" if name in job.recipe.stages else "subsets"
             row, state = _planned(job, name, write)
-            estimates[name] = estimated(job, name, row["planned"], row["shards"], state, like, estimates)
-            if state is not None:
-                keep_estimate(job, state, estimates[name])
-            told = {"reads": job.recipe.reads(name), "estimate": estimates[name]}
-            found[part][name] = {**row, **told, "meanings": _meanings(job, name, row["excluded"])}
-    return found
+            told = {
+                "reads": job.recipe.reads(name),
+                "estimate": None,
+                "meanings": _meanings(job, name, row["excluded"]),
+            }
+            if row["planned"] is not None:
+                told["estimate"] = estimated(job, name, row["planned"], row["shards"], state, like)
+            rows[job.recipe.home(name)] = {**row, **told}
+    return _split(rows)
 
 
 def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageState | None]:
@@ -61,9 +52,8 @@ def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageSta
         try:
             job.earlier(earlier)
         except WrongUse:
-            counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None}
-            counts |= {"kinds": {}, "excluded": {}, "examples": [], "warnings": []}
-            return {**counts, "state": f"waits for {earlier}"}, None
+            waits = {"kinds": {}, "examples": [], "warnings": [], "state": f"waits for {earlier}"}
+            return {**_COUNTS, "kept": 0, **waits}, None
     if not write:
         counted, terms = count_plan(job.worker(name), job.store)
         return {**counted, "warnings": _warnings(job, name, terms), "state": "counted"}, None
@@ -74,6 +64,12 @@ def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageSta
     terms = planned_terms(job.store, job.recipe.home(name), state.planned)
     found = {"kinds": stage.kinds, "examples": stage.examples, "warnings": _warnings(job, name, terms)}
     return {**state.counts(), **found, "state": words}, state
+
+
+def _in_words(state: StageState) -> str:
+    done, total = len(state.done), len(state.planned)
+    words = "done" if done == total else f"{done:,} of {total:,} shards" if done else "planned"
+    return f"{words}, {len(state.stale):,} stale" if state.stale else words
 
 
 def _meanings(job: Job, name: str, reasons: Iterable[str]) -> dict[str, str]:
@@ -88,17 +84,32 @@ def _warnings(job: Job, name: str, terms: TermCounts) -> list[str]:
     return [f"{'; '.join(found)}: twinset publish refuses it so"] if found else []
 
 
+def status(store: Store) -> dict[str, Any]:
+    """Counts of the stages below OUT, their shards by state, and what is wrong; no file is hashed."""
+    planned, lost = chosen(store, ())
+    rows = {home: _lost(home, why) for home, why in lost.items()}
+    for home in planned:
+        try:
+            rows[home] = stage_status(*job_of(store, home))
+        except TwinsetError as error:
+            rows[home] = _lost(home, str(error))
+    return _split(rows)
+
+
+def _lost(home: str, why: str) -> dict[str, Any]:
+    return {**_UNKNOWN, "problems": [Problem("stage-unreadable", home, why, "")]}
+
+
 def stage_status(job: Job, name: str) -> dict[str, Any]:
-    """Counts of a built stage, its shards by state, and what to do where something is wrong."""
+    """Counts of a built stage, its shards by state, and what is wrong with it."""
     home, worker = job.recipe.home(name), job.worker(name)
     state = state_of(job.store, home, worker.source.media_files())
     tally = spent(job.store, home) if worker.source.metered else None
-    cost = read_cost(job.store, home)
-    took = {} if tally is None else {"spent": {**tally._asdict(), "cost": worker.source.cost(tally)}}
+    problem = missing_problem(job.recipe, name, state)
+    problems = [Problem("media-missing", home, problem, "")] if problem else _without_card(job.store, state)
     return {
         **state.counts(),
-        **took,
-        "cost": {what: cost.get(what) for what in ("estimated", "measured")},
+        **({} if tally is None else {"spent": {**tally._asdict(), "cost": worker.source.cost(tally)}}),
         "examples": state.stage.examples,
         "meanings": _meanings(job, name, state.stage.excluded),
         "done": len(state.done),
@@ -107,8 +118,15 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
         "stale": {f"{number:05d}": why for number, why in sorted(state.stale.items())},
         "missing_media": state.missing_media(),
         "missing_files": len(state.missing_files()),
-        "problems": _problems(job, name, state),
+        "problems": problems,
     }
+
+
+def _without_card(store: Store, state: StageState) -> list[Problem]:
+    path, is_subset = f"{state.home}/README.md", "/" not in state.home
+    if not is_subset or state.todo or store.size(path) is not None:
+        return []
+    return [Problem("card-absent", path, "absent, though all shards are done", "run the same build again")]
 
 
 def _waiting(job: Job, name: str, state: StageState) -> dict[str, int]:
@@ -117,55 +135,33 @@ def _waiting(job: Job, name: str, state: StageState) -> dict[str, int]:
     return {} if waiting is None else {"missing": waiting.missing, "needed": waiting.needed}
 
 
-def stage_verdict(job: Job, name: str, media: bool) -> dict[str, Any]:
-    """Counts of a stage and everything that is wrong with it, after all was hashed again."""
-    home, worker = job.recipe.home(name), job.worker(name)
-    files = worker.source.media_files()
-    state = state_of(job.store, home, files, trusting=False)
-    problems = list(verify_stage(job.store, state, files if media else None))
-    return {**state.counts(), "problems": problems + _problems(job, name, state)}
+def verify(store: Store, only: Iterable[str] = (), media: bool = False) -> dict[str, Any]:
+    """Counts of stages and everything that is wrong with them, after all was hashed again.
 
-
-def verdict_on_bytes(store: Store, home: str, error: TwinsetError) -> dict[str, Any]:
-    """As `stage_verdict`, of a stage whose recipe cannot be opened here: files, counts and digests alone.
-
-    Where packages that made the dataset are not installed, ``unchecked`` says which, and that is not a problem.
+    No package that made the dataset is needed, unless media are hashed too.
     """
-    state = state_of(store, home, trusting=False)
-    found = {**state.counts(), "problems": list(verify_stage(store, state))}
-    if store.size(layout.recipe(home)) is None and store.size(layout.meta(home, DESCRIBED)) is None:
-        return {
-            **found,
-            "unchecked": f"{home}: made elsewhere, and published without its logs: files, counts and digests were "
-            "checked, the media were not",
-        }
-    if not (absent := _absent_packages(store)):
-        return {**found, "problems": [str(error), *found["problems"]]}
-    return {
-        **found,
-        "unchecked": f"{home}: made with {', '.join(absent)}, not installed here: files, counts and digests were "
-        "checked, the media were not; install it to check these too",
-    }
+    planned, lost = chosen(store, only)
+    rows = {home: _lost(home, why) for home, why in lost.items()}
+    for home in planned:
+        try:
+            state = state_of(store, home, trusting=False)
+            files = None
+            if media:
+                job, name = job_of(store, home)
+                files = job.worker(name).source.media_files()
+            problems = [*verify_stage(store, state, files), *_without_card(store, state)]
+            rows[home] = {**state.counts(), "problems": problems}
+        except TwinsetError as error:
+            rows[home] = _lost(home, str(error))
+    return _split(rows)
 
 
-def _absent_packages(store: Store) -> list[str]:
-    """Packages, with their versions, that brought parts of the stages below OUT, and of which none is installed."""
-    brought = dict[str, None]()
-    for home in stages_in(store):
-        facts = planned_stage(store, home).facts
-        for part in (facts["generator"], *facts["filters"]):
-            brought |= dict.fromkeys([part.get("distribution", ""), *part.get("parts", {}).values()])
-    return [one for one in brought if one and not is_installed(one.rpartition(" ")[0])]
-
-
-def _problems(job: Job, name: str, state: StageState) -> list[str]:
-    """What is wrong with a stage as a whole, without a look into its files."""
-    problem = missing_problem(job.recipe, name, state)
-    problems = [problem] if problem else []
-    card = f"{state.home}/README.md"
-    if not problem and name in job.recipe.subsets and not state.todo and job.store.size(card) is None:
-        problems.append(f"{job.store.root}/{card}: absent, though all shards are done; run the same build again")
-    return problems
+def _split(rows: dict[str, Any]) -> dict[str, Any]:
+    """Rows by home as ``{"stages": {NAME: …}, "subsets": {NAME: …}}``."""
+    split: dict[str, Any] = {"stages": {}, "subsets": {}}
+    for home, row in rows.items():
+        split["stages" if "/" in home else "subsets"][home.rsplit("/", 1)[-1]] = row
+    return split
 
 
 def chosen(store: Store, only: Iterable[str]) -> tuple[list[str], dict[str, str]]:
@@ -181,7 +177,7 @@ def chosen(store: Store, only: Iterable[str]) -> tuple[list[str], dict[str, str]
         if name not in names:
             raise WrongUse(f"{store.root} has no subset {name!r}; {suggested(name, names)}")
     homes = {names[name] for name in wanted} or set(names.values())
-    return [one for one in planned if one in homes], {one: why for one, why in lost.items() if one in homes}
+    return [home for home in planned if home in homes], {home: why for home, why in lost.items() if home in homes}
 
 
 def published(store: Store, only: Iterable[str], stages: bool = False) -> list[str]:
@@ -207,49 +203,3 @@ def published(store: Store, only: Iterable[str], stages: bool = False) -> list[s
     if lost and (only or not subsets):
         raise WrongUse("\n".join(lost.values()))
     return subsets
-
-
-def of_all(
-    store: Store,
-    only: Iterable[str],
-    look: Callable[[Job, str], dict[str, Any]],
-    otherwise: Callable[[Store, str, TwinsetError], dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """What a function says of the stages below OUT, or of those named, as ``{"subsets": {NAME: …}, "stages": …}``.
-
-    Of `stage_status` also of the stages of the last build that are not planned yet, whose ``state`` says what they
-    wait for.
-
-    otherwise: says it of a stage that ``look`` cannot open, given its home and the error.
-    """
-    planned, lost = chosen(store, only)
-    unknown = {**_UNKNOWN, **(_NO_STATUS if look is stage_status else {})}
-    results = {home: {**unknown, "problems": [why]} for home, why in lost.items()}
-    for home in planned:
-        try:
-            results[home] = look(*job_of(store, home))
-        except TwinsetError as error:
-            results[home] = {**unknown, "problems": [str(error)]}
-            if otherwise is not None:
-                with suppress(TwinsetError):
-                    results[home] = otherwise(store, home, error)
-    if look is stage_status:
-        done = {
-            home.rsplit("/", 1)[-1]
-            for home, row in results.items()
-            if row["done"] is not None and row["done"] == row["shards"]
-        }
-        for home, reads in last_asked(store, planned).items():
-            waits = [f"waits for {', '.join(one for one in reads if one not in done)}"] if {*reads} - done else []
-            row = {**unknown, "problems": [], "state": ", ".join(["not planned yet", *waits])}
-            results.setdefault(home, row)
-    split: dict[str, Any] = {"subsets": {}, "stages": {}}
-    for home, counts in results.items():
-        split["stages" if "/" in home else "subsets"][home.rsplit("/", 1)[-1]] = counts
-    return split
-
-
-def _in_words(state: StageState) -> str:
-    done, total = len(state.done), len(state.planned)
-    words = "done" if done == total else f"{done:,} of {total:,} shards" if done else "planned"
-    return f"{words}, {len(state.stale):,} stale" if state.stale else words

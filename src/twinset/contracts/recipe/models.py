@@ -16,37 +16,6 @@ from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.references import Reference, checked_bibtex, checked_cite, cited_entry
 from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
 
-
-class Rate(Settings):
-    """What one candidate of a stage takes.
-
-    kept: share that becomes samples (0-1). bytes: that are written. seconds: of a core, or of a GPU. start: such
-    seconds that a process takes before its first candidate, for libraries and models. gpu: whether seconds are a GPU's.
-    answers, prompt_tokens, completion_tokens: of language models; tokens that they read and wrote. each: candidates for
-    each one kept of the stage that it reads, the first where it reads several.
-    """
-
-    kept: float = Field(ge=0, le=1)
-    bytes: float = Field(ge=0)
-    seconds: float = Field(ge=0)
-    start: float = Field(default=0, ge=0)
-    gpu: bool = False
-    answers: float = Field(default=0, ge=0)
-    prompt_tokens: float = Field(default=0, ge=0)
-    completion_tokens: float = Field(default=0, ge=0)
-    each: float | None = Field(default=None, ge=0)
-
-
-class Rates(Settings):
-    """Measured rates, from which `twinset plan` estimates what no receipt tells yet.
-
-    machine: that they were measured on. stages: rates by the name of a stage or subset.
-    """
-
-    machine: str
-    stages: dict[str, Rate]
-
-
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
 LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
@@ -130,7 +99,6 @@ class Recipe(Settings):
     citation: BibTeX of the text that presents it. date: of its publication, ``YYYY-MM-DD``.
     seed: that all random choices are made from.
     stages: what subsets are planned from and no reader of the dataset needs. subsets: what is published.
-    rates: what stages took where they were measured, for estimates.
     max_missing: share of candidates (0-1) whose media may be missing before the build fails.
     allow_mixed_runtimes: whether shards that a network made on different types of machine may be in one stage.
     """
@@ -146,7 +114,6 @@ class Recipe(Settings):
     allow_mixed_runtimes: bool = False
     stages: dict[str, Subset] = Field(default={})
     subsets: dict[str, Subset] = Field(default={})
-    rates: Rates | None = Field(default=None, exclude=True)  # no part of what a dataset records
 
     @property
     def all(self) -> dict[str, Subset]:
@@ -204,16 +171,12 @@ class Recipe(Settings):
         def kept(every: Mapping[str, Any]) -> dict[str, Any]:
             return {name: one for name, one in every.items() if name in needed}
 
-        rates = self.rates and self.rates.model_copy(update={"stages": kept(self.rates.stages)})
-        return self.model_copy(update={"stages": kept(self.stages), "subsets": kept(self.subsets), "rates": rates})
+        return self.model_copy(update={"stages": kept(self.stages), "subsets": kept(self.subsets)})
 
     @model_validator(mode="after")
     def _reads_fit(self) -> Recipe:
         if both := sorted(self.stages.keys() & self.subsets.keys()):
             raise ValueError(f"{both[0]} is a stage and a subset; rename one")
-        for name in self.rates.stages if self.rates else ():
-            if name not in self.stages and name not in self.subsets:
-                raise ValueError(f"rates.stages.{name}: no stage; {suggested(name, (*self.stages, *self.subsets))}")
         for name in (*self.stages, *self.subsets):
             for read in self.reads(name):
                 readable = {**self.stages, **(self.subsets if self[name].source.reads_subsets else {})}

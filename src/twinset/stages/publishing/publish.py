@@ -30,7 +30,7 @@ from twinset.shards.storage import hub, layout
 from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import new_folder
-from twinset.stages.overview import of_all, published, stage_verdict
+from twinset.stages.overview import published, verify
 from twinset.stages.plan import DESCRIPTIONS
 
 #: Of a repository on the Hub (https://huggingface.co/docs/hub/storage-limits): of a file, of a folder, of all.
@@ -86,8 +86,8 @@ def _refused(store: Store, problems: Iterable[str]) -> WrongUse:
 
 
 def _problems(store: Store, subsets: Sequence[str]) -> list[str]:
-    found = of_all(store, subsets, lambda job, name: stage_verdict(job, name, False))
-    return [problem for rows in found.values() for row in rows.values() for problem in row["problems"]]
+    rows = verify(store, subsets)["subsets"].values()
+    return [str(problem) for row in rows for problem in row["problems"]]
 
 
 @contextmanager
