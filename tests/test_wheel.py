@@ -74,7 +74,7 @@ def test_the_wheel_alone_plans_and_builds(tmp_path: Path) -> None:
     places = {"annotations": folder / "annotations.pkl", "media": folder / "videos"}
     eq_ag = ["eqben", "--only", "eq-ag", *(f"--set=subsets.eq-ag.source.{key}={path}" for key, path in places.items())]
     run(python, "-c", PAIRS)
-    for name, recipe, kept in (("pairs", ["recipe.yaml"], "1 sample"), ("eq-ag", eq_ag, "87 samples")):
+    for name, recipe, kept in (("pairs", ["recipe.yaml"], "1"), ("eq-ag", eq_ag, "87")):
         run(tmp_path / "env/bin/twinset", "plan", *recipe)
         run(tmp_path / "env/bin/twinset", "build", *recipe, "--out", name)
-        assert f"{kept}, 0 problems" in run(tmp_path / "env/bin/twinset", "verify", name)
+        assert run(tmp_path / "env/bin/twinset", "verify", name).split()[-2:] == [kept, "0"]

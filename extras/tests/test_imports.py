@@ -6,8 +6,8 @@ from pathlib import Path
 EXTRAS = Path(__file__).parents[1] / "twinset_extras"
 IMPORTED = """
 twinset
-twinset.cli.options
-twinset.cli.tables
+twinset.cli.command
+twinset.cli.terminal
 twinset.contracts.candidate
 twinset.contracts.canonical
 twinset.contracts.doors

@@ -1,9 +1,6 @@
 """What tests of publishing share."""
 
 import hashlib
-import signal
-import subprocess
-import sys
 
 from twinset.cli.main import main
 
@@ -22,14 +19,3 @@ def is_whole(files: dict[str, bytes]) -> bool:
         for path, content in files.items()
         if path not in ("SHA256SUMS", ".gitattributes")
     }
-
-
-def killed(at: str, *arguments: str) -> None:
-    """Publish in a process that kills itself where a function is called. at: the function, as ``module:name``."""
-    place, _, name = at.rpartition(".")
-    code = (
-        "import os, pkgutil\nfrom twinset.cli.main import main\n"
-        f"setattr(pkgutil.resolve_name({place!r}), {name!r}, lambda *_, **__: os.kill(os.getpid(), 9))\n"
-        f"main({['publish', *arguments]!r})"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL

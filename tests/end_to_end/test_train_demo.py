@@ -19,8 +19,8 @@ def test_the_demo_trains_in_a_minute_of_a_processor(smaller_demo: Any, twinset: 
     assert result.returncode == 0, result.stderr
     assert after.children_user + after.children_system - before.children_user - before.children_system < SECONDS
     out = tmp_path / "out"
-    assert result.stdout.splitlines()[-2:] == [str(out / "report.html"), f"open_clip:{out}"]
+    assert {f"report: {out / 'report.html'}", f"model: open_clip:{out}"} <= {*result.stdout.splitlines()}
     losses = [json.loads(line)["loss"] for line in (out / "history.jsonl").read_text().splitlines()]
     assert len(losses) == 40 and losses[-1] < losses[0] / 1.5
     again = twinset("train", "demo", *places, OMP_NUM_THREADS="1")
-    assert "nothing was left to do" in again.stdout
+    assert "resumed_at: 40" in again.stdout

@@ -12,7 +12,7 @@ from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBe
 from tests.evaluation.features.test_ranks_and_grounding import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
-from twinset.cli.eval_run import named
+from twinset.cli.evaluation import named
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.dataset_parts import open_benchmarks

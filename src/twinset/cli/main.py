@@ -2,106 +2,103 @@
 of people are missing (``twinset review`` asks for them, the same command goes on).
 """
 
-import argparse
-import atexit
-import contextlib
 import logging
 import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import NoReturn
+from typing import TYPE_CHECKING, Annotated
 
-from twinset.cli.terminal import JsonLines, JsonStream, PlainLines, say
+from twinset.cli.terminal import Log, LogLines, tell
 from twinset.contracts.errors import DecisionsMissing, TwinsetError, WrongUse
+
+if TYPE_CHECKING:
+    import typer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     _open_streams()
-    stderr = sys.stderr
+    Log.json = False
     try:
-        asked = _parser().parse_args(arguments)
-        lines, as_json = logging.StreamHandler(), getattr(asked, "log", "text") == "json"
-        lines.setFormatter(JsonLines() if as_json else PlainLines())
-        logging.basicConfig(handlers=[lines], level=logging.INFO if asked.verbose else logging.WARNING)
-        if as_json:
-            logging.getLogger("twinset.shards").setLevel(logging.INFO)
-            sys.stderr = JsonStream(stderr)
-        asked.stdout = sys.stdout  # of `cli.options.answer` alone
-        with contextlib.redirect_stdout(sys.stderr):
-            code = int(asked.run(asked) or 0)
+        # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
+        import typer
+
+        lines = logging.StreamHandler()
+        lines.setFormatter(LogLines())
+        logging.basicConfig(handlers=[lines])
+        logging.getLogger().setLevel(logging.WARNING)
+        program, words = typer.main.get_command(application()), sys.argv[1:] if arguments is None else [*arguments]
+        if "_TWINSET_COMPLETE" in os.environ:  # a shell asks what may follow
+            program.main(words, "twinset")
+        with program.make_context("twinset", words) as context:
+            code = int(program.invoke(context))
         sys.stdout.flush()
         return code
-    except WrongUse as error:
-        _log_cause(error)
-        say(f"twinset: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:
         # The reader has seen enough, as with `twinset status OUT | head`; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as error:  # builds have their own way to end (`cli.commands.ending_at_once`)
-        say("; ".join(["twinset: interrupted", *getattr(error, "__notes__", [])]), file=sys.stderr)
-        if arguments is None:  # the process is this command
-            _end_at_once(1)
+        tell("; ".join(["twinset: interrupted", *getattr(error, "__notes__", [])]))
         return 1
     except (TwinsetError, OSError) as error:
-        _log_cause(error)
+        if error.__cause__ is not None:  # other people's sources and filters fail in their own ways: for --verbose
+            logging.getLogger("twinset").info("Traceback of what follows:", exc_info=error.__cause__)
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
-        say("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
-        return 3 if isinstance(error, DecisionsMissing) else 1
-    finally:
-        sys.stderr = stderr
-
-
-def _end_at_once(code: int) -> NoReturn:
-    """End this process without Python's last collection of garbage, which takes seconds once torch is imported."""
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):
-            stream.flush()
-    os._exit(code)
+        tell("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]))
+        return 2 if isinstance(error, WrongUse) else 3 if isinstance(error, DecisionsMissing) else 1
+    except typer.TyperException as error:  # words of the command line are wrong
+        path = getattr(getattr(error, "ctx", None), "command_path", "twinset")
+        message = " ".join(error.format_message().replace("Value error, ", "").split()).removesuffix(".")
+        tell(f"{path}: {message}{'' if message.endswith('?') else ';'} {path} --help explains")
+        return error.exit_code
+    except typer.Exit as ended:
+        return ended.exit_code
 
 
 def _open_streams() -> None:
-    """Open those of stdin, stdout and stderr that the shell closed, as with ``>&-``, here and for child processes."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
+    """Open those of stdin, stdout and stderr that the shell closed, as with ``>&-``: no file may take their numbers."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
-            os.set_inheritable(number, True)  # unlike what Python opens
-            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free number, which is this
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
 
-def _log_cause(error: Exception) -> None:
-    """Where in the code it began, for ``--verbose``: other people's sources and filters fail in their own ways."""
-    if error.__cause__ is not None:
-        logging.getLogger("twinset").info("Traceback of what follows:", exc_info=error.__cause__)
+def application() -> "typer.Typer":
+    """All commands."""
+    import typer
 
+    from twinset.cli import commands, evaluation, train
+    from twinset.cli.command import Commands, command
+    from twinset.cli.kinds import kinds
+    from twinset.cli.review import review
+    from twinset.cli.slurm import slurm
 
-def _parser() -> argparse.ArgumentParser:
-    # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
-    from twinset.cli import commands, eval_answers, eval_probes, eval_run, eval_scores, review, slurm, train
-    from twinset.cli.parser import Parser, add_completion, add_installed
+    def show_version(given: bool) -> None:
+        if given:
+            print(f"twinset {version('twinset')}")
+            raise typer.Exit
 
-    parser = Parser(prog="twinset", description=__doc__)
-    parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
-    parser.add_argument("--verbose", action="store_true", help="show log lines")
-    below = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add(below)
-    slurm.add(below)
-    text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
-    evaluations = below.add_parser("eval", help=text, description=text).add_subparsers(required=True, metavar="COMMAND")
-    for module in (eval_run, eval_scores, eval_answers, eval_probes):
-        module.add(evaluations)
-    add_installed("twinset.eval_commands", evaluations)
-    review.add(below)
-    train.add(below)
-    add_completion(below, parser)
-    return parser
+    app = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]}, rich_markup_mode="rich")
+
+    @app.callback(help="Builds minimal-pair datasets as sharded WebDatasets, and trains and evaluates models on them.")
+    def options(
+        version: Annotated[bool, typer.Option("--version", help="show it and exit", callback=show_version)] = False,
+    ) -> None: ...
+
+    for function in (commands.plan, commands.build, commands.parse, slurm, review, kinds):
+        command(app, function, panel="Make a dataset")
+    for reading in (commands.status, commands.verify, commands.look, commands.export, commands.publish):
+        command(app, reading, panel="Read a dataset")
+    training = typer.Typer(cls=train.TrainCommands, help="Train models on what twinset built.")
+    measuring = typer.Typer(cls=Commands, help="Evaluate models: score benchmarks, compare scores, write reports.")
+    command(training, train.grid)
+    for measure in evaluation.COMMANDS:
+        command(measuring, measure)
+    app.add_typer(training, name="train", rich_help_panel="Models")
+    app.add_typer(measuring, name="eval", rich_help_panel="Models")
+    return app
 
 
 if __name__ == "__main__":

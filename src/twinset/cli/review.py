@@ -1,188 +1,152 @@
 """``twinset review``: the page on which people decide, and their answers as files."""
 
-from __future__ import annotations
-
-import argparse
 import contextlib
 import re
-import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from twinset.cli.options import add_arguments, add_described, answer
-from twinset.cli.tables import print_columns
-from twinset.cli.terminal import say
+import typer
+
+from twinset.cli.command import Dataset, answer
+from twinset.cli.terminal import say, tell
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from twinset.review.access import Access
     from twinset.review.desk import ReviewDesk
     from twinset.review.tasks import ReviewTask
 
 
-def add(commands: Any) -> None:
-    """Add the command to the subparsers of ``twinset``."""
-    reviewing = add_described(commands, "review", review, "dataset", "review")
-    add_arguments(reviewing.add_mutually_exclusive_group(), "instead")
+def review(
+    dataset: Dataset,
+    *,
+    stage: tuple[str, ...] = (),
+    annotators: str = "me",
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535)] = 0,
+    behind_https: str | None = None,
+    days: Annotated[int, typer.Option(min=1, max=3650)] = 30,
+    prolific: str | None = None,
+    out: Path | None = None,
+    images_at: str | None = None,
+    import_: Path | None = None,
+    annotator: str | None = None,
+    withdraw: str | None = None,
+) -> None:
+    """Ask people what a build waits for: serves a page, until it is interrupted; or exports and imports answers.
 
+    Args:
+        stage: name of a stage; all that ask people when absent
+        annotators: names of those who get a link, with commas between them
+        host: address to serve at; only this machine reaches 127.0.0.1
+        port: 0: any that is free
+        behind_https: address of the proxy with HTTPS that links name, such as https://review.example.org
+        days: until links end
+        prolific: completion code of a study on Prolific, whose link is printed too; its end shows the code
+        out: instead of the page: write tasks and answers into a file: .parquet, .json (Label Studio), .csv (Prolific)
+        images_at: with --out: address of the page, at which the file then names images, served without a login
+        import_: instead of the page: take answers from such a file
+        annotator: who gave all answers of the imported file
+        withdraw: instead of the page: end all links that this person was given, also on a page that is open now
+    """
+    from twinset.review.access import Access
+    from twinset.review.opening import open_desk, open_links
 
-def review(asked: argparse.Namespace) -> None:
-    """``twinset review``."""
-    from twinset.review.opening import open_desk
-
-    if asked.annotator is not None and asked.import_ is None:
+    if len([one for one in (out, import_, withdraw) if one is not None]) > 1:
+        raise WrongUse("--out, --import and --withdraw: each is a command of its own; name one")
+    if annotator is not None and import_ is None:
         raise WrongUse("--annotator: says who gave the answers of --import FILE; for the page use --annotators")
-    if asked.form is not None and asked.import_ is None and asked.out is None:
-        raise WrongUse("--form: is that of the file of --import or --out; name one")
-
-    if asked.images_at is not None and asked.out is None:
+    if images_at is not None and out is None:
         raise WrongUse("--images-at: where the images are served that the file of --out names; name that file, too")
-    if asked.withdraw is not None:
-        _withdraw(asked)
-        return
+    if withdraw is not None:
+        open_links(dataset).withdraw(withdraw)
+        return answer({"withdrawn": withdraw, "then": "the next twinset review prints a new link"})
 
     def on_decided(stage: str) -> None:
-        _tell(f"{stage}: all decisions are in; run the same build again")
+        tell(f"{stage}: all decisions are in; run the same build again")
 
-
-    desk = open_desk(asked.dataset, asked.stage, on_decided)
+    desk = open_desk(dataset, list(stage), on_decided)
     if desk is None:
-        said = f"{asked.dataset}: nothing waits for people; none of its stages asks any"
-        answer(asked, {"links": {}}, lambda: say(said))
-        return
+        return answer({"links": {}, "waits": "nothing waits for people; none of its stages asks any"})
     try:
-        if asked.out is not None:
-            _write(desk, asked)
-        elif asked.import_ is not None:
-            _import(desk, asked)
-        elif asked.agreement:
-            _agreement(desk, asked)
-        else:
-            _serve(desk, asked)
+        if import_ is not None:
+            return _import(desk, import_, annotator)
+        proxy = _origin("--behind-https", behind_https) if behind_https else ""
+        if not (people := [name.strip() for name in annotators.split(",") if name.strip()]):
+            raise WrongUse("--annotators: name somebody, as in --annotators anna,ben")
+        if prolific is not None and not re.fullmatch(r"[A-Za-z0-9]{1,32}", prolific):
+            raise WrongUse(f"--prolific {prolific!r}: write the study's completion code, letters and digits")
+        links = open_links(dataset)
+        access = Access(desk.tasks.secret, people, behind_https=bool(proxy), links=links, days=days, study=prolific)
+        if out is not None:
+            return _write(desk, access, out, _origin("--images-at", images_at, "https?") if images_at else "")
+        desk.announce()  # the answers may have come while nobody could be told
+        if not stage and all(desk.is_decided(asked) for asked in desk.tasks.now().stages.values()):
+            waits = "nothing waits for people: the decisions are in; --stage NAME serves them all the same"
+            return answer({"links": {}, "waits": waits})
+        _serve(desk, access, dataset.rstrip("/").rpartition("/")[2], host, port, proxy)
     finally:
         desk.store.close()
 
 
-def _withdraw(asked: argparse.Namespace) -> None:
-    from twinset.review.opening import open_links
-
-    open_links(asked.dataset).withdraw(asked.withdraw)
-    said = f"{asked.withdraw}: no link of before opens the page any more; the next twinset review prints a new one"
-    answer(asked, {"withdrawn": asked.withdraw}, lambda: say(said))
-
-
-def _write(desk: ReviewDesk, asked: argparse.Namespace) -> None:
+def _write(desk: "ReviewDesk", access: "Access", out: Path, served_at: str) -> None:
+    """Write tasks and answers. served_at: where the page serves the images that the file names, if one is to say."""
+    from twinset.review.app import EXPORTED
     from twinset.review.exchange.forms import form_of
+
+    def address(task: "ReviewTask", number: int) -> str:
+        return f"{served_at}{EXPORTED}{access.image_token(desk.tasks.image_id(task, number))}"
 
     tasks = desk.tasks.now().tasks
     answered = [(task, desk.answers_to(task)) for task in tasks]
-    form_of(asked.out, asked.form).write(asked.out, answered, desk.tasks.picture, _addresses(desk, asked))
-    count = sum(len(answers) for _, answers in answered)
-    said = f"{count:,} answers to {len(tasks):,} tasks in {asked.out}"
-    answer(asked, {"answers": count, "tasks": len(tasks), "out": asked.out}, lambda: say(said))
+    form_of(out).write(out, answered, desk.tasks.picture, address if served_at else None)
+    answer({"answers": sum(len(answers) for _, answers in answered), "tasks": len(tasks), "out": out})
 
 
-def _addresses(desk: ReviewDesk, asked: argparse.Namespace) -> Callable[[ReviewTask, int], str] | None:
-    """Where the page serves the images that a file names, if one is to say."""
-    from twinset.review.access import Access
-    from twinset.review.app import EXPORTED
-    from twinset.review.opening import open_links
-
-    if asked.images_at is None:
-        return None
-    base = _origin("--images-at", asked.images_at, "https?")
-    access = Access(desk.tasks.secret, (), links=open_links(asked.dataset), days=asked.days)
-    return lambda task, number: f"{base}{EXPORTED}{access.image_token(desk.tasks.image_id(task, number))}"
-
-
-def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
+def _import(desk: "ReviewDesk", file: Path, annotator: str | None) -> None:
     from twinset.review.exchange.forms import form_of
     from twinset.review.exchange.importing import import_answers
 
     stages = desk.tasks.now().stages
     if len(stages) != 1:
         raise WrongUse(f"--import: name the stage with --stage ({', '.join(stages)})")
-    stage = next(iter(stages.values()))
-    rows = form_of(asked.import_, asked.form).read(asked.import_)
-    found = import_answers(rows, stage, desk.store, asked.annotator, str(asked.import_))
-    told = [f"{found.new:,} answers imported into {stage.name}"]
-    told += [f"{found.known:,} were there"] if found.known else []
-    told += [f"{found.others:,} of other stages left out"] if found.others else []
-    told += [f"{found.unanswered:,} without an answer left out"] if found.unanswered else []
-    answer(asked, {"stage": stage.name, **asdict(found)}, lambda: say("; ".join(told)))
+    (stage,) = stages.values()
+    found = import_answers(form_of(file).read(file), stage, desk.store, annotator, str(file))
+    answer({"stage": stage.name, **asdict(found)})
     desk.announce()
 
 
-def _agreement(desk: ReviewDesk, asked: argparse.Namespace) -> None:
-    measured = {name: desk.agreement(stage) for name, stage in desk.tasks.now().stages.items()}
-    answer(asked, measured, lambda: _print_agreement(measured))
-
-
-def _print_agreement(measured: dict[str, Any]) -> None:
-    for name, found in measured.items():
-        if found["pairs"]:
-            rows = [
-                [name, " and ".join(one["annotators"]), str(one["tasks"]), _kappa(one["kappa"])]
-                for one in found["pairs"]
-            ]
-            print_columns(("stage", "annotators", "tasks", "kappa"), [*rows, [name, "mean", "", _kappa(found["mean"])]])
-        else:
-            say(f"{name}: no task has answers of two annotators; agreement is not measured")
-
-
-def _kappa(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
-    from twinset.review.access import ADMIN, Access, Person
+def _serve(desk: "ReviewDesk", access: "Access", title: str, host: str, port: int, proxy: str) -> None:
+    from twinset.contracts.locations import is_loopback
+    from twinset.review.access import ADMIN, Person
     from twinset.review.app import make_app
-    from twinset.review.opening import link, open_links, serve, study_link
-
-    desk.announce()  # the answers may have come while nobody could be told
-    stages = desk.tasks.now().stages.values()
-    if not asked.stage and all(desk.is_decided(stage) for stage in stages):
-        said = f"{asked.dataset}: nothing waits for people: the decisions are in; --stage NAME serves them all the same"
-        answer(asked, {"links": {}}, lambda: say(said))
-        return
-    names = [name.strip() for name in asked.annotators.split(",") if name.strip()]
-    if not names:
-        raise WrongUse("--annotators: name somebody, as in --annotators anna,ben")
-    proxy = _origin("--behind-https", asked.behind_https) if asked.behind_https else ""
-    if asked.prolific is not None and not re.fullmatch(r"[A-Za-z0-9]{1,32}", asked.prolific):
-        raise WrongUse(f"--prolific {asked.prolific!r}: write the study's completion code, letters and digits")
-    links = open_links(asked.dataset)
-    access = Access(
-        desk.tasks.secret, names, behind_https=bool(proxy), links=links, days=asked.days, study=asked.prolific
-    )
-    dataset = asked.dataset.rstrip("/").rpartition("/")[2] or asked.out
+    from twinset.review.opening import link, serve, study_link
 
     def on_ready(base: str) -> None:
-        lines = [f"{base} is what {proxy} must pass requests on to"] if proxy else []
-        base = proxy or base
-        for stage in stages:
+        if proxy:
+            tell(f"{base} is what {proxy} must pass requests on to")
+        elif not is_loopback(host):
+            tell(f"warning: all who reach {host} read links, images and answers, which travel as plain text:")
+            tell("put it behind a proxy with HTTPS, and name that with --behind-https")
+        lines = []
+        for stage in desk.tasks.now().stages.values():
             counts = desk.stage_counts(stage)
             ties = f"; ties that one more annotator must answer: {counts.tied:,}" if counts.tied else ""
             lines.append(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in{ties}")
         people = [*(Person(name, "annotator") for name in access.annotators), Person(ADMIN, "admin")]
-        urls = {person.name: link(access, person, base) for person in people}
-        if asked.prolific is not None:
-            urls["prolific"] = study_link(access, base)
+        urls = {person.name: link(access, person, proxy or base) for person in people}
+        urls |= {"prolific": study_link(access, proxy or base)} if access.study is not None else {}
         lines += [f"{name}: {url}" for name, url in urls.items()]
-        lines.append(f"Links end after {asked.days} days; --withdraw NAME ends those of a person at once.")
+        lines.append(
+            f"Links end after {access.seconds / 86_400:g} days; --withdraw NAME ends those of a person at once."
+        )
         lines.append("Ctrl-C ends the page; every answer is stored.")
-        answer(asked, {"links": urls}, lambda: say(*lines, sep="\n", flush=True))
-        if not is_loopback(asked.host) and not proxy:
-            _tell(
-                f"warning: all who reach {asked.host} see this page, and links, images and answers travel as plain "
-                "text: put it behind a proxy with HTTPS, and name that with --behind-https"
-            )
+        answer({"links": urls}, lambda: say(*lines, sep="\n", flush=True))
 
     with contextlib.suppress(KeyboardInterrupt):  # not raised where the shell had SIGINT ignored, as for `nohup`
-        serve(make_app(desk, access, dataset), asked.host, asked.port, on_ready)
-    _tell("stopped; every answer is stored")
+        serve(make_app(desk, access, title), host, port, on_ready)
+    tell("stopped; every answer is stored")
 
 
 def _origin(option: str, url: str, scheme: str = "https") -> str:
@@ -190,7 +154,3 @@ def _origin(option: str, url: str, scheme: str = "https") -> str:
     if not re.fullmatch(rf"{scheme}://[A-Za-z0-9.\-\[\]:]+/?", url):
         raise WrongUse(f"{option} {url}: write https:// and a host alone; the page must lie at its root")
     return url.rstrip("/")
-
-
-def _tell(line: str) -> None:
-    say(line, file=sys.stderr, flush=True)

@@ -1,15 +1,26 @@
 """What is printed: nothing in it steers a terminal, whoever wrote the names, texts and errors that it quotes."""
 
-import io
+import contextlib
 import json
 import logging
+import math
 import re
+import sys
 import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import Any
 
 #: Control characters but tabs and ends of lines, and what turns the direction of text.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+MINUTE = 60.0  # seconds between two lines of a row in a log, at least
+
+
+class Log:
+    """Whether lines on stderr are JSON objects, as of ``--log json``."""
+
+    json = False
 
 
 def plain(text: object) -> str:
@@ -22,12 +33,10 @@ def say(*words: object, **settings: Any) -> None:
     print(*map(plain, words), **settings)
 
 
-class PlainLines(logging.Formatter):
-    """Log lines, likewise."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """As `logging.Formatter.format`."""
-        return plain(super().format(record))
+def tell(text: object) -> None:
+    """Print lines on stderr, beside the answer of a command."""
+    for line in str(text).splitlines():
+        print(in_json(message=line) if Log.json else plain(line), file=sys.stderr, flush=True)
 
 
 def in_json(**record: Any) -> str:
@@ -35,32 +44,117 @@ def in_json(**record: Any) -> str:
     return json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **record})
 
 
-class JsonLines(logging.Formatter):
-    """Log records as JSON: of a shard that ended its own (`stages.run_here`), else ``level``, ``message``."""
+class LogLines(logging.Formatter):
+    """Log lines; as JSON, a shard that ended (`stages.run_here`) has its own fields, others a ``level``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """As `logging.Formatter.format`."""
-        shard = getattr(record, "shard", None)
-        return in_json(**(shard or {"level": record.levelname.lower(), "message": super().format(record)}))
+        message = super().format(record)
+        if not Log.json:
+            return plain(message)
+        return in_json(**(getattr(record, "shard", None) or {"level": record.levelname.lower(), "message": message}))
 
 
-class JsonStream(io.TextIOBase):
-    """A stream on which each line that is written becomes the ``message`` of a JSON object."""
+def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print rows by the names of their columns, in plain text, whatever the width of the terminal."""
+    names = [*dict.fromkeys(name for row in rows for name in row)]
+    lines = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream, self._begun = stream, threading.local()  # `print` writes the end of a line by itself
 
-    def write(self, text: str) -> int:
-        """As `io.TextIOBase.write`."""
-        *lines, self._begun.line = (getattr(self._begun, "line", "") + text).split("\n")
-        for line in filter(str.strip, lines):
-            self._stream.write(in_json(message=line) + "\n")
-        return len(text)
+def _cell(value: Any) -> str:
+    """A value in a table: other people's words, which must not steer the terminal, nor break the line."""
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{count:,} {name}" for name, count in value.items())
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}"
+    text = "?" if value is None else str(value)
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
-    def flush(self) -> None:
-        """As `io.TextIOBase.flush`."""
-        self._stream.flush()
 
-    def fileno(self) -> int:
-        """As `io.TextIOBase.fileno`."""
-        return self._stream.fileno()
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """An interval; empty where there is none."""
+    return "" if low is None or high is None else f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def print_facts(facts: Mapping[str, Any], of: str = "") -> None:
+    """Print names and values, a line each; of what lies deeper with all names."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            print_facts(value, f"{of}{name} ")
+        elif value not in (None, [], ""):
+            say(f"{of}{name}: {', '.join(map(str, value)) if isinstance(value, list) else _cell(value)}")
+
+
+class Rows:
+    """Progress on stderr, by name: a bar each on a terminal, else a line at most every minute.
+
+    It is a `stages.build.Progress`, whose bars have all samples of a stage, those of earlier runs too.
+    """
+
+    def __init__(self) -> None:
+        self.bars: Any = None
+        self._lock = threading.Lock()
+        self._tasks: dict[str, Any] = {}
+        self._told: dict[str, float] = {}
+        self._began: dict[str, float] = {}
+        self._shards: dict[str, list[int]] = {}  # done, total
+        self._samples: dict[str, tuple[int, int]] = {}  # made, planned
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TimeRemainingColumn
+
+            columns = ("{task.description}", BarColumn(), "{task.fields[text]}", TimeRemainingColumn())
+            self.bars = Progress(*columns, console=Console(stderr=True))
+
+    def show(self, name: str, text: str, done: int = 0, total: int | None = None, now: bool = False) -> None:
+        """Show how far something is. now: in a log too, however short ago the last line was."""
+        with self._lock:
+            if self.bars is None:
+                if now or time.monotonic() - self._told.get(name, -math.inf) >= MINUTE:
+                    tell(f"{name}: {text}")
+                    self._told[name] = time.monotonic()
+            elif name in self._tasks:
+                self.bars.update(self._tasks[name], text=text, completed=done, total=total)
+            else:
+                self._tasks[name] = self.bars.add_task(name, text=text, completed=done, total=total)
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """As `stages.build.Progress.begin`."""
+        self._shards[stage] = [done, total]
+        self._began.setdefault(stage, time.monotonic())
+        self.show(stage, f"making {total - done:,} of {total:,} shards", now=True)
+
+    def advance(self, stage: str) -> None:
+        """As `stages.build.Progress.advance`."""
+        with self._lock:
+            self._shards[stage][0] += 1
+        self.samples(stage, *self._samples.get(stage, (0, 0)))
+
+    def samples(self, stage: str, made: int, planned: int) -> None:
+        """As `stages.build.Progress.samples`."""
+        self._samples[stage] = made, planned
+        done, total = self._shards.get(stage, (0, 0))
+        samples = f"{made:,} of {planned:,} samples, " if planned else ""
+        self.show(stage, f"{samples}{done:,} of {total:,} shards", made, planned or None)
+
+    def phase(self, stage: str, doing: str) -> None:
+        """As `stages.build.Progress.phase`; in a log a stage without a shard to make says nothing."""
+        if doing and self.bars is not None:
+            self.show(stage, doing)
+        elif not doing and stage in self._began:
+            self.show(stage, f"done in {time.monotonic() - self._began.pop(stage):,.0f} s", 1, 1, now=True)
+
+    def trained(self, step: int, steps: int, row: Mapping[str, Any]) -> None:
+        """So many steps of a training are done. row: what is logged of the last."""
+        self.show("training", f"{step:,} of {steps:,} steps, loss {row['loss']:.3f}", step, steps, step in (1, steps))
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Rows]:
+    """Rows that are shown while the context lasts."""
+    rows = Rows()
+    with rows.bars or contextlib.nullcontext():
+        yield rows

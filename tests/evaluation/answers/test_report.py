@@ -181,7 +181,7 @@ def test_the_command_prints_a_table_and_json(write: Write, capsys: pytest.Captur
     folder = write(positive__s=["(1)", "\x1b[31mred", "(1)"], negative__s=["(2)", "1", "(2)"])
     assert main(["eval", "answers", str(folder), "--resamples", "100"]) == 0
     shown = capsys.readouterr().out
-    assert "positive-first  3  2" in shown and "\x1b" not in shown
+    assert "s positive-first  3  right" in shown and "\x1b" not in shown
     assert "positive-first/s.json: 1: no choice: '\\x1b[31mred'" in shown
     assert "read in another way by the released evaluation: 1" in shown
     assert main(["eval", "answers", str(folder), "--json"]) == 0
@@ -189,9 +189,8 @@ def test_the_command_prints_a_table_and_json(write: Write, capsys: pytest.Captur
     assert found["splits"]["s"]["positive-first"]["as_published"] == {"right": 2, "wrong": 0, "unparsed": 1}
     assert found["unparsed"][0]["text"] == "\x1b[31mred" and found["all"] == found["splits"]["s"] | found["all"]
     assert main(["eval", "answers", str(folder / "absent")]) == 2
-    with pytest.raises(SystemExit):
-        main(["eval", "answers", str(folder), "--seed=-1"])
-    assert "--seed: '-1': write a number" in capsys.readouterr().err
+    assert main(["eval", "answers", str(folder), "--seed=-1"]) == 2
+    assert "--seed" in capsys.readouterr().err
 
 
 def test_choices_become_scores_that_are_measured_as_others_are(write: Write, tmp_path: Path) -> None:

@@ -328,8 +328,9 @@ def test_the_command_says_which_model_evaluation_opens(
     said += ["--batch", "2", "--epochs", "1", "--projection", "12", "--hidden", "20", "--held-out", "0.3"]
     said += ["--threads", "1", "--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "run")]
     assert main(said) == 0
-    *_, page, model = capsys.readouterr().out.splitlines()
-    assert Path(page).is_file() and open_model(model, Running(threads=1)).name == model
+    said_of = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    model = said_of["model"]
+    assert Path(said_of["report"]).is_file() and open_model(model, Running(threads=1)).name == model
     assert main([*said, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["model"] == model and found["resumed_at"] == found["steps"] == 2

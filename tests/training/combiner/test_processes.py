@@ -32,7 +32,7 @@ def test_two_processes_train_as_one_does(
     command = (*torchrun, "-m", "twinset.cli.main", "train", "combiner", *options, f"--out={tmp_path / 'two'}")
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("8 steps; loss") == 1
+    assert done.stdout.count("\nsteps: 8\n") == 1
     alone = train_combiner(
         chosen.model_copy(update={"accumulate": 1}), tmp_path / "one", report=False, cache=tmp_path / "other"
     )
@@ -48,4 +48,4 @@ def test_two_processes_train_as_one_does(
                 torch.testing.assert_close(its[name], value, rtol=1e-3, atol=1e-3, msg=f"{part} {name}")
     if changes["frozen"] == "both":
         again = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
-        assert again.stdout.count("finished before, after 8 steps") == 1, again.stderr
+        assert again.stdout.count("\nresumed_at: 8\n") == 1, again.stderr

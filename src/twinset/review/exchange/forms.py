@@ -70,9 +70,7 @@ class Prolific(Form):
                     values = {name: value for name, value in named.items() if name in COLUMNS and value}
                     yield Row(f"line {reader.line_num}", values if "answer" in values else {})
         except (csv.Error, UnicodeDecodeError) as error:
-            raise WrongUse(
-                f"{path}: not CSV in UTF-8 ({error}); export it again, or name its form with --form"
-            ) from error
+            raise WrongUse(f"{path}: not CSV in UTF-8 ({error}); export it again, or name another file") from error
 
 
 class Parquet(Form):
@@ -94,17 +92,17 @@ class Parquet(Form):
                 for number, row in enumerate(parquet_rows(stream, COLUMNS), 1):
                     yield Row(f"row {number}", row)
         except pa.ArrowException as error:
-            raise WrongUse(f"{path}: not Parquet ({error}); name another file, or its form with --form") from error
+            raise WrongUse(f"{path}: not Parquet ({error}); name another file") from error
 
 
 FORMS: Mapping[str, Form] = {one.name: one for one in (Parquet(), LabelStudio(), Prolific())}
 
 
-def form_of(path: Path, name: str | None) -> Form:
-    """The form that is named, or else the one whose files end as this one; raises `WrongUse` without either."""
-    if name is not None:
-        return FORMS[name]
+def form_of(path: Path) -> Form:
+    """The form whose files end as this one; raises `WrongUse` where there is none."""
     for form in FORMS.values():
         if path.suffix.lower() == form.suffix:
             return form
-    raise WrongUse(f"{path}: its form is not known by its name; name it with --form ({', '.join(FORMS)})")
+    raise WrongUse(
+        f"{path}: its form is not known; name a file that ends in {', '.join(f.suffix for f in FORMS.values())}"
+    )

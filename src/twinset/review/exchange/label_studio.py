@@ -104,7 +104,7 @@ class LabelStudio(Form):
         try:
             tasks = json.loads(path.read_bytes())
         except (ValueError, RecursionError) as error:
-            raise WrongUse(f"{path}: not JSON ({error}); export it again, or name its form with --form") from error
+            raise WrongUse(f"{path}: not JSON ({error}); export it again, or name another file") from error
         if not isinstance(tasks, list):
             raise WrongUse(f"{path}: not a list of tasks; export it as JSON, not as JSON-MIN")
         for number, task in enumerate(tasks, 1):

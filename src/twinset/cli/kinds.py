@@ -1,0 +1,132 @@
+"""``twinset kinds`` and docs/reference.md: what a recipe or a command chooses by name, and the settings of each."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from pkgutil import resolve_name
+from typing import Any, get_args
+
+from twinset.cli.command import answer
+from twinset.cli.terminal import print_table, say
+from twinset.contracts.errors import WrongUse, suggested
+
+#: Where a docstring begins to explain settings: at the start of a paragraph, or after a sentence or clause.
+BEGINS = re.compile(r"(?:^|(?<=[.;:)]\s))((?:[a-z_][a-z_0-9]*, )*[a-z_][a-z_0-9]*): ")
+BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+NAMES = {"str": "text", "int": "integer", "float": "number", "bool": "true|false", "NoneType": "null"}
+
+
+def kinds(name: str | None = None) -> None:
+    """List what a recipe or a command chooses by name, or explain a kind and its settings.
+
+    Args:
+        name: of a kind, such as image-pairs; all when absent
+    """
+    chosen = [kind for kind in all_kinds() if name in (None, kind[1])]
+    if not chosen:
+        raise WrongUse(f"there is no kind {name!r}; {suggested(str(name), [kind for _, kind, _ in all_kinds()])}")
+    found: list[dict[str, Any]] = [{"door": door, "name": kind, "is": summary(part)} for door, kind, part in chosen]
+    if name is None:
+        return answer(found, lambda: print_table(found))
+    for row, (_, _, part) in zip(found, chosen, strict=True):
+        row["settings"] = [*settings_of(part)]
+
+    def show() -> None:
+        for kind in found:
+            say(f"{name}, {kind['door']}: {kind['is']}")
+            for setting in kind["settings"]:
+                default = setting["default"] if setting["default"] == "required" else f"default {setting['default']}"
+                say(f"  {setting['setting']}: {setting['type']}; {default}\n      {setting['meaning']}".rstrip())
+
+    answer(found, show)
+
+
+def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
+    """All kinds, by what they are chosen as and by name; recipes and trainings too. here: without those of packages."""
+    from twinset.contracts.recipe.models import Rate, Recipe, Subset
+    from twinset.contracts.source import FILTERS, SOURCES
+    from twinset.evaluation.benchmarks import BENCHMARKS
+    from twinset.evaluation.metrics.score_kinds import METRICS
+    from twinset.evaluation.scorers.kinds import MODELS
+    from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS
+    from twinset.generators.decisions.question import QUESTIONS
+    from twinset.models.image_engine import IMAGE_ENGINES
+    from twinset.models.language_models.settings import LANGUAGE_MODELS
+    from twinset.models.visual_questions.settings import QUESTION_ANSWERERS
+    from twinset.shards.export.formats import EXPORTERS
+    from twinset.training.grids.design import settings_class
+    from twinset.training.losses.names import OBJECTIVES, REGULARISERS
+    from twinset.training.tasks import TASKS
+
+    yield from (("recipe", part.__name__.lower(), part) for part in (Recipe, Subset, Rate))
+    yield from (("training", task, settings_class(task)) for task in TASKS)
+    doors: list[Any] = [SOURCES, FILTERS, IMAGE_ENGINES, LANGUAGE_MODELS, QUESTION_ANSWERERS, CAPTION_SCORERS]
+    for door in (*doors, BENCHMARKS, METRICS, MODELS, QUESTIONS, EXPORTERS, OBJECTIVES, REGULARISERS):
+        for name in dict.fromkeys([*door.own(), *([] if here else door.kinds())]):
+            yield door.what, name, door.find(name)
+
+
+def summary(part: Any) -> str:
+    """The first paragraph of the docstring of a class, or of what an object opens, writes or names."""
+    if not isinstance(part, type):
+        part = resolve_name(part.place) if hasattr(part, "place") else getattr(part, "open", None) or part.write
+    text = inspect.getdoc(getattr(part, "func", part)) or ""
+    return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
+
+
+def settings_of(settings: Any) -> Iterator[dict[str, str]]:
+    """The settings of a class but its kind, each with the words of the nearest docstring of its bases.
+
+    Those of settings within, which have no kind, follow as ``NAME.SETTING``.
+    """
+    from pydantic_core import to_json
+
+    from twinset.contracts.doors import types_in
+    from twinset.contracts.licences.terms import StatedTerms
+
+    if not isinstance(settings, type) or not hasattr(settings, "model_fields"):
+        return
+    said: dict[str, str] = {}
+    for base in reversed(settings.__mro__):
+        said |= explained(base.__dict__.get("__doc__") or "", settings.model_fields)
+    stated = StatedTerms.model_fields if issubclass(settings, StatedTerms) else {}
+    for name, field in settings.model_fields.items():
+        if name == "kind" or name in stated:
+            continue
+        default = "required" if field.is_required() else "by other settings"
+        if default != "required" and field.default_factory is None:
+            default = to_json(field.default).decode()
+        kind = written(field)
+        yield {"setting": name, "type": kind, "default": default, "meaning": said.get(name, "")}
+        for inner in types_in(field.annotation):
+            if "kind" not in getattr(inner, "model_fields", {"kind"}) and inner.__name__ not in ("Rate", "Subset"):
+                yield from ({**one, "setting": f"{name}.{one['setting']}"} for one in settings_of(inner))
+
+
+def explained(docstring: str, fields: Any) -> dict[str, str]:
+    """What a docstring says of settings, in sentences that begin with ``name:`` or ``a, b:``."""
+    found: dict[str, str] = {}
+    for paragraph in inspect.cleandoc(docstring).split("\n\n"):
+        line = " ".join(paragraph.split()).replace("``", "`")
+        end = len(line)
+        for start in reversed([*BEGINS.finditer(line)]):
+            if fields.keys() >= {*(names := start[1].split(", "))}:
+                text, end = line[start.end() : end].strip().rstrip(";."), start.start()
+                found |= {} if text.startswith("as `") else dict.fromkeys(names, text)
+    return found
+
+
+def written(field: Any) -> str:
+    """What may be written as a setting: what its mark says, such as a file, else its type in Python's words."""
+    marks = [
+        *field.metadata,
+        *(mark for part in get_args(field.annotation) for mark in getattr(part, "__metadata__", ())),
+    ]
+    for mark in marks:
+        if isinstance(what := getattr(getattr(mark, "registry", mark), "what", None), str):
+            return what
+    bounds = [f"{sign} {getattr(mark, of):g}" for mark in marks for of, sign in BOUNDS.items() if hasattr(mark, of)]
+    kind = re.sub(
+        r"[a-z_.]+\.(?=[A-Z])|Annotated\[([^,\[\]]+),[^\[\]]*\]", r"\1", inspect.formatannotation(field.annotation)
+    )
+    return ", ".join([kind, *bounds])
