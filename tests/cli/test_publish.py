@@ -16,8 +16,7 @@ import yaml
 import twinset
 from tests.cli.published import SAID, is_whole, run
 from twinset.cli.main import main
-from twinset.generators.image_pairs import ImagePairs
-from twinset.generators.named_pairs import NamedPairCandidate
+from twinset.generators.image_pairs import ImagePairs, NamedPairCandidate
 
 
 def test_a_folder_is_laid_out_as_the_hub_shows_it(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

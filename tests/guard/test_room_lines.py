@@ -8,20 +8,20 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
-    "flows": 1194,
-    "generators": 14974,
+    "flows": 700,
+    "generators": 12832,
     "filters": 537,
-    "contracts": 4097,
-    "stages": 4415,
+    "contracts": 4053,
+    "stages": 4198,
     "shards": 4505,
     "models": 6617,
-    "cards": 2526,
-    "review": 2654,
+    "cards": 2515,
+    "review": 2442,
     "training": 7585,
-    "evaluation": 12391,
-    "cli": 1599,
-    "demo": 154,
-    "extras": 5242,
+    "evaluation": 12363,
+    "cli": 1597,
+    "demo": 153,
+    "extras": 5458,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -43,7 +43,7 @@ def kinds(name: str | None = None) -> None:
 
 def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
     """All kinds, by what they are chosen as and by name; recipes and trainings too. here: without those of packages."""
-    from twinset.contracts.recipe.models import Rate, Recipe, Subset
+    from twinset.contracts.recipe.models import Recipe, Subset
     from twinset.contracts.source import FILTERS, SOURCES
     from twinset.evaluation.benchmarks import BENCHMARKS
     from twinset.evaluation.metrics.score_kinds import METRICS
@@ -58,7 +58,7 @@ def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
     from twinset.training.losses.names import OBJECTIVES, REGULARISERS
     from twinset.training.tasks import TASKS
 
-    yield from (("recipe", part.__name__.lower(), part) for part in (Recipe, Subset, Rate))
+    yield from (("recipe", part.__name__.lower(), part) for part in (Recipe, Subset))
     yield from (("training", task, settings_class(task)) for task in TASKS)
     doors: list[Any] = [SOURCES, FILTERS, IMAGE_ENGINES, LANGUAGE_MODELS, QUESTION_ANSWERERS, CAPTION_SCORERS]
     for door in (*doors, BENCHMARKS, METRICS, MODELS, QUESTIONS, EXPORTERS, OBJECTIVES, REGULARISERS):
@@ -99,7 +99,7 @@ def settings_of(settings: Any) -> Iterator[dict[str, str]]:
         kind = written(field)
         yield {"setting": name, "type": kind, "default": default, "meaning": said.get(name, "")}
         for inner in types_in(field.annotation):
-            if "kind" not in getattr(inner, "model_fields", {"kind"}) and inner.__name__ not in ("Rate", "Subset"):
+            if "kind" not in getattr(inner, "model_fields", {"kind"}) and inner.__name__ != "Subset":
                 yield from ({**one, "setting": f"{name}.{one['setting']}"} for one in settings_of(inner))
 
 
