@@ -1,7 +1,9 @@
 """Records of files: CSV, TSV, JSON, JSON lines and Parquet, also packed; what is wrong is said with its place."""
 
+import codecs
 import csv
 import gzip
+import io
 import json
 import re
 import zlib
@@ -10,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,6 +39,7 @@ SeveralFiles = Annotated[
 AnnotationFiles = Annotated[tuple[AnnotationFile, ...], BeforeValidator(_listed), Field(min_length=1)]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not held
 MOST_EXPANDED = 1 << 30  # bytes of a packed file that is held whole
@@ -81,7 +84,8 @@ def read_json(path: Path, leave_out: bool = False) -> Any:
     """
     raw = read_bytes(path)
     try:
-        text = raw.decode("utf-8-sig", "surrogateescape" if leave_out else "strict")
+        encoding = "utf-16" if raw[:2] in UTF_16_MARKS else "utf-8-sig"
+        text = raw.decode(encoding, "surrogateescape" if leave_out else "strict")
         value = json.loads(text, object_pairs_hook=partial(_object, leave_out))
         if isinstance(value, Skipped):
             raise ValueError("its object has a key twice")
@@ -145,15 +149,16 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def lines(path: Path, empty: bool = False) -> Iterator[tuple[int, str | Skipped]]:
     """Numbers (from 1) and texts of the lines of a file, ``.gz`` too, without their ends; ``empty`` ones on demand.
 
-    Lines end with a line feed only: captions hold other separators. Raises `WrongUse` when the file cannot be read on.
+    Lines end with a line feed only: captions hold other separators. They are UTF-8, or UTF-16 where the file begins
+    with its mark. Raises `WrongUse` when the file cannot be read on.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            number = 0
-            while line := stream.readline(LONGEST_LINE):
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as packed:
+            readline, number = _readline(packed), 0
+            while line := readline(LONGEST_LINE):
                 number += 1
                 if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
-                    while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                    while (rest := readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                         pass
                     yield number, Skipped(f"line {number}", "too-long")
                     continue
@@ -165,8 +170,16 @@ def lines(path: Path, empty: bool = False) -> Iterator[tuple[int, str | Skipped]
                     yield number, line.decode("utf-8")
                 except UnicodeDecodeError:
                     yield number, Skipped(f"line {number}", "not-utf-8")
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
+
+
+def _readline(stream: Any) -> Callable[[int], bytes]:
+    """Reads a line of a stream as UTF-8; Excel's "Unicode text" is UTF-16 with a mark."""
+    if stream.peek(2)[:2] not in UTF_16_MARKS:
+        return cast(Callable[[int], bytes], stream.readline)
+    text = io.TextIOWrapper(stream, "utf-16", newline="\n")
+    return lambda size: text.readline(size).encode("utf-8", "surrogatepass")
 
 
 def _parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[dict[str, Any]]:
@@ -181,6 +194,7 @@ def _parquet_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) 
 
 
 DELIMITERS = "\t,;|"
+NAMED_DELIMITER = re.compile(f"sep=([{DELIMITERS}])")  # a first line that Excel writes and reads
 TABLES = (".csv", ".tsv", ".txt", ".token")
 FORMS = ".csv, .tsv, .json (a list of objects), .jsonl or .parquet, also with .gz but the last"
 
@@ -245,12 +259,17 @@ def read_records(
 
 
 def delimiter_of(line: str) -> str:
-    """The one that a table's first line has most of; a comma where it has none."""
+    """The one that a table's first line has most of, or names as Excel does; a comma where it has none."""
+    if named := NAMED_DELIMITER.fullmatch(line):
+        return named[1]
     return max(DELIMITERS, key=line.count) if any(one in line for one in DELIMITERS) else ","
 
 
 def _table_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[tuple[int, Record]]:
-    """Line numbers and rows of a table of text, by the names of its first line."""
+    """Line numbers and rows of a table of text, by the names of its first line, or of the one behind ``sep=;``.
+
+    A line whose quotation marks are wrong is left out; one that opens a mark which nothing closes, no table at all.
+    """
     first = next((line for _, line in lines(path)), "")
     if isinstance(first, Skipped):
         what = f"its first line, of names of columns, is {first.reason}"
@@ -266,9 +285,24 @@ def _table_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) ->
     csv.field_size_limit(LONGEST_LINE)  # a longer line is not held
     rows = csv.reader(texts(), delimiter=delimiter, strict=True, quoting=_quoting(path, delimiter))
     try:
-        names = next((row for row in rows if "".join(row).strip()), [])
+        heads = (row for row in rows if "".join(row).strip())
+        names = next(heads, [])
+        if NAMED_DELIMITER.fullmatch(first):
+            names = next(heads, [])
         choose(names)
-        for row in rows:
+        while True:
+            before = number
+            try:
+                row = next(rows)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                if "unexpected end" in str(error):
+                    raise
+                for line in range(before + 1, number + 1):
+                    yield line, Skipped(f"line {line}", problem or "wrong-quotes")
+                problem = ""
+                continue
             if not problem and len(row) < 2 and not "".join(row).strip():
                 continue  # an empty line
             if problem or len(row) != len(names):

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 from twinset.contracts.candidate import SPLIT, Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
@@ -21,6 +23,7 @@ from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import SeveralFiles, Skipped, lines
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption, CaptionSources
+from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
 
 NameList = Annotated[Location, Place("file", "annotations")] | None
@@ -48,12 +51,13 @@ class ImageCaptions(OptionalImages):
     several of them belong together, and make one sample.
     train, validation, test: files that name the images of each split, one a line, as Flickr8k's. Without any, the split
     is what the captions' source says (``restval`` is ``train``, ``val`` and ``dev`` are ``validation``), or that of the
-    subset. licence: of images and captions.
+    subset. ``train`` may be a share (0-1) instead: of the images without a split of their own it puts so many in
+    ``train``, by a hash of the recipe's seed and the image id, as `text-pairs` does. licence: of images and captions.
     """
 
     kind: Literal["image-captions"]
     captions: SeveralFiles
-    train: NameList = None
+    train: TrainShare | NameList = None
     validation: NameList = None
     test: NameList = None
     licence: str
@@ -67,6 +71,12 @@ class ImageCaptions(OptionalImages):
         **IMAGE_REASONS,
         **reasons_beside(__file__, "image-captions"),
     }
+
+    @model_validator(mode="after")
+    def _share_or_lists(self) -> Self:
+        if isinstance(self.train, float) and (self.validation or self.test):
+            raise ValueError("train is a share beside a list of validation or test; give lists alone, or the share")
+        return self
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
@@ -86,6 +96,7 @@ class ImageCaptions(OptionalImages):
         Memory grows by 16 bytes a caption, and by the captions of scattered images (COCO's own files are in such an
         order). Raises `WrongUse` when nothing can be read of a source.
         """
+        self._training.check(self.stage.name)
         named = self._named()
         for captions in self._of_images():
             image, split = captions[0], self._split_of(captions, named)
@@ -148,12 +159,16 @@ class ImageCaptions(OptionalImages):
             name = image.image if image.image in named else image.image_id
             return named.pop(name, ("", ""))[1]
         own = next((caption.split for caption in captions if caption.split), "")
-        return SPLITS.get(own, own) or self.stage.split
+        return SPLITS.get(own, own) or self._training.of(image.image_id)
+
+    @cached_property
+    def _training(self) -> TrainingSplit:
+        return TrainingSplit(self.train if isinstance(self.train, float) else None, self.stage.split, self.stage.seed)
 
     @property
     def _lists(self) -> list[tuple[str, Path]]:
         lists = {"train": self.train, "validation": self.validation, "test": self.test}
-        return [(split, path) for split, path in lists.items() if path]
+        return [(split, path) for split, path in lists.items() if isinstance(path, Path)]
 
     def _named(self) -> dict[str, tuple[str, str]]:
         """Place and split of each image that a list names."""

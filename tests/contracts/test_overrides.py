@@ -198,6 +198,14 @@ def test_odd_overrides_are_refused_with_what_to_write(recipe: Path, setting: str
     assert message in refused(recipe, setting)
 
 
+def test_a_share_is_a_number_where_a_file_may_stand_too(tmp_path: Path) -> None:
+    recipe = tmp_path / "own.yaml"
+    source = "{kind: image-captions, captions: c.csv, images: i, licence: MIT}"
+    recipe.write_text(f"name: own\nsubsets: {{own: {{source: {source}}}}}\n")
+    for given, read in (("0.8", 0.8), ("train.txt", Path("train.txt").absolute())):
+        assert load_recipe(str(recipe), [f"subsets.own.source.train={given}"])["own"].source.train == read
+
+
 def test_only_what_set_changed_is_blamed_on_it(recipe: Path) -> None:
     recipe.write_text(recipe.read_text().replace("shard_size: 16", "shard_size: x"))
     first, second = refused(recipe, "subsets.eq-youcook2.pool=x", "subsets.eq-ag.source.media=/videos").splitlines()

@@ -9,6 +9,8 @@ from twinset.contracts.source import SOURCES
 from twinset.generators.annotation_files import Skipped, is_media_name, read_json, read_json_lines, seconds
 from twinset.shards.contracts import Source
 
+NOTHING_REJECTED = {"negative-prompts", "negative-images", "image-neighbours", "human-baseline", "image-rankings"}
+
 
 def written(folder: Path, content: bytes) -> Path:
     path = folder / "annotation.json"
@@ -74,6 +76,6 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     told = settings.reference.title or settings.made_from is not Source.made_from  # settings decide it
     assert told or reads, "a card names the data set that all comes from"
     assert settings.group and settings.__doc__
-    rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours")
+    rejects_nothing = kind in NOTHING_REJECTED
     assert bool(settings.reasons) != rejects_nothing
     assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())

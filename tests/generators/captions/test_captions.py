@@ -113,6 +113,14 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         )
         for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
     },
+    "Excel": ({"c.csv": b"sep=;\r\nimage;caption\r\n0.jpg;A dog, a\r\n"}, "csv", untold(["A dog, a"], 3)),
+    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", untold(["a dog"])),
+    "a mark in the middle": (
+        {"c.csv": b'image,caption\n0.jpg,a dog\n1.jpg,"a" cat\n2.jpg,a bird\n'},
+        "csv",
+        [*untold(["a dog"]), ("000000004", "2.jpg", "a bird", "2.jpg")],
+        "line 3: wrong-quotes",
+    ),
     "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", untold(["a dog"])),
     "tabs that no csv wrote": (
         {"c.tsv": b'image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\t"half a line\n2.jpg\ta 5" screen\n'},
@@ -237,7 +245,6 @@ REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
     "open quote": ({"c.csv": b'caption,image\n"never closed,1.jpg\n'}, r"c\.csv, line 2: not CSV"),
     "two columns": ({"c.csv": b"image,caption,Caption\n1,2,3\n"}, r"c\.csv: nothing .* line 2: repeated-key"),
     "one column twice": ({"c.csv": b"image,caption,caption\n1,2,3\n"}, r"c\.csv: two columns are called 'caption'; "),
-    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a\n".encode("utf-16")}, r"c\.csv: its first line, .*, is not-utf-8"),
     "cut Parquet": ({"a.parquet": ROWS[:-20], "b.parquet": ROWS}, r"a\.parquet: not a Parquet file that can be read"),
     "two files of one id": (
         json_of({**COCO, "images": [{"id": 8, "file_name": f"{n}.jpg"} for n in "ab"]}),

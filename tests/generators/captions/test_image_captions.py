@@ -14,9 +14,11 @@ from tests.generators.captions.reading import tar_of, write
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.recipe import parse_recipe
+from twinset.contracts.recipe.models import content_of
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import Query
 from twinset.generators.captions.image_captions import ImageCaptions
+from twinset.generators.captions.training_split import TrainingSplit
 from twinset.shards.contracts import Context
 from twinset.shards.read import index_rows, read_samples
 from twinset.shards.storage.store import Store
@@ -137,3 +139,29 @@ def test_the_official_lists_of_flickr8k() -> None:
     splits, left_out = planned(FLICKR8K, captions=str(FLICKR8K / "Flickr8k.token.txt.gz"), images=None, **settings)
     assert Counter(splits.values()) == {"train": 6000, "validation": 1000, "test": 1000}
     assert {reason for reason, _ in left_out} == {"no-tab", "not-listed"}
+
+
+def test_photos_are_split_by_share(photos: Path) -> None:
+    rows = [f"{at % 200}.jpg,caption {at},{'test' if at % 200 < 20 else ''}" for at in range(400)]
+    (photos / "own.csv").write_text("\n".join(["image,caption,split", *rows]) + "\n")
+    own = {"captions": str(photos / "own.csv"), "images": None}
+    splits, left_out = planned(photos, train=0.8, **own)
+    stated, drawn = list(splits.values())[:20], Counter(list(splits.values())[20:])
+    assert set(stated) == {"test"} and len(splits) == 200 and not left_out  # an image has one split
+    assert drawn.keys() == {"train", "test"} and 130 <= drawn["train"] <= 158  # 144 of 180 +- 2.6 deviations
+    share = TrainingSplit(0.8, "test", 0)  # as text-pairs of the same recipe splits the same images
+    assert all(splits[name] == share.of(name) for name in list(splits)[20:])
+    (photos / "own.csv").write_text("\n".join(["image,caption,split", *reversed(rows)]) + "\n")
+    assert planned(photos, train=0.8, **own)[0] == splits
+    with pytest.raises(ValueError, match="train is a share beside a list"):
+        ImageCaptions.model_validate(source(photos, train=0.8, test=str(photos / "own.csv")))
+
+
+def test_a_share_is_part_of_what_is_built_and_a_list_is_read_where_it_lies(photos: Path) -> None:
+    contents = []
+    for train in (0.8, 0.7, str(photos / "tokens.txt"), None):
+        raw = {"name": "photos", "subsets": {"photos": {"source": source(photos, train=train)}}}
+        recipe = parse_recipe(raw)
+        contents.append(content_of(recipe["photos"], 0)["source"].get("train"))
+        assert parse_recipe(json.loads(recipe.model_dump_json()))["photos"] == recipe["photos"]
+    assert contents == [0.8, 0.7, None, None]

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from twinset.contracts.doors import types_in
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import is_brought_model, is_model_folder, is_symbolic
 from twinset.contracts.recipe.permissions import allow_answers, allow_key
@@ -84,7 +85,9 @@ def override(raw: dict[str, Any], setting: str) -> None:
         setting.encode("utf-8")  # a location is taken as it stands, and must be text too
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {cut(repr(setting))}: {cut(repr(value))} is not a YAML value ({error})") from error
-    if what and parsed is not None:
+    # A share, where a setting is a share or a file.
+    share = isinstance(parsed, float) and float in types_in(within and within.model_fields[last].annotation)
+    if what and parsed is not None and not share:
         parsed = _located(within, last, parsed if isinstance(parsed, list | dict) else value, Path.cwd())
     if isinstance(here, list):
         _step(here, last, setting, ".".join(where))
