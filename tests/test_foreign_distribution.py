@@ -137,7 +137,7 @@ def test_a_dataset_is_built_filtered_and_screened_with_its_parts(used: tuple[Pat
     decisions = pq.read_table(out / "_stages/squares-decisions/_meta/index.parquet")
     assert {*decisions["question"].to_pylist()} == {"mylab-fits"} and {*decisions["choice"].to_pylist()} == {"yes"}
     scores = pq.read_table(out / "_stages/scores/_meta/index.parquet")
-    assert scores["letters_caption"].to_pylist() == [float(len(one)) for one in scores["caption"].to_pylist()]
+    assert scores["letters_caption"].to_pylist() == [len(one) / 100 for one in scores["caption"].to_pylist()]
     assert all("cat" in one for one in scores["negative_caption"].to_pylist())
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets import AssetShelf
@@ -27,6 +26,7 @@ from twinset.generators.kubric_scenes.geometry import (
     View,
 )
 from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_renderer, quiet
+from twinset.shards.media.decode import open_image
 
 NOISE = 0.02  # of linear light; Blender's default of 0.01 stops almost nowhere before 128 samples
 SKY = 1e9  # Blender writes 1e10 where there is nothing
@@ -186,7 +186,7 @@ def read_picture(passes: Path, colours: Path) -> Picture:
     depth = channels["Layer.Depth.Z"].pixels.astype(np.float32)
     depth[depth > SKY] = np.inf
     return Picture(
-        pixels=np.asarray(Image.open(colours).convert("RGB")),
+        pixels=np.asarray(open_image(colours.read_bytes(), ("PNG",)).convert("RGB")),
         instances=np.rint(channels["Layer.IndexOB.X"].pixels).astype(np.uint8),
         depth=depth,
     )

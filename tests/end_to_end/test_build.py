@@ -59,7 +59,7 @@ def test_look_and_exports(demo: Any, twinset: Any, tmp_path: Path) -> None:
         only = [argument for name in names for argument in ("--only", name)]
         export = twinset("export", out, *only, "--format", format, "--out", tmp_path / format)
         assert export.returncode == 0, export.stderr
-        assert f"{sum(counts[name]['kept'] for name in names):,} samples in" in export.stdout
+        assert f"samples: {sum(counts[name]['kept'] for name in names):,}\n" in export.stdout
 
 
 def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_anew(

@@ -295,7 +295,7 @@ def test_a_model_that_gives_no_number_is_refused(twins: list[Pair], monkeypatch:
 def test_a_build_flags_them_and_the_card_counts_them(tmp_path: Path) -> None:
     judge = {"kind": "true-of-both", "model": "small-clip", "micro_batch": 6, "flag_at_most": 2}
     places = {"annotations": "miniature:action_genome/annotations.pkl", "media": "miniature:action_genome/videos"}
-    source = {"kind": "action-genome", **places, "frames": "video", "licence": "CC0-1.0"}
+    source = {"kind": "action-genome", **places, "licence": "CC0-1.0"}
     subset = {"source": source, "filters": [judge], "count": 6, "shard_size": 6}
     store = Store(str(tmp_path / "out"))
     prepare(Job(parse_recipe({"name": "flags", "subsets": {"twins": subset}}), store), "twins")

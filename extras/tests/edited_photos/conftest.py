@@ -16,9 +16,9 @@ from twinset.shards.contracts import Context
 ROWS = (
     ("0.jpg", "A red car on a road.", "A green car on a road.", "replace", "att"),
     ("0.jpg", "A red car on a road.", "A red bus on a road.", "replace", "obj"),
-    ("0.jpg", "A red car on a road.", "A road with no car.", "negate", "obj"),
+    ("0.jpg", "A red car on a road.", "A road with no car.", "replace", "obj"),
     ("1.jpg", "Two dogs.", "One dog.", "replace", "att"),
-    ("1.jpg", "A dog.", "No dog.", "negate", "obj"),
+    ("1.jpg", "A dog.", "No dog.", "replace", "obj"),
     ("2.jpg", "A red car.", "A blue car.", "replace", "att"),
     ("", "A red car.", "A blue car.", "replace", "att"),
     ("0.jpg", "A dog.", "A cat.", "replace", "obj"),

@@ -118,10 +118,10 @@ def names_of(categories: Iterable[str], vocabulary: Vocabulary) -> dict[str, set
 
 def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | str:
     """The change of a negative caption, or the reason why no place of a picture stands for it."""
-    if type_ not in ("", "replace", "negate"):
+    if type_ not in ("", "replace"):
         return "other-kind"
     first, second = ([word for word in words(text) if word not in _ARTICLES] for text in (caption, negative))
-    if type_ == "negate" or any(word in second and word not in first for word in _DENIALS[1:]):
+    if any(word in second and word not in first for word in _DENIALS):
         return _denied(first, second, nouns)
     start = next((n for n, both in enumerate(zip(first, second, strict=False)) if both[0] != both[1]), None)
     if start is None:

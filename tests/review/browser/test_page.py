@@ -8,6 +8,7 @@ import pytest
 from tests.review.asked import SHAPES, all_kinds, candidate, stage_of
 from tests.review.browser.conftest import END, PHONE, Desk, Visitor
 from tests.review.browser.test_accessible import findings
+from twinset.review.neutral_images import in_one_form
 from twinset.review.tasks import ReviewStage
 
 Open = Callable[[Sequence[ReviewStage]], Desk]
@@ -51,8 +52,9 @@ def test_all_kinds_by_keys_only(open_desk: Open, tmp_path: Path) -> None:
             assert answer.position == int(pressed) - 1
         if shown := pictures[task.id]:
             numbers = {one.value: one.image or 0 for one in task.question.layout(task.candidate).options}
-            painted = [stage.generator.picture(task.candidate, numbers[value]).content for value in answer.shown]
-            assert painted == shown
+            every = range(len(task.candidate.images))
+            served = in_one_form([stage.generator.picture(task.candidate, number) for number in every])
+            assert [served[numbers[value]] for value in answer.shown] == shown
         assert 0 < answer.seconds < 60
     assert (answers["keep-pair"].answer, answers["keep-pair"].reason) == ("drop", "fits-both")
     assert answers["fits-caption"].answer == "both"

@@ -44,9 +44,9 @@ def exported(desk: ReviewDesk, path: Path, form: str) -> None:
     FORMS[form].write(path, pairs, desk.tasks.picture)
 
 
-def imported(desk: ReviewDesk, path: Path, annotator: str | None = None, form: str | None = None) -> Imported:
+def imported(desk: ReviewDesk, path: Path, annotator: str | None = None) -> Imported:
     [stage] = desk.tasks.now().stages.values()
-    return import_answers(form_of(path, form).read(path), stage, desk.store, annotator, str(path))
+    return import_answers(form_of(path).read(path), stage, desk.store, annotator, str(path))
 
 
 def stored(desk: ReviewDesk) -> list[Answer]:
