@@ -9,9 +9,9 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 700,
-    "generators": 12832,
+    "generators": 12881,
     "filters": 537,
-    "contracts": 4053,
+    "contracts": 4056,
     "stages": 4198,
     "shards": 4505,
     "models": 6617,
