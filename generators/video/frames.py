@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
@@ -70,10 +70,7 @@ def find_frames(
     decoded = {frame.index: frame for frame in read.values() if isinstance(frame, VideoFrame)}
     frames = {n: Frame(f"{video}#{n}", frame.pixels, frame.pts, source) for n, frame in decoded.items()}
     return {
-        at: (frames[frame.index], frame.index)
-        if isinstance(frame, VideoFrame)
-        else replace(frame, media=video, media_size=size)
-        for at, frame in read.items()
+        at: (frames[frame.index], frame.index) if isinstance(frame, VideoFrame) else frame for at, frame in read.items()
     }
 
 

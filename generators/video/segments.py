@@ -13,6 +13,7 @@ from twinset.contracts.references import Reference, bibtex, checked_bibtex, reas
 from twinset.generators.annotation_files import RECORD_REASONS, Skipped, is_media_name, read_records, refuse_unusable
 from twinset.generators.record_fields import Name, OptionalText, Seconds
 from twinset.generators.video.frame_pairs import FramePairCandidate, FramePairSource, as_sentence, read_form
+from twinset.shards.media.media_folder import VIDEO_SUFFIXES
 
 
 def _in_order(interval: tuple[float, float]) -> tuple[float, float]:
@@ -184,4 +185,13 @@ class VideoSegments(SegmentPairSource):
                 self.excluded.add("unsafe-path", place)
             else:
                 videos.setdefault(own.video, {}).setdefault(own.times, {})[own.caption] = None
+        for bare in list(videos):  # a video may be named with its suffix in one record, and without it in another
+            whole = [name for name in videos if name != bare and name.lower() in _suffixed(bare)]
+            if len(whole) == 1:
+                for times, captions in videos.pop(bare).items():
+                    videos[whole[0]].setdefault(times, {}).update(captions)
         return videos
+
+
+def _suffixed(name: str) -> list[str]:
+    return [name.lower() + suffix for suffix in VIDEO_SUFFIXES]

@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 700,
-    "generators": 12881,
+    "generators": 12888,
     "filters": 537,
     "contracts": 4056,
     "stages": 4198,
@@ -19,7 +19,7 @@ LINES = {
     "review": 2442,
     "training": 7585,
     "evaluation": 12363,
-    "cli": 1597,
+    "cli": 1600,
     "demo": 153,
     "extras": 5458,
 }

@@ -2,9 +2,10 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pkgutil import resolve_name
-from typing import Any, get_args
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from twinset.cli.command import answer
 from twinset.cli.terminal import print_table, say
@@ -118,15 +119,17 @@ def explained(docstring: str, fields: Any) -> dict[str, str]:
 
 def written(field: Any) -> str:
     """What may be written as a setting: what its mark says, such as a file, else its type in Python's words."""
-    marks = [
-        *field.metadata,
-        *(mark for part in get_args(field.annotation) for mark in getattr(part, "__metadata__", ())),
-    ]
+    bounds = [f"{sign} {getattr(m, of):g}" for m in field.metadata for of, sign in BOUNDS.items() if hasattr(m, of)]
+    return ", ".join([_of_type(field.annotation, field.metadata), *bounds])
+
+
+def _of_type(annotation: Any, marks: Iterable[Any] = ()) -> str:
     for mark in marks:
         if isinstance(what := getattr(getattr(mark, "registry", mark), "what", None), str):
             return what
-    bounds = [f"{sign} {getattr(mark, of):g}" for mark in marks for of, sign in BOUNDS.items() if hasattr(mark, of)]
-    kind = re.sub(
-        r"[a-z_.]+\.(?=[A-Z])|Annotated\[([^,\[\]]+),[^\[\]]*\]", r"\1", inspect.formatannotation(field.annotation)
-    )
-    return ", ".join([kind, *bounds])
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _of_type(parts[0], parts[1:])
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(_of_type, parts))).replace("NoneType", "null")
+    return re.sub(r"[a-z_.]+\.(?=[A-Z])", "", inspect.formatannotation(annotation))

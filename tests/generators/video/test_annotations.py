@@ -281,6 +281,13 @@ def table(path: Path) -> Path:
     return path
 
 
+def test_a_video_that_is_named_with_and_without_its_suffix_is_one(tmp_path: Path) -> None:
+    rows = [{"video": name, "start": n, "end": n + 0.5, "caption": f"step {n}"} for n, name in enumerate("aab")]
+    rows[1]["video"] = "a.MP4"
+    pairs = planned("video-segments", saved(tmp_path / "segments.json", rows))
+    assert [(pair.video, pair.captions0, pair.captions1) for pair in pairs] == [("a.MP4", ("Step 0.",), ("Step 1.",))]
+
+
 def test_every_two_segments_of_a_video_are_a_pair_of_their_middle_frames(tmp_path: Path) -> None:
     made = opened("video-segments", table(tmp_path / "segments.csv"))
     pairs = list(made.plan())

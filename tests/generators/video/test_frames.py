@@ -299,8 +299,8 @@ def test_what_gives_no_pair_rejects_its_own_candidate_only(tmp_path: Path) -> No
         ("huge", 0.4, 0.8): ("broken-media", "huge", len(whole)),
         ("../clip", 0.4, 0.8): ("unsafe-path", None, None),
         ("clip", 0.4, 0.41): ("same-frame", None, None),
-        ("clip", 0.4, 9.0): ("beyond-end", "clip", len(whole)),
-        ("clip", float("nan"), 0.4): ("beyond-end", "clip", len(whole)),
+        ("clip", 0.4, 9.0): ("beyond-end", None, None),
+        ("clip", float("nan"), 0.4): ("beyond-end", None, None),
     }
     *bad, good = made(tmp_path, *expected, ("clip", 0.4, 0.8))
     assert [rejected(one) for one in bad] == list(expected.values())
