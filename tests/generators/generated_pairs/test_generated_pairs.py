@@ -20,7 +20,6 @@ from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset_demo import MINIATURE
 
-
 OTHERS = ("red box", "blue dog", "green ball", "white house", "black cat")  # some of which are not ambiguous
 
 
