@@ -121,7 +121,7 @@ def parse(
 
 
 def status(dataset: Dataset, *, missing: Path | None = None) -> int:
-    """Show what is done, missing and stale, and what is wrong; exit code 1 where something is.
+    """Show what is done, missing and stale, and what is wrong; exit code 1 where something is. Verify reads contents.
 
     Args:
         missing: write the media that stages lack into this file: a TSV of stage, media, state and url, a line each
