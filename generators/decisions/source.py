@@ -226,7 +226,9 @@ class Decisions(Source):
         return Waiting(missing, needed) if missing else None
 
     def plan(self) -> Iterator[TaskCandidate]:
-        self._excluded = self.gathered.left_out
+        self.excluded.clear()
+        self.excluded.update(self.gathered.left_out)
+        self.excluded.examples += self.gathered.left_out.examples
         decisions = {} if self.waiting() else self.gathered.decisions
         for task in self.gathered.tasks:
             decision = decisions.get(task.key)

@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 700,
-    "generators": 12888,
+    "generators": 12890,
     "filters": 537,
     "contracts": 4056,
     "stages": 4198,
