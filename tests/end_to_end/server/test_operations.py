@@ -82,11 +82,11 @@ def test_a_cancelled_parent_cancels_what_it_handed_out(
     until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.5)
     runs = {found["name"]: found for found in runs_in(api, out)}
     ranges = {f"eq-kubric-location {first}-{first + 4} in {out}" for first in (0, 5, 10, 15)}
-    assert runs.keys() == {f"slow in {out}", *ranges}
+    assert runs.keys() == ranges
     for name in ranges:
         assert {"twinset", f"out={out}", "slow", "eq-kubric-location"} <= {*runs[name]["tags"]}
         assert runs[name]["parent_task_run_id"] is not None, "not shown as a subflow"
-    assert "slow" in runs[f"slow in {out}"]["tags"]
+    assert all("slow" in found["tags"] for found in runs.values())
 
     cancelled = prefect("flow-run", "cancel", run)
     assert cancelled.returncode == 0, cancelled.stdout + cancelled.stderr
