@@ -122,7 +122,6 @@ def screened(folder: Path) -> None:
 
 SCREENED: dict[str, Act] = {
     "build": command("build", "recipe.yaml", "--out", "out", "--workers", "1", "--only", "mine"),
-    "review --agreement": command("review", "out", "--agreement"),
     "review --out": command("review", "out", "--out", "more.parquet"),
 }
 ARCHIVED: dict[str, Act] = {
