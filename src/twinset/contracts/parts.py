@@ -1,13 +1,10 @@
-"""The contracts that filters keep, and what every part has: isolation, version, what it says of records left out.
+"""What every part has (isolation, version, reasons of what it leaves out), and the contract that filters keep.
 
-A filter is a subclass of `Filter`, whose fields are its settings.
 `twinset.shards.contracts` has those of sources.
 """
 
 from __future__ import annotations
 
-import copy
-from abc import ABC
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -54,46 +51,6 @@ class Waiting:
     needed: int
 
 
-class Component(ABC):
-    """What generators and filters have.
-
-    version: raised when bytes or verdicts change. isolation: ``process`` when its libraries need one of their own
-    (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. micro_batch: samples that one
-    pass of its network makes, 0 without one; threads: of the network's library; the runtime class names both, since
-    they decide a sample's last bits. passes: micro-batches that `Source.make` is given at a time, more than one
-    where it works on the next while the last is encoded.
-    """
-
-    version: ClassVar[int]
-    isolation: ClassVar[Isolation] = "thread"
-    libraries: ClassVar[tuple[str, ...]] = ()
-    micro_batch: int = 0
-    passes: int = 1
-    threads: int = 1
-
-    def device(self) -> str | None:
-        """``cpu`` or the GPU's model name where results depend on the machine; None where they do not."""
-        return None
-
-    def weights(self) -> Mapping[str, str]:
-        """Digests of the weights that it works with, by name."""
-        return {}
-
-    def runs_on(self) -> str | None:
-        """As of `Part`."""
-        return self.device()
-
-    def batch_size(self) -> int:
-        """As of `Part`."""
-        return self.micro_batch
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """The same with its network as it is loaded, but another micro-batch."""
-        other = copy.copy(self)
-        other.micro_batch = micro_batch
-        return other
-
-
 class Part(PlacedSettings):
     """What sources and filters are: settings from a recipe, and the work that is done with them.
 
@@ -135,7 +92,7 @@ class OutOfMemory(Exception):
 
 
 class Filter(FilterSettings, Part):
-    """Decides what is kept: of captions, frames or pairs, as ``judges`` says."""
+    """Decides what is kept: of captions, frames or pairs, as ``judges`` says. Its fields are its settings."""
 
     def judge(self, what: Any) -> Any:
         """A verdict on each frame (`Sequence[Frame]`) or pair (`Sequence[Pair]`), in order; or, of captions, one
@@ -151,9 +108,6 @@ class Filter(FilterSettings, Part):
         check_places(self, key, needs)
 
 
-T = TypeVar("T")
-
-
 class BrokenContract(AssertionError):
     """A part does what the engine does not expect; the message says what, and what to correct."""
 
@@ -162,6 +116,9 @@ def expect(kept: bool, problem: str) -> None:
     """Raise `BrokenContract` where something is not kept."""
     if not kept:
         raise BrokenContract(problem)
+
+
+T = TypeVar("T")
 
 
 def called(what: str, call: Callable[[], T]) -> T:
@@ -179,5 +136,5 @@ def check_settings(settings: PlacedSettings) -> None:
     """Settings survive the way to a worker, and each reason is explained."""
     travelled = type(settings).model_validate(settings.model_dump(mode="json"))
     expect(travelled == settings, "settings change on the way through JSON; use types that pydantic writes and reads")
-    for reason in (one for one, meaning in settings.meanings.items() if not str(meaning).strip()):
-        expect(False, f"reason {reason!r} of {type(settings).__name__}.reasons has no meaning")
+    for reason, meaning in settings.meanings.items():
+        expect(bool(str(meaning).strip()), f"reason {reason!r} of {type(settings).__name__}.reasons has no meaning")

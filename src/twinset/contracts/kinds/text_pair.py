@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.contracts.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
 from twinset.contracts.kinds.samples import Frame
 
 
@@ -24,19 +24,10 @@ class TextPairRecord(Record):
 
 #: Scores that every text pair has a column of, whatever scorers were asked (`generators.caption_scores`): of both
 #: captions, and the similarity of the two. Those of further scorers follow where a stage names them.
-TEXT_SCORES = (
-    *(f"{scorer}_{side}" for scorer in ("vera", "cola") for side in ("caption", "negative")),
-    "similarity",
-)
+TEXT_SCORES = ("vera_caption", "vera_negative", "cola_caption", "cola_negative", "similarity")
 
-TEXT_PAIR = SampleKind(
-    "text-pair",
-    TextPairRecord,
-    ("image",),
-    ("caption", "negative_caption"),
-    ("type", "subtype", "image_id"),
-    numbers=TEXT_SCORES,
-)
+TEXTS, COLUMNS = ("caption", "negative_caption"), ("type", "subtype", "image_id")
+TEXT_PAIR = SampleKind("text-pair", TextPairRecord, ("image",), TEXTS, COLUMNS, TEXT_SCORES)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,18 +42,6 @@ class TextPair(Sample):
     type: str = ""
     subtype: str = ""
     image_id: str = ""
-
-    def pictures(self) -> dict[str, Frame]:
-        return {} if self.image is None else {"image": self.image}
-
-    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        return {
-            "type": self.type,
-            "subtype": self.subtype,
-            "image_id": self.image_id,
-            "source": {"dataset": dataset, "files": files},
-            "image": images.get("image"),
-        }
 
     def question(self, images: Mapping[str, str]) -> Any:
         """As `Sample.question`: the same words of the same image; without images, of the same image id."""
