@@ -23,7 +23,7 @@ from twinset.contracts.plan import (
     SHARD_SCHEMA,
     SHARDS_A_FILE,
     PlanSummary,
-    parquet_rows,
+    parquet_batches,
     plan_digest,
     plan_file,
     read_shards,
@@ -211,7 +211,7 @@ def test_a_text_that_is_none_is_damage_like_any_other(tmp_path: Path) -> None:
     broken = pa.array([b"caf\xe5"]).view(pa.string())
     pq.write_table(pa.table({"text": broken}), path)
     with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="UTF8"):
-        list(parquet_rows(stream, ["text"]))
+        list(parquet_batches(stream, ["text"]))
 
 
 class Painter(PlacedSettings):
