@@ -18,7 +18,7 @@ from twinset import generators
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import CHUNK, canonical_json, digest, finite, generator_for, sample_key, sha256_of
 from twinset.contracts.errors import WrongUse, in_words
-from twinset.contracts.licences.names import allowed, hub_name, is_spdx, licence_named, listed_licence, page_of
+from twinset.contracts.licences.names import SPDX, allowed, hub_name, licence_named, listed_licence, page_of
 from twinset.contracts.licences.terms import Terms, together
 from twinset.contracts.locations import Location
 from twinset.contracts.recipe import content_of, load_recipe
@@ -310,7 +310,7 @@ def test_what_no_list_knows_is_refused_with_those_that_are_near() -> None:
     assert licence_named(listed_licence("Rock AND Roll", "")) == "other: Rock and Roll"
     with pytest.raises(ValueError, match="'UN' is not the name or URL"):
         licence_named("UN")
-    assert page_of("MIT") == "https://spdx.org/licenses/MIT" and is_spdx("MIT")
+    assert page_of("MIT") == "https://spdx.org/licenses/MIT" and "MIT" in SPDX
     assert page_of("other: http://x.example") == "http://x.example"
 
 

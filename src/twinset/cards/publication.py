@@ -23,7 +23,7 @@ from twinset.contracts.candidate import SPLIT
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.licences.names import is_spdx
+from twinset.contracts.licences.names import SPDX
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.recipe.strict_yaml import load_yaml
@@ -244,7 +244,7 @@ def citation_file(parts: Sequence[Part], repo: Repository | None) -> str:
     if date := parts[0].recipe.date:
         about["date-released"] = date
     licences = terms.single_licences(_terms_of(parts))
-    if len(licences) == 1 and is_spdx(licences[0]):  # several would mean that readers choose one
+    if len(licences) == 1 and licences[0] in SPDX:  # several would mean that readers choose one
         about["license"] = licences[0]
     about["message"] = "If you use this dataset, cite it and the works that its card lists."
     return yaml.safe_dump({**about, **({"url": repo.page} if repo else {})}, sort_keys=False, allow_unicode=True)

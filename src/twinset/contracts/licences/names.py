@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import yaml
 from license_expression import get_license_index
@@ -27,37 +27,26 @@ _SPDX_URL = re.compile(r"https?://spdx\.org/licenses/([\w.+-]+?)(\.html|\.json)?
 _URL = re.compile(r"(?:https?|ftp|doi|s3|gs|hf)://[^\s\x00-\x1f\x7f]{1,2000}", re.IGNORECASE)
 
 
-@cache
-def _hub() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
-    return found
-
-
-@cache
-def _spdx() -> dict[str, str]:
-    """Identifiers of https://spdx.org/licenses, by themselves and by older ones of the same licence."""
-    names: dict[str, str] = {}
-    for entry in get_license_index():
-        name = entry["spdx_license_key"] or "LicenseRef-"
-        if not entry["is_exception"] and not name.startswith("LicenseRef-"):
-            names |= dict.fromkeys((*entry["other_spdx_license_keys"], name), name)
-    return names
-
-
-@cache
-def _known() -> dict[str, str]:
-    """All names by their `_key`."""
-    names = {**_spdx(), **{alone: alone for alone in _hub()["alone"]}}
-    names |= {hub: name for name, hub in _hub()["renamed"].items()}
-    return {"cc0": "CC0-1.0", **{_key(written): name for written, name in names.items()}}
-
-
 def _key(text: str) -> str:
     """The same for ``CC BY 4.0``, ``cc-by-4.0`` and ``Creative Commons Attribution 4.0 International``."""
     key = re.sub(r"(?<!un)licen[cs]e|[^a-z0-9+]", "", text.casefold())  # the Unlicense has no other name
     for word, short in _WORDS.items():
         key = key.replace(word, short)
     return key
+
+
+_HUB = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
+_LISTED = {
+    entry["spdx_license_key"]: entry["other_spdx_license_keys"]
+    for entry in get_license_index()
+    if not (entry["is_exception"] or (entry["spdx_license_key"] or "LicenseRef").startswith("LicenseRef"))
+}
+#: Identifiers of https://spdx.org/licenses.
+SPDX = frozenset[str](_LISTED)
+#: Names by the `_key` of each way to write them, such as older identifiers and the Hub's names.
+_KNOWN: dict[str, str] = {_key(older): name for name, spellings in _LISTED.items() for older in spellings}
+_KNOWN |= {_key(name): name for name in (*SPDX, *_HUB["alone"])}
+_KNOWN |= {_key(hub): name for name, hub in _HUB["renamed"].items()} | {"cc0": "CC0-1.0"}
 
 
 @lru_cache(maxsize=4096)
@@ -80,7 +69,7 @@ def licence_named(text: str) -> str:
     if (known := known_licence(text)) is not None:
         return known
     part = " ".join(next(part for part in text.split(AND) if _one(part) is None).split())
-    near = [_known()[key] for key in difflib.get_close_matches(_key(_in_url(part)), _known(), 4, 0.7)]
+    near = [_KNOWN[key] for key in difflib.get_close_matches(_key(_in_url(part)), _KNOWN, 4, 0.7)]
     meant = f"did you mean {', '.join(dict.fromkeys(near))}? Else" if near else "name one of SPDX, or"
     raise ValueError(f"{part[:100]!r} is not the name or URL of a known licence; {meant} write 'other: NAME OR URL'")
 
@@ -89,7 +78,7 @@ def _one(text: str) -> str | None:
     text = " ".join(text.split())
     if text.startswith("other:") and (named := text.removeprefix("other:").strip()):
         return OTHER + named
-    return _known().get(_key(_in_url(text)))
+    return _KNOWN.get(_key(_in_url(text)))
 
 
 def _in_url(text: str) -> str:
@@ -124,28 +113,23 @@ def url_named(text: str) -> str:
     return text
 
 
-def is_spdx(licence: str) -> bool:
-    """Whether this is an identifier of https://spdx.org/licenses."""
-    return _spdx().get(licence) == licence
-
-
 def hub_name(licence: str) -> str:
     """What the Hugging Face Hub calls a licence; ``other`` where it does not know it."""
-    hub = _hub()
-    name = hub["renamed"].get(licence, licence.lower())
-    return name if name in (*hub["same"], *hub["renamed"].values(), *hub["alone"]) else "other"
+    name: str = _HUB["renamed"].get(licence, licence.lower())
+    return name if name in (*_HUB["same"], *_HUB["renamed"].values(), *_HUB["alone"]) else "other"
 
 
 def page_of(licence: str) -> str:
     """The address of one licence, as Croissant wants it; else its name."""
-    if is_spdx(licence):
+    if licence in SPDX:
         return f"https://spdx.org/licenses/{licence}"
-    return _hub()["alone"].get(licence) or licence.removeprefix(OTHER)
+    page: str | None = _HUB["alone"].get(licence)
+    return page or licence.removeprefix(OTHER)
 
 
 def has_page(licence: str) -> bool:
     """Whether `page_of` gives an address that twinset knows, not one that somebody wrote."""
-    return is_spdx(licence) or bool(_hub()["alone"].get(licence))
+    return licence in SPDX or bool(_HUB["alone"].get(licence))
 
 
 def needs_credit(licence: str) -> bool:
