@@ -21,10 +21,9 @@ from twinset.cards.publication import (
     write_preview,
 )
 from twinset.cards.terms import CREDITS
-from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.canonical import digest, names_in, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.public_names import names_in
 from twinset.shards.read import DamagedIndex, finished, finished_tars
 from twinset.shards.storage import hub, layout
 from twinset.shards.storage.spool import temporary_folder
