@@ -108,16 +108,6 @@ class Filter(FilterSettings, Part):
         check_places(self, key, needs)
 
 
-class BrokenContract(AssertionError):
-    """A part does what the engine does not expect; the message says what, and what to correct."""
-
-
-def expect(kept: bool, problem: str) -> None:
-    """Raise `BrokenContract` where something is not kept."""
-    if not kept:
-        raise BrokenContract(problem)
-
-
 T = TypeVar("T")
 
 
@@ -129,12 +119,12 @@ def called(what: str, call: Callable[[], T]) -> T:
         raise
     except Exception as error:
         remedy = "correct it, or raise WrongUse that names the input and the remedy"
-        raise BrokenContract(f"{what} raises {in_words(error)}; {remedy}") from error
+        raise AssertionError(f"{what} raises {in_words(error)}; {remedy}") from error
 
 
 def check_settings(settings: PlacedSettings) -> None:
     """Settings survive the way to a worker, and each reason is explained."""
     travelled = type(settings).model_validate(settings.model_dump(mode="json"))
-    expect(travelled == settings, "settings change on the way through JSON; use types that pydantic writes and reads")
+    assert travelled == settings, "settings change on the way through JSON; use types that pydantic writes and reads"
     for reason, meaning in settings.meanings.items():
-        expect(bool(str(meaning).strip()), f"reason {reason!r} of {type(settings).__name__}.reasons has no meaning")
+        assert str(meaning).strip(), f"reason {reason!r} of {type(settings).__name__}.reasons has no meaning"

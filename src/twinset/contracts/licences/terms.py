@@ -12,6 +12,7 @@ from twinset.contracts.licences.names import (
     AND,
     credit_named,
     forbids_changes,
+    known_licence,
     licence_named,
     listed_licence,
     order_of,
@@ -46,14 +47,16 @@ class Terms(NamedTuple):
     @classmethod
     def named(cls, licence: str, credit: str, source_url: str) -> Terms | str:
         """Terms as a record states them, or the reason to leave it out."""
-        checks = {"licence": licence_named, "credit": credit_named, "source-url": url_named}
-        terms = list[str]()
-        for (name, check), stated in zip(checks.items(), (licence, credit, source_url), strict=True):
-            try:
-                terms.append(check(stated))
-            except ValueError:
-                return f"unknown-{name}"
-        return cls(*terms)
+        if (known := known_licence(licence)) is None:
+            return "unknown-licence"
+        try:
+            credit = credit_named(credit)
+        except ValueError:
+            return "unknown-credit"
+        try:
+            return cls(known, credit, url_named(source_url))
+        except ValueError:
+            return "unknown-source-url"
 
     def filled(self, others: Terms) -> Terms:
         """Each that is unknown taken from others."""
