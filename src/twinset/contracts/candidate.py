@@ -28,11 +28,9 @@ class Candidate:
 
     Subclasses add fields of type str, int, float, bool, tuple[str, ...] or float | None; a float is never NaN.
 
-    key: ``SUBSET-`` + hash of the source identity (`contracts.canonical.sample_key`). identity: that identity
-    (`contracts.canonical.identity_of`), so that a rejected row can be traced to its record.
-    group: what must not be split over shards or splits, such as a video.
+    key: ``SUBSET-`` + hash of the source identity (`contracts.canonical.sample_key`). identity: as `identity_of` gives
+    it. group: what must not be split over shards or splits, such as a video. split: ``test`` for benchmarks.
     licence, credit, source_url: of all that the sample shows (`contracts.licences.terms.Terms`).
-    split: ``test`` for benchmarks.
     """
 
     key: str

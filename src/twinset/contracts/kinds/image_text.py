@@ -39,5 +39,5 @@ class ImageText(Sample):
         return self.captions[0]
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the same captions of the same image; without images, of the same image id."""
+        """As `Sample.question`; without images, of the same image id."""
         return [self.kind.name, list(self.captions), dict(images) or self.image_id]

@@ -52,10 +52,9 @@ class Record(BaseModel):
 class SampleKind:
     """What every sample of a kind has.
 
-    name: as in a source's ``makes``. record: model of the JSON. images: roles of its pictures, in the order of the tar,
-    where each is a field ``ROLE.jpg``; a stored sample can lack the last ones, those in ``optional``.
-    texts: fields ``ROLE.txt``, and columns of rows. columns: what else of a sample stands in rows. numbers: scores that
-    stand in rows too, null where a sample lacks them.
+    name: as in a source's ``makes``. record: model of the JSON. images: roles of its pictures, fields ``ROLE.jpg`` of
+    the tar, in order; a stored sample can lack the last ones, those in ``optional``. texts: fields ``ROLE.txt``, and
+    columns of rows. columns, numbers: words and scores that stand in rows too, scores null where a sample has none.
     bare_fields: its one image and its one text are the fields ``jpg`` and ``txt``, as other tools have them.
     """
 
@@ -110,7 +109,7 @@ class Sample:
     """One sample in memory. A kind adds an attribute for each image, each column, and each field of its record.
 
     provenance: the same keys with the same JSON types for every sample of a generator. sources: files besides the
-    frames' own that pixels came from. flags: reasons to look at it, short and countable; it is kept all the same.
+    frames' own that pixels came from. flags: as of `Score`.
     """
 
     kind: ClassVar[SampleKind]
@@ -143,9 +142,8 @@ class Sample:
         return {name: given[name] if name in given else getattr(self, name) for name in fields}
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """JSON that is equal for two samples that ask the same question, such as a pair and its mirror image.
+        """JSON that is equal for two samples that ask the same question: by default its kind, texts and images.
 
-        By default its kind, texts and images; columns such as a task make no difference.
         images: sha256 by role; empty for a sample without images.
         """
         words = self.described()

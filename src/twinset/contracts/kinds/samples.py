@@ -47,9 +47,8 @@ class Rejected:
     """A candidate that could not be made.
 
     reason: short, countable (``missing-media``, ``broken-media``). detail: for people.
-    media: name of the media file to look for again (`shards.media.media_folder.Media.size`) where the reason is a
-    missing or unreadable input; the rejection goes stale once that file is there or has another size than `media_size`
-    (None: it was absent).
+    media: name of a missing or unreadable file (`shards.media.media_folder.Media.size`); the rejection goes stale once
+    it has another size than `media_size` (None: it was absent).
     """
 
     key: str

@@ -11,8 +11,7 @@ from twinset.contracts.kinds.samples import Frame
 class TextPairRecord(Record):
     """The JSON of a text pair.
 
-    type, subtype: such as ``replace`` and ``obj``, both "" where they are not known. image_id: of the image whose
-    caption it is, as the captions' source calls it.
+    type, subtype: such as ``replace`` and ``obj``, or "". image_id: as the captions' source calls it.
     """
 
     type: str
@@ -22,8 +21,7 @@ class TextPairRecord(Record):
     image: ImageRecord
 
 
-#: Scores that every text pair has a column of, whatever scorers were asked (`generators.caption_scores`): of both
-#: captions, and the similarity of the two. Those of further scorers follow where a stage names them.
+#: Scores that every text pair has a column of (`generators.caption_scores`); those of further scorers follow.
 TEXT_SCORES = ("vera_caption", "vera_negative", "cola_caption", "cola_negative", "similarity")
 
 TEXTS, COLUMNS = ("caption", "negative_caption"), ("type", "subtype", "image_id")
@@ -44,5 +42,5 @@ class TextPair(Sample):
     image_id: str = ""
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the same words of the same image; without images, of the same image id."""
+        """As `Sample.question`; without images, of the same image id."""
         return [self.kind.name, [self.caption, self.negative_caption], dict(images) or self.image_id]
