@@ -220,7 +220,7 @@ def test_asking_for_more_keeps_the_shards_that_are_done(
     for number in range(few.shards):
         make_shard(store.root, "eq-x", number)
     all_of_them = prepare(Job(recipe(), store), "eq-x")
-    assert "eq-x: all candidates are asked for instead of 6; shards with the same candidates stay" in caplog.text
+    assert "eq-x: the recipe, its inputs or a version changed; it is planned again: shards of the same" in caplog.text
     assert (few.planned, few.shards, all_of_them.planned, all_of_them.shards) == (6, 2, 12, 4)
     assert all_of_them.content == few.content and all_of_them.plan != few.plan
     assert state_of(store, "eq-x").todo == [2, 3]

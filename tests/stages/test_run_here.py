@@ -173,20 +173,3 @@ def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeyp
     build_here(recipe, str(tmp_path / "out"))
     assert sorted(opened) == ["eq-x", "eq-y"]
     assert Job(recipe, Store(str(tmp_path / "out"))).worker("eq-x").home == "eq-x"
-
-
-def test_a_plan_that_another_build_has_just_written_stays(
-    recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """... for that build may be reading it: its record is not removed, not even for a moment."""
-    job, other = (Job(recipe, Store(str(tmp_path / "out"))) for _ in range(2))
-    plan, removed = Greys.plan, list[str]()
-
-    def planned_meanwhile(source: Greys) -> Iterator[Any]:
-        yield from plan(source)
-        if source is job.worker("eq-x").generator:
-            prepare(other, "eq-x")
-
-    monkeypatch.setattr(Greys, "plan", planned_meanwhile)
-    monkeypatch.setattr(job.store, "remove", removed.append)
-    assert prepare(job, "eq-x") == prepare(other, "eq-x") and removed == []
