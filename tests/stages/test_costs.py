@@ -77,35 +77,6 @@ def test_a_trial_tells_it_for_another_dataset(greys: Any, tmp_path: Path) -> Non
         estimate(recipe(greys), tmp_path / "none", False, tmp_path / "nowhere")
 
 
-@pytest.mark.usefixtures("no_cards")
-def test_logs_that_say_nothing_are_no_reason_to_fail(greys: Any, tmp_path: Path) -> None:
-    out, asked = tmp_path / "out", recipe(greys)
-    build_here(asked, str(out), 1)
-    for number, log in enumerate((out / "eq-x/_meta/log").glob("*.json")):
-        log.write_text("[" if number else '{"seconds": "many"}')
-    assert estimate(asked, out) is None
-
-
-@pytest.mark.usefixtures("no_cards")
-@pytest.mark.parametrize("value", [-2.0, float("nan"), float("inf")])
-def test_a_time_that_is_none_ends_no_build(greys: Any, value: float, tmp_path: Path) -> None:
-    out, asked = tmp_path / "out", recipe(greys)
-    build_here(asked, str(out), 1)
-    logged(out, 2.0, 0.0, seconds=value)
-    assert estimate(asked, out) is None
-    (out / "eq-x/_meta/index.json").unlink()
-    build_here(asked, str(out), 1)
-
-
-@pytest.mark.usefixtures("no_cards")
-@pytest.mark.parametrize("count", [-3, 10**400])
-def test_a_count_that_is_none_counts_as_nothing(greys: Any, count: int, tmp_path: Path) -> None:
-    out, asked = tmp_path / "out", recipe(greys)
-    build_here(asked, str(out), 1)
-    logged(out, 2.0, 0.0, answers=count)
-    assert estimate(asked, out)["answers"] == 0
-
-
 VIDEO = {"duration": 8, "annotations": [{"segment": [0, 4], "id": 0}, {"segment": [4, 8], "id": 1}]}
 BOUNDARY = {"boundary_id": "v_0", "timestamp": 1.0, "subject": "A dog", "status_before": "sits", "status_after": "/0"}
 ONE_FRAME = {"frame": "A.mp4/000001.png", "objects": []}
@@ -135,13 +106,6 @@ def test_a_file_of_which_nothing_can_be_used_is_refused(tmp_path: Path, kind: st
     for out in (None, str(tmp_path / "out")):
         with pytest.raises(WrongUse, match=rf"some\.json: nothing in it can be used \({problem}.*the source of eq-x"):
             twinset.plan(recipe, out)
-
-
-def test_a_file_of_malformed_records_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "some.jsonl").write_text('{"frame": 3}\n')
-    source = {"kind": "action-genome", "annotations": str(tmp_path / "some.jsonl"), "media": str(tmp_path)}
-    with pytest.raises(WrongUse, match=r"1 left out, such as some\.jsonl line 1: records that are not a frame"):
-        twinset.plan(recipe_of({"eq-x": {"source": source}}))
 
 
 def test_drawn_annotations_alone_count(greys: Any, tmp_path: Path) -> None:

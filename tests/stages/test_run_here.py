@@ -1,6 +1,6 @@
 """Whole builds on this machine: the same bytes however they are run, resumed whatever happened, without a server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,12 @@ import pytest
 import twinset
 import twinset.stages.build
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import MADE, Greys
+from tests.stages.drawn_sources import MADE
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import _scratches
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.job import Job
-from twinset.stages.plan import prepare
 from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
