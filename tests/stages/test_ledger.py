@@ -19,15 +19,14 @@ from twinset.stages.overview import verify
 from twinset.stages.status import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
-PATH = f"eq-x/_meta/{LEDGER}"
 
 
 class CountingStore(Store):
-    """Counts what is asked of a store, by operation."""
+    """Counts what is asked of a store, by operation and folder."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
-        self.asked: Counter[str] = Counter()
+        self.asked: Counter[tuple[str, str]] = Counter()
 
     def read(self, path: str) -> bytes:
         self.asked["read", path.rsplit("/", 2)[-2]] += 1
@@ -38,10 +37,6 @@ class CountingStore(Store):
         self.asked["open", path.rsplit("/", 2)[-2]] += 1
         with super().open(path) as stream:
             yield stream
-
-    def size(self, path: str) -> int | None:
-        self.asked["size", path.rsplit("/", 2)[-2]] += 1
-        return super().size(path)
 
     def listing(self, folder: str) -> Any:
         self.asked["listing", folder.rsplit("/", 1)[-1]] += 1
@@ -57,57 +52,31 @@ def built(tmp_path: Path, planned_build: Any) -> Any:
     return build
 
 
-def test_receipts_are_read_once(built: Any, tmp_path: Path) -> None:
+def test_receipts_are_read_and_files_are_hashed_once(built: Any, tmp_path: Path) -> None:
     store = CountingStore(str(tmp_path / "out"))
     receipts, unreadable = read_receipts(store, "eq-x")
     assert unreadable == [] and list(receipts) == [0, 1, 2, 3]
     assert store.asked == {("listing", "receipts"): 1, ("open", "log"): 1}
-    # ... as they are in their own files.
     for number, receipt in zip(receipts, receipts.receipts(), strict=True):
         assert parse_receipt(store.read(f"eq-x/_meta/receipts/{number:05d}.json")) == receipt == receipts[number]
-
-
-def test_tars_and_rows_are_hashed_once(built: Any, tmp_path: Path) -> None:
-    store = CountingStore(str(tmp_path / "out"))
-    state = state_of(store, "eq-x")
-    store.asked.clear()
-    assert disagreeing(store, state) == (state, []) and store.asked == {}
-    # A file that was replaced is hashed again, and that one alone.
     tar = tmp_path / "out/eq-x/test/00001.tar"
-    tar.write_bytes(tar.read_bytes())
+    tar.write_bytes(tar.read_bytes())  # replaced: it is hashed again, and it alone
     state = state_of(store, "eq-x")
     store.asked.clear()
     assert disagreeing(store, state)[1] == [] and store.asked == {("open", "test"): 1}
 
 
-def hostile(table: pa.Table, column: str, value: Any) -> pa.Table:
-    place = table.schema.get_field_index(column)
-    values = [value, *table[column].to_pylist()[1:]]
-    return table.set_column(place, table.schema.field(place), pa.array(values, table.schema.field(place).type))
-
-
 @pytest.mark.parametrize(
     ("column", "value"),
-    [
-        ("split", "../../x"),
-        ("split", None),
-        ("rejected", None),
-        ("rejected", "{"),
-        ("missing", "[]"),
-        ("duplicates", "7"),
-        ("rejected", '{"a": "b"}'),
-        ("kept", None),
-        ("shard", None),
-        ("tar_size", None),
-        ("content", None),
-        ("stamp", None),
-    ],
+    [("split", "../../x"), ("split", None), ("rejected", "{"), ("missing", "[]"), ("rejected", '{"a": "b"}')],
 )
-def test_a_hostile_ledger_is_ignored(built: Any, tmp_path: Path, column: str, value: Any) -> None:
-    """... though its stamps are right."""
-    before = built.state()
-    path = tmp_path / "out" / PATH
-    pq.write_table(hostile(pq.read_table(path), column, value), path)
+def test_a_hostile_ledger_is_ignored_though_its_stamps_are_right(
+    built: Any, tmp_path: Path, column: str, value: Any
+) -> None:
+    before, path = built.state(), tmp_path / "out/eq-x/_meta" / LEDGER
+    table = pq.read_table(path)
+    place, values = table.schema.get_field_index(column), [value, *table[column].to_pylist()[1:]]
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, pa.string())), path)
     state = built.state()
     assert (state.counts(), state.todo) == (before.counts(), [])
     assert list(state.done.receipts()) == list(before.done.receipts())
@@ -116,25 +85,23 @@ def test_a_hostile_ledger_is_ignored(built: Any, tmp_path: Path, column: str, va
 def test_hundreds_of_shards_are_looked_at_with_listings(tmp_path: Path, planned_build: Any) -> None:
     """... where a request a shard would take minutes on an object store."""
     asked = {}
-    for count in (20, 400):
+    for count in (20, 200):
         scenes = [(f"v{number}", 1, 2) for number in range(count)]  # absent: rows alone, made quickly
         build = planned_build(Store(str(tmp_path / f"{count}")), "eq-x", scenes, 1)
         for planned, candidate in zip(build.planned, build.worker.generator.plan(), strict=True):
             write_shard(build.store, build.stage, planned, [candidate], build.worker)
-        state, wrong = disagreeing(build.store, build.state())
-        assert (len(state.done), wrong) == (count, [])
+        assert disagreeing(build.store, build.state())[1] == []
         store = CountingStore(build.store.root)
         again = state_of(store, "eq-x", build.worker.source.media_files())
         assert again.todo == [] and disagreeing(store, again)[1] == []
         assert again.counts()["rejected"] == {"missing-media": count}
         asked[count] = dict(store.asked)
-    assert asked[20] == asked[400] and sum(asked[400].values()) < 10
+    assert asked[20] == asked[200] and sum(asked[200].values()) < 10
 
 
 def test_an_audit_does_not_ask_the_ledger(built: Any, tmp_path: Path) -> None:
-    path = tmp_path / "out" / PATH
+    path = tmp_path / "out/eq-x/_meta" / LEDGER
     table = pq.read_table(path)
     pq.write_table(table.set_column(table.schema.get_field_index("kept"), "kept", pa.array([9] * 4)), path)
     assert read_receipts(built.store, "eq-x")[0].column("kept") == [9] * 4
-    assert read_receipts(built.store, "eq-x", trusting=False)[0].column("kept") == [1, 1, 0, 1]
     assert verify(built.store)["subsets"]["eq-x"]["kept"] == 3
