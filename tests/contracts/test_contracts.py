@@ -5,7 +5,6 @@ import hashlib
 import io
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,7 +14,6 @@ import yaml
 from pydantic import Field
 
 from twinset import generators
-from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import CHUNK, canonical_json, digest, finite, generator_for, sample_key, sha256_of
 from twinset.contracts.errors import WrongUse, in_words
 from twinset.contracts.licences.names import SPDX, allowed, hub_name, licence_named, listed_licence, page_of
@@ -25,7 +23,6 @@ from twinset.contracts.recipe import content_of, load_recipe
 from twinset.contracts.source import Place, PlacedSettings, SourceSettings
 from twinset.generators.negative_images import NegativeImages
 from twinset.generators.text_pairs import TextPairs
-from twinset.stages.plan import PlanCheck
 
 STREAM = [910252455, 473475284, 538015296, 75476677]
 
@@ -359,47 +356,3 @@ def test_a_credit_is_one_line_of_text() -> None:
     found = Terms.named("CC0-1.0", "Ada\x1b[2J\r\n  Lovelace\x00", "https://a.example/1")
     assert isinstance(found, Terms) and found.credit == "Ada[2J Lovelace"
     assert Terms.named("CC0-1.0", "A" * 2001, "") == "unknown-credit"
-
-
-def check(candidates: Sequence[tuple[str, str]], split: str = "test") -> list[Candidate]:
-    def planned() -> Iterator[Candidate]:
-        return iter([Candidate(key=key, group=group, split=split) for key, group in candidates])
-
-    watching = PlanCheck()
-    found = list(watching.watch(planned()))
-    watching.finish("ann.json", planned)
-    return found
-
-
-def test_candidates_pass_as_they_are() -> None:
-    candidates = [("k0", "a"), ("k1", "a"), ("k2", "b"), ("k3", "k3")]
-    assert [(one.key, one.group) for one in check(candidates)] == candidates
-    assert check([]) == []
-
-
-def test_a_repeated_key_is_named_with_both_groups() -> None:
-    far = [("k", "a"), *((f"k{n}", f"g{n}") for n in range(5000)), ("k", "b")]
-    with pytest.raises(WrongUse, match=r"ann\.json: k is planned twice, in group a and in group b; correct the annot"):
-        check(far)
-    with pytest.raises(WrongUse, match="k is planned twice, in group a and in group a"):
-        check([("k", "a"), ("k", "a")])
-
-
-def test_an_interrupted_group_is_named() -> None:
-    far = [("k", "a"), *((f"k{n}", f"g{n}") for n in range(5000)), ("l", "a")]
-    with pytest.raises(WrongUse, match=r"ann\.json: the candidates of group a do not follow each other \(l "):
-        check(far)
-
-
-def test_one_group_in_two_splits_is_two_groups() -> None:
-    watching = PlanCheck()
-    planned = [Candidate(key=f"k{n}", group="a", split=split) for n, split in enumerate(("train", "val"))]
-    assert list(watching.watch(iter(planned))) == planned
-    watching.finish("ann.json", lambda: iter(planned))
-
-
-def test_equal_hashes_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.contracts.plan._hash", lambda text: 7)
-    assert len(check([("k0", "a"), ("k1", "b"), ("k2", "c")])) == 3
-    with pytest.raises(WrongUse, match="k0 is planned twice"):
-        check([("k0", "a"), ("k1", "b"), ("k0", "c")])

@@ -36,7 +36,7 @@ from twinset.contracts.recipe import content_of, load_recipe, recipe_from_json
 from twinset.contracts.source import Place, PlacedSettings, SourceSettings
 from twinset.contracts.stage import Stage
 from twinset.generators.video.frame_pairs import FramePairCandidate
-from twinset.stages.plan import PlanCheck
+from twinset.stages.plan import check_plan
 
 
 def candidate(key: str, group: str, split: str = "test", caption: str = "a dog") -> FramePairCandidate:
@@ -133,24 +133,22 @@ def test_files_hold_a_thousand_shards_each(tmp_path: Path) -> None:
     assert plan_file(SHARDS_A_FILE + 1) == ("00001.parquet", 1)
 
 
-def checked(candidates: Sequence[Candidate]) -> None:
-    check = PlanCheck()
-    assert list(check.watch(iter(candidates))) == list(candidates)
-    check.finish("ann.json", lambda: iter(candidates))
+def checked(candidates: Sequence[Candidate], folder: Path) -> None:
+    check_plan(folder / "plan", written(candidates, folder), "ann.json")
 
 
-def test_a_key_that_is_planned_twice_is_refused_wherever_it_is() -> None:
+def test_a_key_that_is_planned_twice_is_refused_wherever_it_is(tmp_path: Path) -> None:
     whole = planned([("a", 2, "test"), ("b", 9, "test")])
-    checked(whole)
+    checked(whole, tmp_path / "whole")
     with pytest.raises(WrongUse, match=r"ann\.json: k-a-1 is planned twice, in group a and in group c; correct"):
-        checked([*whole, candidate("k-a-1", "c")])
+        checked([*whole, candidate("k-a-1", "c")], tmp_path / "twice")
 
 
-def test_a_group_that_is_interrupted_is_refused() -> None:
+def test_a_group_in_two_places_is_refused(tmp_path: Path) -> None:
     whole = [*planned([("a", 2, "test"), ("b", 2, "test")]), candidate("k-val", "a", "val")]
-    checked(whole)
+    checked(whole, tmp_path / "whole")
     with pytest.raises(WrongUse, match=r"ann\.json: the candidates of group a do not follow each other \(k-late comes"):
-        checked([*whole, candidate("k-late", "a")])
+        checked([*whole, candidate("k-late", "a")], tmp_path / "apart")
 
 
 def test_an_empty_plan_and_one_that_fails_half_way(tmp_path: Path) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -188,45 +186,3 @@ def read_slice(
     """The candidates of one shard. footer: of the file, where it was read before."""
     rows: list[dict[str, Any]] = read_parquet(stream, row_group=row_group, footer=footer).to_pylist()
     return [from_row(kind, row) for row in rows]
-
-
-class Ids:
-    """Ids that were met, as 64-bit hashes: equal hashes are a suspicion, which reading the ids again confirms."""
-
-    def __init__(self) -> None:
-        self._hashes = array("Q")
-
-    def add(self, identifier: str) -> None:
-        """Note that an id was met."""
-        self._hashes.append(_hash(identifier))
-
-    def suspects(self) -> Suspects:
-        """The ids that may have been met twice; nothing can be added afterwards."""
-        hashes = np.frombuffer(self._hashes, dtype=np.uint64)
-        hashes.sort()  # in place: a copy of millions would double the memory
-        return Suspects({int(value) for value in hashes[1:][hashes[1:] == hashes[:-1]]})
-
-
-@dataclass(frozen=True, slots=True)
-class Suspects:
-    """Ids that may be repeated. Asked for all ids in order, `place_before` says where a repeated one was met first."""
-
-    hashes: set[int]
-    places: dict[str, str] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.hashes)
-
-    def __contains__(self, identifier: str) -> bool:
-        return bool(self.hashes) and _hash(identifier) in self.hashes
-
-    def place_before(self, identifier: str, place: str) -> str | None:
-        """The place where an id was met before; None at its first."""
-        before = self.places.get(identifier)
-        if before is None and identifier in self:
-            self.places[identifier] = place
-        return before
-
-
-def _hash(identifier: str) -> int:
-    return int.from_bytes(hashlib.blake2b(identifier.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
