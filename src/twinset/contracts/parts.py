@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import PrivateAttr
 
@@ -43,8 +42,7 @@ class LeftOut(Counter[str]):
             self.examples.append((reason, place))
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A stage waits for people. missing: decisions that are still to be made, of those ``needed``."""
 
     missing: int
@@ -57,9 +55,8 @@ class Part(PlacedSettings):
     Heavy libraries are imported by the methods that need them: a recipe is read on machines that lack them.
 
     version: raised when bytes or verdicts change. isolation: ``process`` when its libraries need one of their own
-    (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. A part with a network has its
-    settings ``threads``, of the network's library, and ``micro_batch``, samples that one pass makes: the runtime class
-    names both, since they decide a sample's last bits.
+    (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. A part with a network has
+    settings ``threads`` and ``micro_batch``, samples of one pass, which decide a sample's last bits.
     """
 
     version: ClassVar[int]

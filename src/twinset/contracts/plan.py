@@ -6,10 +6,9 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,9 +28,8 @@ def read_parquet(
 ) -> pa.Table:
     """All columns or those named, of the whole file or of one row group, read in the calling thread alone.
 
-    pyarrow's threads sometimes abort the interpreter when it ends ("terminate called without an active exception", exit
-    code 134, in 9 of 120 runs of pyarrow 26 after `pq.read_table`), which turns a finished shard into a crashed child
-    process. Here no reader starts one: `use_threads` decodes in one pool, and `pre_buffer` reads ahead in another.
+    Threads of pyarrow (`use_threads`, `pre_buffer`) sometimes abort the interpreter when it ends (exit code 134, in 9
+    of 120 runs of pyarrow 26), which turns a finished shard into a crashed child process.
 
     footer: as `read_footer` gave it. Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
@@ -89,8 +87,7 @@ SHARD_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedShard:
+class PlannedShard(NamedTuple):
     """One shard of a plan. slice: digest of its candidates."""
 
     shard: int
@@ -99,8 +96,7 @@ class PlannedShard:
     slice: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanSummary:
+class PlanSummary(NamedTuple):
     """What a plan holds. digest: over the digests of all slices, in order."""
 
     digest: str
@@ -161,7 +157,9 @@ def write_plan(
                 rows = [to_row(candidate) for candidate in shard]
                 writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=len(rows))
                 summary.append(PlannedShard(number, shard[0].split, len(rows), digest(rows)))
-    pq.write_table(pa.Table.from_pylist([asdict(shard) for shard in summary], SHARD_SCHEMA), folder / "shards.parquet")
+    pq.write_table(
+        pa.Table.from_pylist([shard._asdict() for shard in summary], SHARD_SCHEMA), folder / "shards.parquet"
+    )
     return PlanSummary(plan_digest(summary), sum(shard.planned for shard in summary), tuple(summary))
 
 

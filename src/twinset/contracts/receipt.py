@@ -38,14 +38,11 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_len
 class Made(Model):
     """What is known of a shard before its candidates are counted.
 
-    content: digest of the stage; runtime: the runtime class that made the shard, ``any`` without neural networks.
-    requested_runtime: the runtime class before the micro-batch was halved because memory ran out, else empty.
-    micro_batch: samples a forward pass, 0 where they are not made in batches. device: ``cpu`` or the GPU's model name
-    where a neural network took part, else empty.
-    slice: digest of the candidates. tar_sha256 is empty and tar_size 0 when nothing was kept.
-    missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
-    that changes. duplicates: keys taken out of the tar when the dataset was finalised, with the key of the twin that
-    stays.
+    content: digest of the stage. runtime: the runtime class, ``any`` without neural networks; requested_runtime: that
+    before the micro-batch was halved because memory ran out, else empty. micro_batch: samples a forward pass, or 0.
+    device: ``cpu`` or the GPU's model name where a network took part, else empty. slice: digest of the candidates.
+    tar_sha256, tar_size: empty and 0 when nothing was kept. missing: media that could not be read, and their sizes
+    (None: absent); the shard goes stale when these change. duplicates: keys taken out of the tar, and their twins.
     """
 
     shard: Count

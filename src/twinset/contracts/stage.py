@@ -16,8 +16,7 @@ from twinset.contracts.receipt import Model
 # older shards go stale and are made again.
 SCHEMA_VERSION = 4
 ANY_RUNTIME = "any"
-#: Distributions whose version can change what a neural network gives. They are part of the runtime class: GPU workers
-#: have other builds of them, planners none. Tokenizers, readers of packed weights and of images are among them.
+#: Distributions whose version can change what a neural network gives: GPU workers have other builds of them.
 NETWORK_LIBRARIES = (
     *("torch", "torchvision", "diffusers", "transformers", "tokenizers", "gguf", "open_clip_torch"),
     *("dlib-bin", "dlib"),
@@ -29,10 +28,9 @@ SAME_BYTES = {"opencv-python": "opencv-python-headless"}
 class Stage(Model):
     """Written last of a plan, as its receipt.
 
-    facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
-    digest. plan: digest over all slices. count: how many candidates were requested, None for all. plan_inputs: digest
-    of what else decides the plan (`shards.contracts.Source.plan_inputs`). kinds: candidates by what they are counted
-    as. excluded: what planning left out, by reason; examples: the first of it, reason and place.
+    facts: all that decides the bytes of the shards but the runtime class; content: its digest. plan: digest over all
+    slices. count: candidates requested, None for all. plan_inputs: as of `shards.contracts.Source`. kinds: candidates
+    by what they are counted as. excluded: what planning left out, by reason; examples: reason and place of the first.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -76,9 +74,8 @@ def stage_facts(
 ) -> dict[str, Any]:
     """What decides a stage's bytes.
 
-    makes: name of the kind of its samples, or ``table``. settings: those of the stage without locations
-    (`contracts.recipe.content_of`). inputs: digest of what planning reads, such as the sha256 of the annotation file.
-    generator, filters: kind, version and sha256 of weights of each. libraries: distributions that touch the bytes.
+    makes: name of the kind of its samples, or ``table``. settings: as `contracts.recipe.content_of`. inputs: digest of
+    what planning reads. generator, filters: kind, version and sha256 of weights. libraries: that touch the bytes.
     """
     return {
         "schema_version": SCHEMA_VERSION,
