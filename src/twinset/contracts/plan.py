@@ -24,6 +24,7 @@ def read_parquet(
     stream: BinaryIO,
     columns: Sequence[str] | None = None,
     row_group: int | None = None,
+    checksums: bool = False,
     footer: pq.FileMetaData | None = None,
 ) -> pa.Table:
     """All columns or those named, of the whole file or of one row group, read in the calling thread alone.
@@ -31,11 +32,11 @@ def read_parquet(
     Threads of pyarrow (`use_threads`, `pre_buffer`) sometimes abort the interpreter when it ends (exit code 134, in 9
     of 120 runs of pyarrow 26), which turns a finished shard into a crashed child process.
 
-    footer: as `read_footer` gave it. Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
+    checksums: compare those of the pages. footer: as `read_footer` gave it. Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
     names = None if columns is None else list(columns)
     with _as_arrow_error():
-        file = pq.ParquetFile(stream, metadata=footer, pre_buffer=False, page_checksum_verification=True)
+        file = pq.ParquetFile(stream, metadata=footer, pre_buffer=False, page_checksum_verification=checksums)
         if row_group is None:
             return file.read(columns=names, use_threads=False)
         return file.read_row_group(row_group, columns=names, use_threads=False)

@@ -151,7 +151,7 @@ def _entries(store: Store, home: str) -> dict[int, Entry]:
 def _known(store: Store, home: str) -> pa.Table:
     try:
         with store.open(layout.meta(home, LEDGER)) as stream:
-            table = read_parquet(stream)
+            table = read_parquet(stream, checksums=True)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, pa.ArrowException):
         return SCHEMA.empty_table()
     return table if _is_sound(table) else SCHEMA.empty_table()
