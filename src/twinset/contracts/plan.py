@@ -32,7 +32,8 @@ def read_parquet(
     Threads of pyarrow (`use_threads`, `pre_buffer`) sometimes abort the interpreter when it ends (exit code 134, in 9
     of 120 runs of pyarrow 26), which turns a finished shard into a crashed child process.
 
-    checksums: compare those of the pages. footer: as `read_footer` gave it. Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
+    checksums: compare those of the pages. footer: as `read_footer` gave it.
+    Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
     names = None if columns is None else list(columns)
     with _as_arrow_error():
