@@ -3,13 +3,12 @@
 import math
 import pickle
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Score
-from twinset.contracts.parts import Filter, called, check_settings
+from twinset.contracts.parts import Filter, check_settings
 from twinset.shards.rows import VerdictCheck
 
 CLOSE = 1e-3  # of scores of a network, which depend a little on what else is in a pass
@@ -28,7 +27,7 @@ def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Seque
     check_settings(settings)
     name = type(settings).__name__
     assert isinstance(settings.how_judged(), str), f"{name}.how_judged() gives no text; return empty for nothing"
-    part: Any = called(f"{settings.kind}: open()", settings.open)
+    part: Any = settings.open()
     assert isinstance(getattr(part, "version", None), int), f"{type(part).__name__} has no version; set version = 1"
     assert len(samples) > 1, "give two or more samples that it judges differently"
     before = pickle.dumps(samples)
@@ -36,7 +35,7 @@ def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Seque
         check = VerdictCheck(settings)
         for sample in samples:
             assert isinstance(sample, CaptionedCandidate)
-            verdict = check.captions(sample, called(f"{settings.kind}: a call", partial(part.judge, sample)))
+            verdict = check.captions(sample, part.judge(sample))
             assert part.judge(sample) == verdict, f"{sample.key}: judged otherwise a second time; keep no state"
     else:
         verdicts = _verdicts(part, samples)
@@ -58,8 +57,7 @@ def _name(sample: Frame | Pair) -> str:
 
 
 def _verdicts(part: Filter, samples: Sequence[Any]) -> list[Any]:
-    given: Any = called(f"{part.kind}: a call", partial(part.judge, samples))
-    return list(VerdictCheck(part).each([_name(sample) for sample in samples], given))
+    return list(VerdictCheck(part).each([_name(sample) for sample in samples], part.judge(samples)))
 
 
 def _expect_same(part: Filter, samples: Sequence[Any], first: Sequence[Any], again: Sequence[Any], when: str) -> None:

@@ -5,7 +5,6 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from twinset.contracts.candidate import SPLIT, Candidate, CaptionedCandidate, fr
 from twinset.contracts.errors import TwinsetError
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.licences.terms import TERMS
-from twinset.contracts.parts import called, check_settings
+from twinset.contracts.parts import check_settings
 from twinset.generators.image_pairs import NamedPairCandidate
 from twinset.shards.contracts import Context, Source, TableStage
 
@@ -38,8 +37,8 @@ def check_source(source: Source, context: Context, most: int = 1000, make: int =
         make: candidates that are made; 0 where that takes too long for a test. None are while people are waited for.
     """
     check_settings(source)
-    first, second = (called(f"{source.kind}: open()", partial(source.open, context)) for _ in range(2))
-    inputs = [called(f"{source.kind}: inputs()", opened.inputs) for opened in (first, second)]
+    first, second = (source.open(context) for _ in range(2))
+    inputs = [opened.inputs() for opened in (first, second)]
     assert isinstance(inputs[0], str), f"inputs() gives a {type(inputs[0]).__name__}; return a digest, as text"
     assert inputs[0] == inputs[1], "inputs() differs between two generators of the same settings"
     if isinstance(first, TableStage):
@@ -65,7 +64,7 @@ def _check_table(first: TableStage, second: TableStage, context: Context) -> Non
 
     with tempfile.TemporaryDirectory() as folder:
         tables = [context.earlier(name).frame(Path(folder)) for name in first.reads]
-        tried = [called("transform()", partial(opened.transform, *tables)) for opened in (first, second)]
+        tried = [opened.transform(*tables) for opened in (first, second)]
         frames = [rows.collect() if isinstance(rows, pl.LazyFrame) else rows for rows in tried]
     assert frames[0].height > 0, "transform() gives no row; give the check inputs of which something comes"
     assert frames[0].equals(frames[1]), "two transforms differ; sort, and sample from self.stage.seed alone"
@@ -78,7 +77,7 @@ def _check_table(first: TableStage, second: TableStage, context: Context) -> Non
 
 def _planned(generator: Source, most: int) -> list[Candidate]:
     generator.excluded.clear()
-    return called("plan()", lambda: list(islice(generator.plan(), most)))
+    return list(islice(generator.plan(), most))
 
 
 def _check_candidates(planned: Sequence[Candidate], generator: Source, context: Context) -> None:
@@ -154,7 +153,7 @@ def _without_one(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_made(generator: Source, candidates: Sequence[Candidate]) -> None:
-    made = called(f"{generator.kind}: make()", lambda: list(generator.make(candidates)))
+    made = list(generator.make(candidates))
     answered, asked = [result.key for result in made], [candidate.key for candidate in candidates]
     assert answered == asked, f"make() answers {answered[:5]} to {asked[:5]}; one result a candidate, in order"
     provenance = list[tuple[str, Mapping[str, Any]]]()

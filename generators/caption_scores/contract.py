@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from twinset.contracts.parts import called, check_settings
+from twinset.contracts.parts import check_settings
 from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS, KINDS, Scorer, ScorerSettings
 
 TEXTS = ("A man rides a horse.", "A dog, a cat, and a bird sit on a bench.", "Horse a rides man.", "A dog.")
@@ -25,13 +25,13 @@ def check_scorer(settings: ScorerSettings, texts: Sequence[str] = TEXTS) -> None
     """
     check_settings(settings)
     name, score = type(settings).__name__, getattr(settings, "score", "")
-    assert bool(getattr(settings, "title", "")), f"{name}.title is not set; it is a class variable of text"
+    assert getattr(settings, "title", ""), f"{name}.title is not set; it is a class variable of text"
     wrong = f"{name}.score {score!r} is no name of columns; take small letters, digits and underscores"
     assert re.fullmatch("[a-z][a-z0-9_]*", score) is not None, wrong
     own = {CAPTION_SCORERS.find(kind).score: kind for kind in KINDS}
     assert own.get(score, settings.kind) == settings.kind, f"{own.get(score)} gives a score {score!r} too; rename it"
-    weights = called(f"{settings.kind}: weights()", settings.weights)
-    scorer = called(f"{settings.kind}: open()", lambda: settings.open("cpu"))
+    weights = settings.weights()
+    scorer = settings.open("cpu")
     first = _scores(settings, scorer, texts, len(texts))
     for said, others in (
         ("in another order", _scores(settings, scorer, texts[::-1], len(texts))[::-1]),
@@ -45,7 +45,7 @@ def _scores(settings: ScorerSettings, scorer: Scorer, texts: Sequence[str], micr
     from twinset.models.device import inference
 
     with inference(1) if "torch" in settings.libraries() else nullcontext():  # as in a build
-        values = np.asarray(called(f"{settings.kind}: a call", lambda: scorer(texts, micro_batch)))
+        values = np.asarray(scorer(texts, micro_batch))
     assert len(values) == len(texts), f"{len(values)} values for {len(texts)} texts; give one each, in order"
     if settings.of_pairs:
         unit = values.ndim == 2 and np.allclose(np.linalg.norm(values, axis=1), 1, atol=CLOSE)

@@ -34,15 +34,7 @@ class Rows(Source):
     candidate = Row
     runs: ClassVar[list[int]] = []
 
-    def open(self, stage: Context) -> Rows:
-        if self.fault == "open":
-            raise KeyError("rows")
-        opened: Rows = super().open(stage)
-        return opened
-
     def inputs(self) -> str:
-        if self.fault == "inputs fail":
-            raise ValueError("not a row")
         return str(id(self)) if self.fault == "inputs" else "the same"
 
     def plan(self) -> Iterator[Row]:
@@ -70,8 +62,6 @@ class Rows(Source):
 @pytest.mark.parametrize(
     ("fault", "problem"),
     [
-        ("open", r"rows: open\(\) raises KeyError: 'rows' .*; correct it, or raise WrongUse"),
-        ("inputs fail", r"rows: inputs\(\) raises ValueError: not a row"),
         ("inputs", "inputs.. differs between two generators"),
         ("plans", "two plans differ"),
         ("keys", "key 'rows-[a-z2-7]+' is that of two candidates"),

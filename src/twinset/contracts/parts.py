@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import PrivateAttr
 
-from twinset.contracts.errors import TwinsetError, in_words
 from twinset.contracts.source import FilterSettings, Need, PlacedSettings, check_places
 
 Isolation = Literal["thread", "process"]
@@ -103,20 +102,6 @@ class Filter(FilterSettings, Part):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
         check_places(self, key, needs)
-
-
-T = TypeVar("T")
-
-
-def called(what: str, call: Callable[[], T]) -> T:
-    """What a part gives; an error that no user of it could read is a broken contract."""
-    try:
-        return call()
-    except TwinsetError:
-        raise
-    except Exception as error:
-        remedy = "correct it, or raise WrongUse that names the input and the remedy"
-        raise AssertionError(f"{what} raises {in_words(error)}; {remedy}") from error
 
 
 def check_settings(settings: PlacedSettings) -> None:
