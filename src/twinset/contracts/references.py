@@ -14,7 +14,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 _ENTRY = re.compile(r"@\w+\s*\{\s*([^\s,{}]+)\s*,")
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}"
 #: A field and its value: in braces, in quotation marks, or up to a comma.
-_FIELD = re.compile(rf'(\w+)\s*=\s*({_BRACES}|"(?:[^"{{}}]|{_BRACES})*+"|[^,{{}}]++)')
+_FIELD = re.compile(rf'\b(\w++)\s*=\s*({_BRACES}|"(?:[^"{{}}]|{_BRACES})*+"|[^,{{}}]++)')
 
 
 def bibtex(*keys: str) -> str:
