@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import median_low
@@ -114,8 +114,8 @@ def statements(text: str) -> Markdown:
 
 _NAMED = (cell, code, fence, listed, middle_and_most, plain, share, short, sizes, statements)
 #: Others: a count with commas between thousands; a share (0-1) in per cent; a number without needless digits.
-_FILTERS = {"commas": "{:,}".format, "percent": "{:.1%}".format, "number": "{:g}".format}
-_FILTERS |= {function.__name__: function for function in _NAMED}
+_FILTERS: dict[str, Callable[..., str]] = {function.__name__: function for function in _NAMED}
+_FILTERS |= {"commas": "{:,}".format, "percent": "{:.1%}".format, "number": "{:g}".format}
 
 
 @cache
