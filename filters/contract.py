@@ -3,20 +3,19 @@
 import math
 import pickle
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Score
-from twinset.contracts.parts import Filter, called, check_settings, expect
+from twinset.contracts.parts import Filter, check_settings
 from twinset.shards.rows import VerdictCheck
 
 CLOSE = 1e-3  # of scores of a network, which depend a little on what else is in a pass
 
 
 def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Sequence[Frame] | Sequence[Pair]) -> None:
-    """Raise `contracts.parts.BrokenContract`, or `shards.rows.BadVerdict`, when a filter does not keep it.
+    """Raise AssertionError, or `shards.rows.BadVerdict`, when a filter does not keep it.
 
     Settings survive the way to a worker; reasons are explained; ``judges`` and ``open()`` agree; verdicts are what a
     build can use, and the same again, alone or in another order; samples are left as they are.
@@ -27,17 +26,17 @@ def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Seque
     """
     check_settings(settings)
     name = type(settings).__name__
-    expect(isinstance(settings.how_judged(), str), f"{name}.how_judged() gives no text; return empty for nothing")
-    part: Any = called(f"{settings.kind}: open()", settings.open)
-    expect(isinstance(getattr(part, "version", None), int), f"{type(part).__name__} has no version; set version = 1")
-    expect(len(samples) > 1, "give two or more samples that it judges differently")
+    assert isinstance(settings.how_judged(), str), f"{name}.how_judged() gives no text; return empty for nothing"
+    part: Any = settings.open()
+    assert isinstance(getattr(part, "version", None), int), f"{type(part).__name__} has no version; set version = 1"
+    assert len(samples) > 1, "give two or more samples that it judges differently"
     before = pickle.dumps(samples)
     if settings.judges == "captions":
         check = VerdictCheck(settings)
         for sample in samples:
             assert isinstance(sample, CaptionedCandidate)
-            verdict = check.captions(sample, called(f"{settings.kind}: a call", partial(part.judge, sample)))
-            expect(part.judge(sample) == verdict, f"{sample.key}: judged otherwise a second time; keep no state")
+            verdict = check.captions(sample, part.judge(sample))
+            assert part.judge(sample) == verdict, f"{sample.key}: judged otherwise a second time; keep no state"
     else:
         verdicts = _verdicts(part, samples)
         _expect_unchanged(settings, before, samples)
@@ -45,12 +44,12 @@ def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Seque
         _expect_same(part, samples, verdicts, _verdicts(part, samples[::-1])[::-1], "in another order")
         alone = [_verdicts(part, [sample])[0] for sample in samples]
         _expect_same(part, samples, verdicts, alone, "alone")
-        expect(not _verdicts(part, []), "verdicts on no samples; return an empty list")
+        assert not _verdicts(part, []), "verdicts on no samples; return an empty list"
     _expect_unchanged(settings, before, samples)
 
 
 def _expect_unchanged(settings: Filter, before: bytes, samples: Sequence[Any]) -> None:
-    expect(before == pickle.dumps(samples), f"{settings.kind} changes its samples; copy what it changes")
+    assert before == pickle.dumps(samples), f"{settings.kind} changes its samples; copy what it changes"
 
 
 def _name(sample: Frame | Pair) -> str:
@@ -58,8 +57,7 @@ def _name(sample: Frame | Pair) -> str:
 
 
 def _verdicts(part: Filter, samples: Sequence[Any]) -> list[Any]:
-    given: Any = called(f"{part.kind}: a call", partial(part.judge, samples))
-    return list(VerdictCheck(part).each([_name(sample) for sample in samples], given))
+    return list(VerdictCheck(part).each([_name(sample) for sample in samples], part.judge(samples)))
 
 
 def _expect_same(part: Filter, samples: Sequence[Any], first: Sequence[Any], again: Sequence[Any], when: str) -> None:
@@ -68,7 +66,7 @@ def _expect_same(part: Filter, samples: Sequence[Any], first: Sequence[Any], aga
         (said, score), (said_again, score_again) = map(_parts, both)
         same = said == said_again and math.isclose(score, score_again, rel_tol=tolerance, abs_tol=tolerance)
         problem = f"{both[0]} at first, {both[1]} {when}; a verdict depends on the sample alone"
-        expect(same, f"{_name(sample)}: {problem}")
+        assert same, f"{_name(sample)}: {problem}"
 
 
 def _parts(verdict: Any) -> tuple[Any, float]:

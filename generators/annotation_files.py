@@ -3,6 +3,7 @@
 import codecs
 import csv
 import gzip
+import hashlib
 import io
 import json
 import re
@@ -61,6 +62,17 @@ class Skipped:
 
 
 Record = Mapping[str, Any] | Skipped
+
+
+class Met(set[bytes]):
+    """Texts that were met, as digests: about 100 bytes of memory each."""
+
+    def before(self, text: str) -> bool:
+        """Whether a text was met before; from now on it was."""
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        known = digest in self
+        self.add(digest)
+        return known
 
 
 def read_bytes(path: Path) -> bytes:

@@ -5,7 +5,6 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from twinset.contracts.candidate import SPLIT, Candidate, CaptionedCandidate, fr
 from twinset.contracts.errors import TwinsetError
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.licences.terms import TERMS
-from twinset.contracts.parts import BrokenContract, called, check_settings, expect
+from twinset.contracts.parts import check_settings
 from twinset.generators.image_pairs import NamedPairCandidate
 from twinset.shards.contracts import Context, Source, TableStage
 
@@ -24,7 +23,7 @@ LINES = (".jsonl", ".tsv", ".csv", ".txt")
 
 
 def check_source(source: Source, context: Context, most: int = 1000, make: int = 8) -> None:
-    """Raise `BrokenContract` when a source does not keep the contract of `shards.contracts`.
+    """Raise AssertionError when a source does not keep the contract of `shards.contracts`.
 
     Settings survive the way to a worker; two plans are equal; keys and identities differ; groups are contiguous; all
     reasons are explained; what is left out is named with its place; each candidate is answered once, in order; captions
@@ -38,19 +37,19 @@ def check_source(source: Source, context: Context, most: int = 1000, make: int =
         make: candidates that are made; 0 where that takes too long for a test. None are while people are waited for.
     """
     check_settings(source)
-    first, second = (called(f"{source.kind}: open()", partial(source.open, context)) for _ in range(2))
-    inputs = [called(f"{source.kind}: inputs()", opened.inputs) for opened in (first, second)]
-    expect(isinstance(inputs[0], str), f"inputs() gives a {type(inputs[0]).__name__}; return a digest, as text")
-    expect(inputs[0] == inputs[1], "inputs() differs between two generators of the same settings")
+    first, second = (source.open(context) for _ in range(2))
+    inputs = [opened.inputs() for opened in (first, second)]
+    assert isinstance(inputs[0], str), f"inputs() gives a {type(inputs[0]).__name__}; return a digest, as text"
+    assert inputs[0] == inputs[1], "inputs() differs between two generators of the same settings"
     if isinstance(first, TableStage):
         assert isinstance(second, TableStage)
         _check_table(first, second, context)
         return
     planned = _planned(first, most)
-    expect(bool(planned), "nothing is planned; give the check inputs of which something is")
+    assert planned, "nothing is planned; give the check inputs of which something is"
     for again in (second, first):
         same = planned == _planned(again, most) and first.excluded == second.excluded
-        expect(same, "two plans differ; plan in a fixed order, sample from self.stage.seed alone, keep no state")
+        assert same, "two plans differ; plan in a fixed order, sample from self.stage.seed alone, keep no state"
     _check_candidates(planned, first, context)
     _check_left_out(first)
     if len(planned) < most:  # else what is missed may come after
@@ -65,48 +64,48 @@ def _check_table(first: TableStage, second: TableStage, context: Context) -> Non
 
     with tempfile.TemporaryDirectory() as folder:
         tables = [context.earlier(name).frame(Path(folder)) for name in first.reads]
-        tried = [called("transform()", partial(opened.transform, *tables)) for opened in (first, second)]
+        tried = [opened.transform(*tables) for opened in (first, second)]
         frames = [rows.collect() if isinstance(rows, pl.LazyFrame) else rows for rows in tried]
-    expect(frames[0].height > 0, "transform() gives no row; give the check inputs of which something comes")
-    expect(frames[0].equals(frames[1]), "two transforms differ; sort, and sample from self.stage.seed alone")
+    assert frames[0].height > 0, "transform() gives no row; give the check inputs of which something comes"
+    assert frames[0].equals(frames[1]), "two transforms differ; sort, and sample from self.stage.seed alone"
     declared = first.row_schema.names if first.row_schema is not None else []
     absent = [name for name in ("identity", *TERMS, *declared) if name not in frames[0].columns]
-    expect(not absent, f"transform() gives no column {', '.join(absent)}")
-    expect(not frames[0]["identity"].is_duplicated().any(), "transform() gives two rows of one identity")
+    assert not absent, f"transform() gives no column {', '.join(absent)}"
+    assert not frames[0]["identity"].is_duplicated().any(), "transform() gives two rows of one identity"
     _check_left_out(first)
 
 
 def _planned(generator: Source, most: int) -> list[Candidate]:
     generator.excluded.clear()
-    return called("plan()", lambda: list(islice(generator.plan(), most)))
+    return list(islice(generator.plan(), most))
 
 
 def _check_candidates(planned: Sequence[Candidate], generator: Source, context: Context) -> None:
     for candidate in planned:
         key, kind = candidate.key, type(candidate)
-        expect(kind is generator.candidate, f"{key}: a {kind.__name__}, not the class's candidate")
-        expect(from_row(kind, to_row(candidate)) == candidate, f"{key}: fields change on the way through Parquet")
+        assert kind is generator.candidate, f"{key}: a {kind.__name__}, not the class's candidate"
+        assert from_row(kind, to_row(candidate)) == candidate, f"{key}: fields change on the way through Parquet"
         own = re.fullmatch(rf"{re.escape(context.name)}-[a-z0-9]+", key)
-        expect(own is not None, f"{key}: not a key of twinset.contracts.canonical.sample_key(self.stage.name, ...)")
-        expect(bool(candidate.identity), f"{key}: no identity; give identity_of() what sample_key() hashes")
-        expect(re.fullmatch(SPLIT, candidate.split) is not None, f"{key}: split {candidate.split!r} is not a word")
+        assert own is not None, f"{key}: not a key of twinset.contracts.canonical.sample_key(self.stage.name, ...)"
+        assert candidate.identity, f"{key}: no identity; give identity_of() what sample_key() hashes"
+        assert re.fullmatch(SPLIT, candidate.split) is not None, f"{key}: split {candidate.split!r} is not a word"
         if isinstance(candidate, CaptionedCandidate):
             for number, captions in enumerate((candidate.captions0, candidate.captions1)):
                 written = bool(captions) and all(map(str.strip, captions))
-                expect(written, f"{key}: a caption {number} is absent or blank; leave the record out")
+                assert written, f"{key}: a caption {number} is absent or blank; leave the record out"
     named = (candidate for candidate in planned if isinstance(candidate, NamedPairCandidate))
     _check_forms((candidate.key, json.loads(candidate.provenance)) for candidate in named)
     for name in ("key", "identity"):
         if repeated := _repeated(getattr(candidate, name) for candidate in planned):
-            raise BrokenContract(f"{name} {repeated!r} is that of two candidates; leave one out, or tell them apart")
+            raise AssertionError(f"{name} {repeated!r} is that of two candidates; leave one out, or tell them apart")
     if repeated := _repeated(group for group, _ in groupby(planned, key=lambda candidate: candidate.group)):
-        raise BrokenContract(f"candidates of group {repeated!r} do not follow each other; plan group by group")
+        raise AssertionError(f"candidates of group {repeated!r} do not follow each other; plan group by group")
 
 
 def _check_left_out(generator: Source) -> None:
     total, places = sum(generator.excluded.values()), [place for _, place in generator.excluded.examples]
-    expect(bool(places) == bool(total), f"{total} records are left out, {len(places)} are named; use excluded.add()")
-    expect(all(places), "a record is left out without its place")
+    assert bool(places) == bool(total), f"{total} records are left out, {len(places)} are named; use excluded.add()"
+    assert all(places), "a record is left out without its place"
     _check_explained(generator, generator.excluded)
 
 
@@ -127,10 +126,10 @@ def _check_records(source: Source, generator: Source, planned: Sequence[Candidat
                 except TwinsetError:  # a file that is wrong as a whole, as without its header
                     continue
             missed = fewer != planned or shorter.excluded != generator.excluded
-            expect(missed, f"{where}: the plan is the same; count it with self.excluded.add(reason, place)")
+            assert missed, f"{where}: the plan is the same; count it with self.excluded.add(reason, place)"
             moved = [one for one in fewer if before.get(one.identity) != one]  # of what counts positions, most
             if number == 0 and len(fewer) >= FEWEST and 2 * len(moved) >= len(fewer):
-                raise BrokenContract(
+                raise AssertionError(
                     f"{where}: identity {moved[0].identity} is that of another record; take what the source calls a "
                     "record, never its position: asking for more samples must keep the first ones"
                 )
@@ -154,9 +153,9 @@ def _without_one(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_made(generator: Source, candidates: Sequence[Candidate]) -> None:
-    made = called(f"{generator.kind}: make()", lambda: list(generator.make(candidates)))
+    made = list(generator.make(candidates))
     answered, asked = [result.key for result in made], [candidate.key for candidate in candidates]
-    expect(answered == asked, f"make() answers {answered[:5]} to {asked[:5]}; one result a candidate, in order")
+    assert answered == asked, f"make() answers {answered[:5]} to {asked[:5]}; one result a candidate, in order"
     provenance = list[tuple[str, Mapping[str, Any]]]()
     for result in made:
         if isinstance(result, Rejected):
@@ -164,11 +163,11 @@ def _check_made(generator: Source, candidates: Sequence[Candidate]) -> None:
             _check_media(generator, result)
             continue
         kind = "table" if isinstance(result, TableRows) else type(result).kind.name
-        expect(kind == generator.makes, f"{result.key}: a {kind} from a source that makes {generator.makes}s")
+        assert kind == generator.makes, f"{result.key}: a {kind} from a source that makes {generator.makes}s"
         if isinstance(result, TableRows):
             columns = generator.row_schema.names if generator.row_schema is not None else []
             same = all(row.keys() == {*columns} for row in result.rows)
-            expect(same, f"{result.key}: rows have other columns than {columns}")
+            assert same, f"{result.key}: rows have other columns than {columns}"
         else:
             _check_explained(generator, result.flags)
             provenance.append((result.key, result.provenance))
@@ -180,10 +179,8 @@ def _check_forms(provenance: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     first: tuple[str, Any] | None = None
     for key, about in provenance:
         first = first or (key, _form(about))
-        expect(
-            _form(about) == first[1],
-            f"{key}: provenance {_form(about)}, that of {first[0]} is {first[1]}; give all the same keys and types",
-        )
+        other = f"that of {first[0]} is {first[1]}; give all the same keys and types"
+        assert _form(about) == first[1], f"{key}: provenance {_form(about)}, {other}"
 
 
 def _form(value: Any) -> Any:
@@ -196,17 +193,15 @@ def _check_media(generator: Source, rejected: Rejected) -> None:
     if rejected.media is not None:
         media = generator.media_files()
         size = media.size(rejected.media) if media is not None else None
-        expect(
-            media is not None and size == rejected.media_size,
-            f"{rejected.key}: {rejected.media} has {rejected.media_size} bytes by its rejection, and {size} where "
-            "media_files() looks; both must look in one place",
-        )
+        stated = f"{rejected.media} has {rejected.media_size} bytes by its rejection"
+        problem = f"{stated}, and {size} where media_files() looks; both must look in one place"
+        assert media is not None and size == rejected.media_size, f"{rejected.key}: {problem}"
 
 
 def _check_explained(generator: Source, reasons: Iterable[str]) -> None:
     for reason in reasons:
         where = f"{type(generator).__name__}.reasons"
-        expect(reason in generator.meanings, f"reason {reason!r} is not explained; add it to {where}")
+        assert reason in generator.meanings, f"reason {reason!r} is not explained; add it to {where}"
 
 
 def _repeated(values: Iterable[str]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.canonical import canonical_json
-from twinset.contracts.kinds.kind import Copy, Stored
+from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import CopiedPair, PairRecord
 from twinset.contracts.kinds.samples import MediaFile
 from twinset.contracts.licences.terms import TERMS
@@ -52,9 +52,10 @@ def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRe
         provenance=stored.json.provenance,
         scores=dict(stored.json.scores),
         sources=tuple(MediaFile(**json.loads(file)) for file in one.sources),
-        record=stored.json,
-        captions=(stored.texts["caption0"], stored.texts["caption1"]),
-        copy=Copy(stored.fields, sha256s),
+        caption0=stored.texts["caption0"],
+        caption1=stored.texts["caption1"],
+        fields=stored.fields,
+        images=sha256s,
     )
 
 

@@ -14,12 +14,12 @@ from twinset.contracts.canonical import canonical_json, sample_key, sha256_of_fi
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.plan import Ids
 from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
     RECORD_REASONS,
     TERM_REASONS,
+    Met,
     Skipped,
     is_media_name,
     read_records,
@@ -162,24 +162,20 @@ class ImagePairs(NamedPairSource):
     version = 5
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        """Pairs in the order of the file, which is read twice; those of scattered groups, held in memory, come last.
-
-        Raises `WrongUse` where the file cannot be read.
-        """
-        ids, groups, last = Ids(), Ids(), ""
+        """Pairs in the order of the file, which is read twice, then those of scattered groups, from memory; raises
+        `WrongUse` where the file cannot be read."""
+        ids, groups, scattered, last = Met(), Met(), set[str](), ""
         for _, record, _ in self._records():
-            ids.add(record["id"])
-            if (group := record["group"]) and group != last:
-                groups.add(group)
+            if (group := record["group"]) and group != last and groups.before(group):
+                scattered.add(group)
             last = group
-        repeated, scattered = ids.suspects(), groups.suspects()
         apart, split_of = dict[str, list[NamedPairCandidate]](), dict[str, str]()
         for place, record, terms in self._records():
             name, group = record["id"], record["group"]
             if isinstance(terms, str):
                 self.excluded.add(terms, place)
-            elif first := repeated.place_before(name, place):
-                self.excluded.add("repeated-id", f"{place} (id {name[:100]}, that of {first})")
+            elif ids.before(name):
+                self.excluded.add("repeated-id", f"{place} (id {name[:100]})")
             elif group and split_of.setdefault(group, record["split"]) != record["split"]:
                 self.excluded.add("other-split", f"{place} (group {group[:100]})")
             elif group in scattered:

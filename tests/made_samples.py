@@ -107,7 +107,7 @@ def triplet_shards(
             shown["distractor"] = captions["distractor"] = ""
         frames = {part: draw(int(shown[part])) if images and shown[part] else None for part in PARTS}
         made = Triplet(
-            key=key, group=group, split="train", condition=asked, **frames, captions=captions, images=shown,
+            key=key, group=group, split="train", condition=asked, **frames, captions=captions, image_ids=shown,
             provenance={"target": {"subject": "disc"}}, scores={"concreteness": 4.85},
         )  # fmt: skip
         found.append(Planned(made, identity_of(number), group))

@@ -18,10 +18,9 @@ from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.image_text import ImageText
 from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.locations import Location
-from twinset.contracts.plan import Ids, Suspects
 from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Need, Place
-from twinset.generators.annotation_files import SeveralFiles, Skipped, lines
+from twinset.generators.annotation_files import Met, SeveralFiles, Skipped, lines
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption, CaptionSources
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
@@ -93,8 +92,8 @@ class ImageCaptions(OptionalImages):
     def plan(self) -> Iterator[ImageCaptionCandidate]:
         """Images in the order in which they first come; behind them those whose captions are scattered.
 
-        Memory grows by 16 bytes a caption, and by the captions of scattered images (COCO's own files are in such an
-        order). Raises `WrongUse` when nothing can be read of a source.
+        Memory holds a digest a caption, and the captions of scattered images, as COCO's files have them. Raises
+        `WrongUse` when nothing can be read of a source.
         """
         self._training.check(self.stage.name)
         named = self._named()
@@ -127,28 +126,28 @@ class ImageCaptions(OptionalImages):
 
     def _of_images(self) -> Iterator[list[Caption]]:
         """The captions of each image."""
-        ids, images, last = Ids(), Ids(), None
+        images, scattered, last = Met(), set[str](), None
         for caption in self._captions.read():
             if isinstance(caption, Caption):
-                ids.add(caption.caption_id)
-                if caption.image_id != last:
-                    images.add(caption.image_id)
+                if caption.image_id != last and images.before(caption.image_id):
+                    scattered.add(caption.image_id)
                 last = caption.image_id
-        repeated, scattered, apart = ids.suspects(), images.suspects(), dict[str, list[Caption]]()
-        for image_id, captions in groupby(self._first(repeated), key=lambda caption: caption.image_id):
+        apart = dict[str, list[Caption]]()
+        for image_id, captions in groupby(self._first(), key=lambda caption: caption.image_id):
             if image_id in scattered:
                 apart.setdefault(image_id, []).extend(captions)
             else:
                 yield list(captions)
         yield from apart.values()
 
-    def _first(self, repeated: Suspects) -> Iterator[Caption]:
+    def _first(self) -> Iterator[Caption]:
         """Captions, of each id the first one; all others are left out."""
+        ids = Met()
         for read in self._captions.read():
             if isinstance(read, Skipped):
                 self.excluded.add(read.reason, read.place)
-            elif before := repeated.place_before(read.caption_id, read.place):
-                self.excluded.add("repeated-id", f"{read.place}, id of {before}")
+            elif ids.before(read.caption_id):
+                self.excluded.add("repeated-id", read.place)
             else:
                 yield read
 

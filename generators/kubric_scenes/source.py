@@ -52,7 +52,6 @@ class Kubric(Source):
     sizes: of the two objects of an attribute pair, ``shared``: one size for both; ``each``: drawn separately, as in the
     paper's Figures 8 and 16.
     attempts: sub-seeds tried before a pair is rejected.
-    masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
     licence: of the assets, copied into every sample and the card: CC-BY-4.0 for Google Scanned Objects.
     """
 
@@ -64,7 +63,6 @@ class Kubric(Source):
     threads: int = Field(default=1, ge=0)
     sizes: Literal["shared", "each"] = "shared"
     attempts: int = Field(default=8, ge=1, le=100)
-    masks: bool = False
     licence: str
 
     version = 7
@@ -192,7 +190,6 @@ class Kubric(Source):
             image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self.shelf.listing),
             provenance={**_provenance(drawn, view, instances), "attempt": attempt, "noise": noise},
             sources=tuple(self.shelf.source(asset) for asset in assets),
-            masks=(first.instances, second.instances) if self.masks else None,
         )
 
     @cached_property

@@ -230,7 +230,7 @@ class Triplets(Source):
             target=target,
             distractor=distractor,
             captions=dict(zip(PARTS, candidate.captions, strict=True)),
-            images=dict(zip(PARTS, candidate.image_ids, strict=True)),
+            image_ids=dict(zip(PARTS, candidate.image_ids, strict=True)),
             provenance={"draw": candidate.number, "rules": self.rules, "seed": self.stage.seed, **relations},
             scores={"concreteness": candidate.concreteness},
         )

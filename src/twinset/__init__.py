@@ -25,7 +25,7 @@ if _IN_CHECKOUT and not Path(__file__).with_name("flows").is_dir():
     # Windows and archives make files of links: the rooms that stand at the top are imported from there.
     __path__.append(str(_CHECKOUT))
 
-from twinset.contracts.public_names import DEFINED_IN, names_in  # noqa: E402
+from twinset.contracts.canonical import names_in  # noqa: E402
 
 if TYPE_CHECKING:
     from twinset.contracts.candidate import Candidate, CaptionedCandidate
@@ -69,11 +69,33 @@ __all__ += [
     "sha256_of_file",
 ]
 
+#: By module, the names that are imported when they are first used: contracts to write a part against, and functions.
+_NAMES = {
+    "twinset.evaluation.from_python": "compare evaluate scores",
+    "twinset.filters.contract": "check_filter",
+    "twinset.generators.caption_scores.contract": "check_scorer",
+    "twinset.generators.contract": "check_source",
+    "twinset.generators.image_files": "ImageFiles ImageFolderSource UnusableImage VideoFolderSource",
+    "twinset.generators.image_pairs": "NamedPairCandidate NamedPairSource",
+    "twinset.contracts.candidate": "Candidate CaptionedCandidate",
+    "twinset.contracts.canonical": "generator_for identity_of sample_key sha256_of_file",
+    "twinset.contracts.errors": "BuildFailed DecisionsMissing TwinsetError WrongUse",
+    "twinset.contracts.recipe": "Recipe load_recipe",
+    "twinset.contracts.references": "Reference",
+    "twinset.contracts.source": "AnnotationFile MediaFolderPath Place StageName",
+    "twinset.contracts.parts": "Filter LeftOut",
+    "twinset.shards.contracts": "Context RowCandidate RowStage Source TableStage",
+    "twinset.contracts.kinds.pair": "Pair",
+    "twinset.contracts.kinds.samples": "Drop Frame Keep Rejected Score TableRows Verdict",
+    "twinset.stages.publishing.publish": "publish",
+}
+_DEFINED_IN = {name: module for module, names in _NAMES.items() for name in names.split()}
+
 
 def __getattr__(name: str) -> Any:
-    if name not in DEFINED_IN:
+    if name not in _DEFINED_IN:
         raise AttributeError(f"module 'twinset' has no attribute {name!r}")
-    return getattr(import_module(DEFINED_IN[name]), name)
+    return getattr(import_module(_DEFINED_IN[name]), name)
 
 
 def __dir__() -> list[str]:

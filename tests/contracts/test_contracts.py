@@ -4,30 +4,19 @@ import base64
 import hashlib
 import io
 import re
-import textwrap
-from collections.abc import Iterator, Sequence
-from importlib.metadata import EntryPoint
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any
 
 import pytest
-import yaml
-from pydantic import Field
 
-from twinset import generators
-from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import CHUNK, canonical_json, digest, finite, generator_for, sample_key, sha256_of
 from twinset.contracts.errors import WrongUse, in_words
 from twinset.contracts.licences.names import SPDX, allowed, hub_name, licence_named, listed_licence, page_of
 from twinset.contracts.licences.terms import Terms, together
-from twinset.contracts.locations import Location
-from twinset.contracts.recipe import content_of, load_recipe
-from twinset.contracts.source import Place, PlacedSettings, SourceSettings
+from twinset.contracts.recipe import load_recipe
 from twinset.generators.negative_images import NegativeImages
 from twinset.generators.text_pairs import TextPairs
-from twinset.stages.plan import PlanCheck
 
-STREAM = [910252455, 473475284, 538015296, 75476677]
+STREAM = (910252455, 473475284, 538015296, 75476677)
 
 
 def test_canonical_json_is_one_byte_string_a_value() -> None:
@@ -59,218 +48,52 @@ def test_keys_of_hostile_identities_suit_every_reader_and_differ() -> None:
 
 
 def test_a_candidates_random_stream_depends_on_seed_subset_and_key_alone() -> None:
-    def drawn(seed: int, subset: str, key: str) -> list[int]:
-        return [int(one) for one in generator_for(seed, subset, key).integers(0, 1 << 30, 4)]
-
-    assert drawn(0, "eq-x", "k") == drawn(0, "eq-x", "k") == STREAM
-    streams = [drawn(0, "eq-x", "k"), drawn(1, "eq-x", "k"), drawn(0, "eq-y", "k"), drawn(0, "eq-x", "l")]
-    assert len({tuple(one) for one in streams}) == 4
+    of = [(0, "eq-x", "k"), (0, "eq-x", "k"), (1, "eq-x", "k"), (0, "eq-y", "k"), (0, "eq-x", "l")]
+    streams = [tuple(generator_for(*one).integers(0, 1 << 30, 4).tolist()) for one in of]
+    assert streams[0] == streams[1] == STREAM and len({*streams}) == 4
 
 
-@pytest.mark.parametrize("size", [0, 1, CHUNK, CHUNK + 1])
-def test_streams_are_hashed_whole(size: int) -> None:
-    content = b"x" * size
-    assert sha256_of(io.BytesIO(content)) == (hashlib.sha256(content).hexdigest(), size)
+def test_streams_are_hashed_whole() -> None:
+    for size in (0, 1, CHUNK, CHUNK + 1):
+        content = b"x" * size
+        assert sha256_of(io.BytesIO(content)) == (hashlib.sha256(content).hexdigest(), size)
 
 
 def drawn(*settings: str) -> Any:
     return load_recipe("eqben", settings).subsets["eq-sd"].source
 
 
-def test_the_model_can_be_set_in_short_and_brings_what_goes_with_it(tmp_path: Path) -> None:
+def test_a_model_brings_what_goes_with_it() -> None:
     assert drawn().model == "CompVis/stable-diffusion-v1-4" and drawn().licence == "creativeml-openrail-m"
-    small = drawn("subsets.eq-sd.model=small")
+    small = drawn("subsets.eq-sd.source.model=small")
     assert (small.model, small.vocabulary, small.licence[:7]) == ("small", "small-world", "CC0-1.0")
-    settings = ["subsets.eq-sd.model=somebody/model", "subsets.eq-sd.source.licence=MIT"]
+    settings = ["subsets.eq-sd.source.model=somebody/model", "subsets.eq-sd.source.licence=MIT"]
     assert (drawn(*settings).model, drawn(*settings).vocabulary) == ("somebody/model", "figure-15")
-    assert drawn(*settings) == drawn("subsets.eq-sd.source.model=somebody/model", settings[1])
     with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source\.licence: missing; add it"):
         load_recipe("eqben", settings[:1])
-    with pytest.raises(WrongUse, match=r"--set subsets\.eq-ag\.source\.model: unknown key; known keys: annotations"):
-        load_recipe("eqben", ["subsets.eq-ag.model=small"])
+    with pytest.raises(WrongUse, match=r"--set subsets\.eq-ag\.source\.model: unknown key; "):
+        load_recipe("eqben", ["subsets.eq-ag.source.model=small"])
     with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source: .*only the words of vocabulary small-world; leave"):
         load_recipe("demo", ["subsets.eq-sd.source.vocabulary=figure-15"])
-
-
-def test_a_model_is_a_folder_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "models/sd").mkdir(parents=True)
-    (tmp_path / "small").mkdir()
-    licence = "subsets.eq-sd.source.licence=MIT"
-    for name in ("models/sd", "./models/sd", str(tmp_path / "models/sd")):
-        assert drawn(f"subsets.eq-sd.model={name}", licence).model == str(tmp_path / "models/sd")
-    assert drawn("subsets.eq-sd.model=models/xl", licence).model == "models/xl"
-    assert drawn("subsets.eq-sd.model=./xl", licence).model == str(tmp_path / "xl")
-    assert drawn("subsets.eq-sd.model=small").model == "small"
-    source = {"kind": "stable-diffusion", "model": "../models/sd", "licence": "MIT"}
-    recipe = tmp_path / "recipes" / "drawn.yaml"
-    recipe.parent.mkdir()
-    recipe.write_text(yaml.safe_dump({"name": "drawn", "subsets": {"eq-sd": {"source": source, "count": 3}}}))
-    assert load_recipe(str(recipe)).subsets["eq-sd"].source.model == str(tmp_path / "models/sd")
-
-
-def test_drawn_pairs_need_a_count() -> None:
     with pytest.raises(WrongUse, match=r"subsets\.eq-sd: .*set count, the number of pairs to sample"):
         load_recipe("eqben", ["subsets.eq-sd.count=null"])
 
 
-def test_how_a_network_is_run_is_no_part_of_what_is_made_but_which_one_is() -> None:
-    def content(*settings: str) -> str:
-        loaded = load_recipe("eqben", settings)
-        return digest(content_of(loaded.subsets["eq-sd"], loaded.seed))
-
-    source = "subsets.eq-sd.source"
-    assert content() == content(f"{source}.device=cpu", f"{source}.threads=4", f"{source}.micro_batch=1")
-    licence = f"{source}.licence=MIT"
-    folders = [content(f"subsets.eq-sd.model=/{name}", licence) for name in ("here", "there")]
-    assert folders[0] == folders[1] != content(licence)
-    changed = [f"{source}.steps=20", f"{source}.precision=float32"]
-    changed += [f"subsets.eq-sd.filters=[{{kind: true-of-both, model: openai/{name}}}]" for name in "ab"]
-    assert len({content(), *map(content, changed)}) == len(changed) + 1
-
-
-def test_a_library_that_finds_no_room_is_not_a_place_in_the_code() -> None:
-    """What Python raises where ``ulimit -v`` stops the import of torch."""
-    try:
-        raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
-    except ImportError as error:
-        said = in_words(error)
-    assert said.startswith("memory runs out (libtorch_cpu.so") and ".py:" not in said
-
-
 def test_memory_that_runs_out_is_told_with_what_to_do() -> None:
+    """Python raises ImportError where ``ulimit -v`` stops the import of torch."""
     assert in_words(MemoryError()).startswith("memory runs out (MemoryError); lift the limit (ulimit")
+    unloaded = ImportError("libtorch_cpu.so: failed to map segment from shared object")
+    assert in_words(unloaded).startswith("memory runs out (libtorch_cpu.so")
 
 
 def test_the_recipe_has_the_papers_sizes() -> None:
     recipe = load_recipe("genecis")
-    assert {name: subset.count for name, subset in recipe.subsets.items()} == {
-        "triplets": 1_600_000,
-        "focus-attribute": 2000,
-        "change-attribute": 2112,
-        "focus-object": 1960,
-        "change-object": 1960,
-    }
+    sizes = {"focus-attribute": 2000, "change-attribute": 2112, "focus-object": 1960, "change-object": 1960}
+    assert {name: subset.count for name, subset in recipe.subsets.items()} == {"triplets": 1_600_000, **sizes}
     assert {subset.split for name, subset in recipe.subsets.items() if name != "triplets"} == {"test"}
     assert recipe.subsets["triplets"].split == "train"
     assert all(not subset.filters for subset in recipe.subsets.values())
     assert recipe.stages["scene-graphs"].shard_size == 2048
-
-
-@pytest.mark.parametrize(
-    ("name", "setting"),
-    [
-        ("scene-graphs", "captions"),
-        ("triplets", "concreteness"),
-        ("focus-attribute", "annotations"),
-        ("change-object", "annotations"),
-    ],
-)
-def test_what_it_needs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, setting: str) -> None:
-    monkeypatch.chdir(tmp_path)
-    recipe = load_recipe("genecis")
-    source: Any = recipe[name].source
-    key = f"{recipe.key(name)}.source"
-    noun = "file or folder" if setting == "captions" else "file"
-    with pytest.raises(
-        WrongUse, match=rf"{key}\.{setting}: there is no {noun} .*; name it with --set {key}\.{setting}="
-    ):
-        source.check_inputs(key, ("annotations",))
-
-
-def test_a_taxonomy_and_the_media_are_looked_for_too(tmp_path: Path) -> None:
-    (tmp_path / "vaw.json").write_text("[]")
-    key = "subsets.focus-attribute.source"
-    recipe = load_recipe(
-        "genecis", [f"{key}.{setting}={tmp_path / 'vaw.json'}" for setting in ("annotations", "media")]
-    )
-    source: Any = recipe["focus-attribute"].source
-    with pytest.raises(WrongUse, match=r"taxonomy: there is no file .*attribute_types.json"):
-        source.check_inputs(key, ("annotations",))
-    with pytest.raises(WrongUse, match=r"media: there is no folder .*vaw.json; name it with --set .*media=FOLDER"):
-        source.check_inputs(key, ("media",))
-
-
-class Local(PlacedSettings):
-    kind: Literal["local"]
-    model: Annotated[str, Place("model", "models")]
-    cache: Annotated[Location, Place("cache", "models")] | None = None
-    threads: int = 1
-
-    execution = ("threads",)
-
-
-class Remote(PlacedSettings):
-    kind: Literal["remote"]
-    model: str
-    url: Annotated[str, Place("server", "models")]
-
-
-Engine = Annotated[Local | Remote, Field(discriminator="kind")]
-
-
-class Made(SourceSettings):
-    kind: Literal["made"]
-    engine: Engine
-    others: tuple[Engine, ...] = ()
-    licence: str = "MIT"
-
-    execution: ClassVar[tuple[str, ...]] = ()
-
-
-@pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(generators.KINDS, "made", f"{__name__}:Made")
-    load = EntryPoint.load
-    monkeypatch.setattr(EntryPoint, "load", lambda point: Made if point.name == "made" else load(point))
-    folder = tmp_path / "recipes"
-    (folder / "here").mkdir(parents=True)
-    path = folder / "r.yaml"
-    path.write_text(
-        textwrap.dedent("""
-        name: r
-        subsets:
-          a:
-            source:
-              kind: made
-              engine: {kind: local, model: here, cache: kept, threads: 3}
-              others:
-              - {kind: remote, model: here, url: "http://h/v1"}
-              - {kind: local, model: OWNER/NAME}
-        """)
-    )
-    monkeypatch.chdir(tmp_path)
-    return path
-
-
-def test_paths_count_from_the_recipe_and_decide_nothing(recipe: Path) -> None:
-    loaded = load_recipe(str(recipe))["a"]
-    source: Any = loaded.source
-    assert source.engine.model == str(recipe.parent / "here") and source.engine.cache == recipe.parent / "kept"
-    assert (source.others[0].model, source.others[1].model) == ("here", "OWNER/NAME"), "names, not paths"
-    assert source.locations == ("engine.model", "engine.cache", "others.0.url")
-    assert content_of(loaded, 0)["source"] == {
-        "kind": "made",
-        "engine": {"kind": "local"},
-        "others": [
-            {"kind": "remote", "model": "here"},
-            {"kind": "local", "model": "OWNER/NAME", "cache": None},
-        ],
-        "licence": "MIT",
-        "credit": "",
-        "source_url": "",
-    }
-
-
-def test_paths_that_are_set_count_from_the_current_folder(recipe: Path, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    settings = ["subsets.a.source.engine.model=./there", "subsets.a.source.others.1.model=other"]
-    source: Any = load_recipe(str(recipe), settings)["a"].source
-    assert source.engine.model == str(tmp_path / "there") and source.others[1].model == str(tmp_path / "other")
-    source = load_recipe(str(recipe), ["subsets.a.source.others.0.model=other"])["a"].source
-    assert source.others[0].model == "other", "an engine of another kind has a name there"
-    with pytest.raises(WrongUse, match=r"write KEY\.PATH=VALUE"):
-        load_recipe(str(recipe), ["subsets.a.source.engine.model="])
 
 
 ADA = Terms("CC-BY-2.0", "Ada", "https://a.example/1")
@@ -288,6 +111,8 @@ BOB = Terms("CC-BY-SA-2.0", "Bob", "https://b.example/2")
         ("openrail++", "openrail++", "openrail++"),
         ("MIT License", "MIT", "mit"),
         ("unlicense", "Unlicense", "unlicense"),
+        ("GPL-3.0", "GPL-3.0-only", "gpl-3.0"),
+        ("mpl 2.0", "MPL-2.0", "other"),
         ("MIT AND other:  my  terms AND apache-2.0", "Apache-2.0 AND MIT AND other: my terms", "other"),
     ],
 )
@@ -297,19 +122,19 @@ def test_licences_have_one_name_however_they_are_written(written: str, named: st
 
 
 def test_what_no_list_knows_is_refused_with_those_that_are_near() -> None:
-    with pytest.raises(
-        ValueError, match=r"'CC-BY-5\.0' is not .*did you mean CC-BY-4\.0, .*write 'other: NAME OR URL'"
+    near = r"'CC-BY-5\.0' is not .*did you mean CC-BY-4\.0, .*write 'other: NAME OR URL'"
+    for written, problem in (
+        ("CC-BY-5.0", near),
+        ("other: ", "'other:' is not"),
+        ("UN", "'UN' is not the name"),
     ):
-        licence_named("CC-BY-5.0")
-    with pytest.raises(ValueError, match="'other:' is not the name or URL"):
-        licence_named("other: ")
+        with pytest.raises(ValueError, match=problem):
+            licence_named(written)
     assert listed_licence("Attribution License", "http://creativecommons.org/licenses/by/2.0/") == "CC-BY-2.0"
     assert listed_licence("Flickr Commons", "http://flickr.com/x") == "other: Flickr Commons (http://flickr.com/x)"
     assert listed_licence("CC-BY-NC-4.0", "") == listed_licence("CC-BY-NC-4.0", " ") == "CC-BY-NC-4.0"
     assert listed_licence("", "") == "" and listed_licence("", "http://x.example") == "other: (http://x.example)"
     assert licence_named(listed_licence("Rock AND Roll", "")) == "other: Rock and Roll"
-    with pytest.raises(ValueError, match="'UN' is not the name or URL"):
-        licence_named("UN")
     assert page_of("MIT") == "https://spdx.org/licenses/MIT" and "MIT" in SPDX
     assert page_of("other: http://x.example") == "http://x.example"
 
@@ -319,7 +144,7 @@ def test_what_shows_several_works_is_under_the_licences_of_all() -> None:
     assert both.licence == "CC-BY-2.0 AND CC-BY-SA-2.0"
     assert both.credit == "Ada (CC-BY-2.0); Bob (CC-BY-SA-2.0)"
     assert both.source_url == "https://a.example/1 https://b.example/2"
-    assert together([ADA, ADA]) == ADA and Terms.unpacked(both.packed) == both
+    assert together([ADA, ADA]) == ADA
     assert together([ADA, ADA._replace(credit="Eve")]).credit == "Ada; Eve"
     drawn = together([both, Terms("openrail++")])
     assert (drawn.licence, drawn.credit) == ("CC-BY-2.0 AND CC-BY-SA-2.0 AND openrail++", both.credit)
@@ -338,11 +163,8 @@ def test_settings_fill_in_what_records_do_not_say_and_are_added_to_earlier_stage
 
 
 def test_nothing_is_drawn_from_what_allows_no_derivatives_unless_allowed() -> None:
-    settings = {
-        "kind": "negative-images",
-        "negatives": "p",
-        "engine": {"kind": "diffusion", "model": "/m", "licence": "MIT"},
-    }
+    engine = {"kind": "diffusion", "model": "/m", "licence": "MIT"}
+    settings = {"kind": "negative-images", "negatives": "p", "engine": engine}
     shown = [Terms("CC-BY-ND-2.0", "Ada", "https://a.example/1")]
     with pytest.raises(WrongUse, match=r"s: \['a'\] would change what is licensed CC-BY-ND-2\.0 AND MIT, .*a\.exam"):
         NegativeImages.model_validate(settings).settled(("s", "a"), None, shown, True)
@@ -350,56 +172,9 @@ def test_nothing_is_drawn_from_what_allows_no_derivatives_unless_allowed() -> No
     assert free.settled(("s", "a"), None, shown, True).licence == "CC-BY-ND-2.0 AND MIT"
 
 
-@pytest.mark.parametrize("url", ["javascript://%0aalert(1)", "file:///etc/passwd", "https://a.example/\x1b[2J", "x"])
-def test_what_a_page_would_run_or_shows_this_machine_is_no_source_url(url: str) -> None:
-    assert Terms.named("CC0-1.0", "Ada", url) == "unknown-source-url"
-
-
-def test_a_credit_is_one_line_of_text() -> None:
+def test_a_credit_is_one_line_of_text_and_a_source_no_url_that_a_page_would_run() -> None:
+    for url in ("javascript://%0aalert(1)", "file:///etc/passwd", "https://a.example/\x1b[2J", "x"):
+        assert Terms.named("CC0-1.0", "Ada", url) == "unknown-source-url"
     found = Terms.named("CC0-1.0", "Ada\x1b[2J\r\n  Lovelace\x00", "https://a.example/1")
     assert isinstance(found, Terms) and found.credit == "Ada[2J Lovelace"
     assert Terms.named("CC0-1.0", "A" * 2001, "") == "unknown-credit"
-
-
-def check(candidates: Sequence[tuple[str, str]], split: str = "test") -> list[Candidate]:
-    def planned() -> Iterator[Candidate]:
-        return iter([Candidate(key=key, group=group, split=split) for key, group in candidates])
-
-    watching = PlanCheck()
-    found = list(watching.watch(planned()))
-    watching.finish("ann.json", planned)
-    return found
-
-
-def test_candidates_pass_as_they_are() -> None:
-    candidates = [("k0", "a"), ("k1", "a"), ("k2", "b"), ("k3", "k3")]
-    assert [(one.key, one.group) for one in check(candidates)] == candidates
-    assert check([]) == []
-
-
-def test_a_repeated_key_is_named_with_both_groups() -> None:
-    far = [("k", "a"), *((f"k{n}", f"g{n}") for n in range(5000)), ("k", "b")]
-    with pytest.raises(WrongUse, match=r"ann\.json: k is planned twice, in group a and in group b; correct the annot"):
-        check(far)
-    with pytest.raises(WrongUse, match="k is planned twice, in group a and in group a"):
-        check([("k", "a"), ("k", "a")])
-
-
-def test_an_interrupted_group_is_named() -> None:
-    far = [("k", "a"), *((f"k{n}", f"g{n}") for n in range(5000)), ("l", "a")]
-    with pytest.raises(WrongUse, match=r"ann\.json: the candidates of group a do not follow each other \(l "):
-        check(far)
-
-
-def test_one_group_in_two_splits_is_two_groups() -> None:
-    watching = PlanCheck()
-    planned = [Candidate(key=f"k{n}", group="a", split=split) for n, split in enumerate(("train", "val"))]
-    assert list(watching.watch(iter(planned))) == planned
-    watching.finish("ann.json", lambda: iter(planned))
-
-
-def test_equal_hashes_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.contracts.plan._hash", lambda text: 7)
-    assert len(check([("k0", "a"), ("k1", "b"), ("k2", "c")])) == 3
-    with pytest.raises(WrongUse, match="k0 is planned twice"):
-        check([("k0", "a"), ("k1", "b"), ("k0", "c")])

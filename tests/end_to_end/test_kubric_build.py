@@ -1,11 +1,9 @@
 """EQ-Kubric as a user builds it: Blender in child processes, the same bytes from any number of them, every reader."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from PIL import Image
@@ -21,7 +19,7 @@ PIXELS = 96
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three pairs an aspect, small and coarse, with their masks; a shard a pair."""
+    """Three pairs an aspect, small and coarse; a shard a pair."""
     subsets = {
         name: {
             "source": {
@@ -31,7 +29,6 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "licence": "CC0-1.0",
                 "resolution": PIXELS,
                 "samples": 4,
-                "masks": True,
             },
             "count": 3,
             "encoding": {"format": "png"},
@@ -75,19 +72,12 @@ def test_one_worker_makes_the_same_bytes(built: Any, recipe: Path, twinset: Any,
 
 
 @pytest.mark.slow
-def test_the_evidence_agrees_with_the_masks(pairs: dict[str, list[Stored[Any]]]) -> None:
+def test_the_evidence_agrees_with_the_counts(pairs: dict[str, list[Stored[Any]]]) -> None:
     for name in SUBSETS:
         for pair in pairs[name]:
-            assert len(pair.attached) == 2
-            for number, content in enumerate(pair.attached.values()):
-                mask = np.asarray(Image.open(io.BytesIO(content)))
+            for number in (0, 1):
                 instances: Any = pair.json.provenance[f"instances{number}"]
-                assert mask.shape == (PIXELS, PIXELS) and set(np.unique(mask)) == set(range(len(instances) + 1))
-                for place, instance in enumerate(instances, start=1):
-                    rows, columns = np.nonzero(mask == place)
-                    assert instance["pixels"] == len(rows) and 0 < instance["visible"] <= 1
-                    box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
-                    assert instance["box"] == box
+                assert all(one["pixels"] > 0 and 0 < one["visible"] <= 1 for one in instances)
             expected = pair.json.provenance["count0"], pair.json.provenance["count1"]
             shown = [len(pair.json.provenance[f"instances{number}"]) for number in (0, 1)]  # type: ignore[arg-type]
             assert (tuple(shown) == expected) == (name == "eq-kubric-counting")
@@ -124,13 +114,12 @@ def test_eqbens_loader_reads_a_list_of_pairs(built: Any, twinset: Any, tmp_path:
 
 
 @pytest.mark.slow
-def test_hugging_face_reads_evidence_and_masks(built: Any, pairs: dict[str, list[Stored[Any]]], tmp_path: Path) -> None:
+def test_hugging_face_reads_the_evidence(built: Any, pairs: dict[str, list[Stored[Any]]], tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     for name in SUBSETS:
         loaded = datasets.load_dataset(str(built[0] / name), split="test", cache_dir=str(tmp_path))
         assert len(loaded) == len(pairs[name])
         for row, pair in zip(loaded, pairs[name], strict=True):
-            assert row["mask0.png"].size == (PIXELS, PIXELS)
             assert [one["box"] for one in row["json"]["provenance"]["instances1"]] == [
                 one["box"]
                 for one in pair.json.provenance["instances1"]  # type: ignore[union-attr, call-overload, index]

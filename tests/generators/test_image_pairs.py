@@ -123,7 +123,7 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     reasons = ["not-an-object", "no-id", "no-id", "no-image", "unsafe-path", "unsafe-path", "no-caption", "no-caption"]
     reasons += ["unknown-licence", "unknown-source-url", "unknown-licence", "unknown-credit"]
     expected = [(reason, f"pairs.jsonl line {number}") for number, reason in enumerate(reasons, 2)]
-    expected += [("repeated-id", "pairs.jsonl line 14 (id a, that of pairs.jsonl line 1)")]
+    expected += [("repeated-id", "pairs.jsonl line 14 (id a)")]
     expected += [("not-utf-8", "pairs.jsonl line 16"), ("not-json", "pairs.jsonl line 17")]
     assert made.excluded.examples == expected
     renamed = pairs(written(tmp_path, "json", RECORDS), media, fields={"licence": "lizenz"})

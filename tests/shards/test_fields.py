@@ -23,14 +23,13 @@ from twinset.shards.read import of_kind
 from twinset.shards.storage.tar_reader import BrokenTar
 
 CAPTIONS = {"reference": "a dog on a hill", "target": "a dog in a car", "distractor": "a man in a car"}
-NUMBERS = np.zeros((24, 32), np.uint8)
 
 
 def frame(grey: int, pts: float = -1.0) -> Frame:
     return Frame(f"#{grey}", np.full((24, 32, 3), grey, np.uint8), pts, MediaFile(f"{grey}.jpg", 5, "0" * 64))
 
 
-def pair(masks: bool = False) -> Pair:
+def pair() -> Pair:
     return Pair(
         key="pairs-a",
         group="g",
@@ -42,7 +41,6 @@ def pair(masks: bool = False) -> Pair:
         captions1=("two",),
         provenance={"b": 1, "a": [1, 2.5]},
         scores={"s": 0.25},
-        masks=(NUMBERS, NUMBERS + 1) if masks else None,
     )
 
 
@@ -56,7 +54,7 @@ def triplet(distractor: bool = True, images: bool = True) -> Triplet:
         target=frame(20) if images else None,
         distractor=frame(30) if images and distractor else None,
         captions=CAPTIONS,
-        images={part: f"{part}.jpg" for part in CAPTIONS},
+        image_ids={part: f"{part}.jpg" for part in CAPTIONS},
         provenance={"draw": 0},
         scores={"c": 4.9},
     )
@@ -120,15 +118,13 @@ def test_bytes_change_with_the_version_of_the_json_alone(sample: Sample, sha256:
     assert content_digest(sample, {role: role for role in images}) == content
 
 
-@pytest.mark.parametrize("masks", [False, True])
-def test_a_pair_is_read_as_it_was_written(masks: bool) -> None:
-    fields = written(pair(masks))
+def test_a_pair_is_read_as_it_was_written() -> None:
+    fields = written(pair())
     found = stored("pairs-a", fields, "x.tar")
     assert found.kind is PAIR and found.extension == "png"
     assert found.images == {"image0": fields["image0.png"], "image1": fields["image1.png"]}
     assert found.texts == {"caption0": "é one", "caption1": "two"}
     assert found.json.captions.caption0 == ("é one", "uno") and found.json.image1.pts == 1.5
-    assert list(found.attached) == (["mask0.png", "mask1.png"] if masks else [])
 
 
 @pytest.mark.parametrize("distractor", [True, False])
@@ -149,7 +145,7 @@ def without(fields: Mapping[str, bytes], name: str) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "sample, name",
     [
-        *((pair(True), name) for name in ("image0.png", "caption1.txt", "mask0.png", "json")),
+        *((pair(), name) for name in ("image0.png", "caption1.txt", "json")),
         *((triplet(), name) for name in ("reference.png", "target.png", "condition.txt", "json")),
         *((text_pair(), name) for name in ("image.png", "negative_caption.txt")),
         *((template(), name) for name in ("target.png", "gallery00.png", "gallery03.png")),

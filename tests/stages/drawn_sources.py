@@ -100,12 +100,12 @@ class Greys(Source):
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         PASSES.append(len(candidates))
-        made = [self._make(cast(Scene, one), {}) for one in candidates]
+        made = [self._make(cast(Scene, one)) for one in candidates]
         for happens in MEANWHILE[:]:
             happens()
         yield from made
 
-    def _make(self, one: Scene, frames: dict[str, Frame]) -> Pair | Rejected:
+    def _make(self, one: Scene) -> Pair | Rejected:
         MADE.append(one.video)
         _meet_trouble(self.media / "trouble" / one.video, self.batch_size())
         file = self.media_files().find(one.video)
@@ -117,17 +117,7 @@ class Greys(Source):
             Frame(f"{one.video}#{grey}", np.full((16, 24, 3), grey, np.uint8), float(grey), source)
             for grey in (one.grey0, one.grey1)
         )
-        return Pair(
-            key=one.key,
-            group=one.group,
-            split=one.split,
-            change="grey",
-            image0=first,
-            image1=second,
-            captions0=one.captions0,
-            captions1=one.captions1,
-            provenance={},
-        )
+        return Pair(**one.placed, change="grey", image0=first, image1=second, provenance={})
 
     def media_files(self) -> MediaFolder:
         return MediaFolder(self.media)

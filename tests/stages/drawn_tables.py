@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from tests.stages.drawn_sources import MADE
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected, TableRows
 from twinset.contracts.parts import Waiting
 from twinset.contracts.source import AnnotationFile, StageName
 from twinset.shards.contracts import Source, TableStage
+
+COLUMNS = pa.schema([("word", pa.string()), ("length", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,10 @@ class Text(Candidate):
 
     text: str
     length: int = 0
+
+    @property
+    def row(self) -> dict[str, Any]:
+        return {"word": self.text, "length": self.length}
 
 
 class Words(Source):
@@ -42,7 +48,7 @@ class Words(Source):
 
     version = 1
     candidate: ClassVar[type[Candidate]] = Text
-    row_schema = pa.schema([("word", pa.string()), ("length", pa.int64())])
+    row_schema = COLUMNS
 
     def inputs(self) -> str:
         return sha256_of_file(self.annotations)[0]
@@ -70,21 +76,17 @@ class Longer(Source):
 
     version = 1
     candidate = Text
-    row_schema = pa.schema([("word", pa.string()), ("length", pa.int64())])
+    row_schema = COLUMNS
 
     def plan(self) -> Iterator[Text]:
         rows = self.earlier().read(["key", "word", "length"]).to_pylist()
         for number, row in enumerate(row for row in rows if row["length"] >= self.least):
-            key = sample_key(self.stage.name, row["key"], number)
-            yield Text(
-                key=key, identity=identity_of(row["key"], number), group=key, split=self.stage.split, text=row["word"],
-                length=row["length"],
-            )  # fmt: skip
+            yield Text(**self.identified(row["key"], number), text=row["word"], length=row["length"])
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        for one in cast(Sequence[Text], candidates):
-            MADE.append(one.text)
-            yield TableRows(one.key, [{"word": one.text, "length": one.length}])
+        for word in cast(Sequence[Text], candidates):
+            MADE.append(word.text)
+            yield TableRows(word.key, [word.row])
 
 
 class Longest(TableStage):
@@ -96,7 +98,7 @@ class Longest(TableStage):
     licence: str = ""
 
     version = 1
-    row_schema = pa.schema([("word", pa.string()), ("length", pa.int64())])
+    row_schema = COLUMNS
     reasons: ClassVar[Mapping[str, str]] = {"short": "the word has too few letters"}
 
     def transform(self, *tables: pl.LazyFrame) -> pl.LazyFrame:
@@ -128,7 +130,7 @@ class Judged(Source):
 
     version = 1
     candidate = JudgedText
-    row_schema = pa.schema([("word", pa.string()), ("length", pa.int64())])
+    row_schema = COLUMNS
 
     @cached_property
     def decisions(self) -> dict[str, str]:
@@ -140,11 +142,8 @@ class Judged(Source):
 
     def plan(self) -> Iterator[JudgedText]:
         for row in self._words():
-            key, word = sample_key(self.stage.name, row["word"]), row["word"]
-            yield JudgedText(
-                key=key, identity=identity_of(word), group=key, split=self.stage.split, text=word, length=row["length"],
-                decision=self.decisions.get(word, ""),
-            )  # fmt: skip
+            decision = self.decisions.get(row["word"], "")
+            yield JudgedText(**self.identified(row["word"]), text=row["word"], length=row["length"], decision=decision)
 
     def waiting(self) -> Waiting | None:
         words = [row["word"] for row in self._words()]
@@ -152,10 +151,9 @@ class Judged(Source):
         return Waiting(missing, len(words)) if missing else None
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        for one in cast(Sequence[JudgedText], candidates):
-            MADE.append(one.text)
-            rows = [{"word": one.text, "length": one.length}]
-            yield TableRows(one.key, rows) if one.decision == "keep" else Rejected(one.key, "dropped")
+        for word in cast(Sequence[JudgedText], candidates):
+            MADE.append(word.text)
+            yield TableRows(word.key, [word.row]) if word.decision == "keep" else Rejected(word.key, "dropped")
 
     def _words(self) -> list[dict[str, Any]]:
         return self.earlier().read(["word", "length"]).to_pylist()
@@ -173,28 +171,15 @@ class Said(Source):
 
     def plan(self) -> Iterator[Text]:
         for row in self.earlier().read(["word", "length"]).to_pylist():
-            key = sample_key(self.stage.name, row["word"])
-            yield Text(
-                key=key, identity=identity_of(row["word"]), group=key, split=self.stage.split, text=row["word"],
-                length=row["length"],
-            )  # fmt: skip
+            yield Text(**self.identified(row["word"]), text=row["word"], length=row["length"])
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
-        for one in cast(Sequence[Text], candidates):
-            MADE.append(one.text)
-            source = MediaFile(f"{one.text}.txt", one.length, "0" * 64)
-            frames = [
-                Frame(f"{one.text}#{grey}", np.full((16, 24, 3), grey, np.uint8), -1.0, source)
-                for grey in (0, 10 * one.length)
-            ]
-            yield Pair(
-                key=one.key,
-                group=one.group,
-                split=one.split,
-                change="word",
-                image0=frames[0],
-                image1=frames[1],
-                captions0=("nothing",),
-                captions1=(one.text,),
-                provenance={},
+        for word in cast(Sequence[Text], candidates):
+            MADE.append(word.text)
+            source, placed = MediaFile(f"{word.text}.txt", word.length, "0" * 64), word.placed
+            black, grey = (
+                Frame(f"{word.text}#{grey}", np.full((16, 24, 3), grey, np.uint8), -1.0, source)
+                for grey in (0, 10 * word.length)
             )
+            words: dict[str, Any] = {"captions0": ("nothing",), "captions1": (word.text,), "provenance": {}}
+            yield Pair(**placed, change="word", image0=black, image1=grey, **words)

@@ -4,7 +4,6 @@
 """
 
 import itertools
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,12 @@ import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.read import read_samples
 from twinset.shards.rows import DUPLICATE, read_rows
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, forget, remove_leftovers
-from twinset.stages.job import Job
-from twinset.stages.making.make import make_shard
-from twinset.stages.plan import prepare
 from twinset.stages.run_here import build_here
-from twinset.stages.status import state_of
 from twinset.stages.verify import verify_stage
 
 # (1, 2) is in every subset and twice in eq-a; (4, 3) mirrors (3, 4), which asks the same question.
@@ -119,49 +113,6 @@ def test_a_duplicate_whose_twin_is_gone_is_made_again(tmp_path: Path, planned_bu
     assert files_below(tmp_path / "out") == files_below(tmp_path / "other")
 
 
-def test_finalising_twice_changes_nothing(tmp_path: Path, planned_build: Any) -> None:
-    builds = build_all(planned_build, tmp_path / "out", tuple(SUBSETS))
-    finish(builds)
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.tar")}
-    finish(builds)
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.tar")} == times
-
-
-def test_a_crash_while_dropping_duplicates_ends_in_the_same_bytes(
-    tmp_path: Path, planned_build: Any, files_below: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = build_all(planned_build, tmp_path / "whole", tuple(SUBSETS))
-    finish(whole)
-    for published in range(6):
-        out = tmp_path / f"out{published}"
-        builds = build_all(planned_build, out, tuple(SUBSETS))
-        store = builds["eq-a"].store
-        move_in, left = store.move_in, [None] * published
-
-        def crashes(spooled: Path, path: str, move_in: Any = move_in, left: list[None] = left) -> None:
-            if not left:
-                raise OSError(5, "Input/output error")
-            left.pop()
-            move_in(spooled, path)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(store, "move_in", crashes)
-            with pytest.raises(OSError, match="Input/output error"):
-                finish(builds)
-        for build in builds.values():
-            build.make_all()
-        finish(builds)
-        assert files_below(out) == files_below(tmp_path / "whole")
-
-
-def test_receipts_of_duplicates_name_the_sample_that_stays(tmp_path: Path, planned_build: Any) -> None:
-    builds = build_all(planned_build, tmp_path / "out", tuple(SUBSETS))
-    finish(builds)
-    receipts = builds["eq-c"].state().done
-    first = builds["eq-a"].candidates(0)[0].key  # of ["a",1,2], which comes before ["c",1,2] and ["d",1,2]
-    assert receipts[0].duplicates == {builds["eq-c"].candidates(0)[0].key: first}
-
-
 def test_which_one_stays_does_not_depend_on_the_names_of_subsets(tmp_path: Path, planned_build: Any) -> None:
     kept = []
     for names in (("eq-x", "eq-y"), ("eq-y", "eq-x")):
@@ -174,15 +125,6 @@ def test_which_one_stays_does_not_depend_on_the_names_of_subsets(tmp_path: Path,
     assert kept == [["b"], ["b"]]
 
 
-def test_the_same_record_in_two_subsets_stays_in_the_first_by_name(tmp_path: Path, planned_build: Any) -> None:
-    store = Store(str(tmp_path / "out"))
-    builds = {name: planned_build(store, name, [("a", 1, 2)], 1) for name in ("eq-y", "eq-x")}
-    for build in builds.values():
-        build.make_all()
-    finish(builds)
-    assert [len(questions(builds[name])) for name in ("eq-x", "eq-y")] == [1, 0]
-
-
 SCENES = [(video, number, 100 + step) for number, video in enumerate("abcd") for step in range(3)]
 
 
@@ -191,15 +133,6 @@ def recipe(greys: Any) -> Any:
     """Four videos of three scenes, a shard a video; the function takes the count."""
     subset = greys("eq-x", SCENES, 3)
     return lambda count=None: recipe_of({"eq-x": {**subset, "count": count}})
-
-
-def _planned(recipe: Recipe) -> int:
-    counts: int = twinset.plan(recipe)["subsets"]["eq-x"]["planned"]
-    return counts
-
-
-def test_a_count_takes_the_first_candidates(recipe: Any) -> None:
-    assert [_planned(recipe(count)) for count in (None, 5, 50)] == [12, 5, 12]
 
 
 def test_candidates_are_counted_by_kind(tmp_path: Path) -> None:
@@ -212,22 +145,6 @@ def test_candidates_are_counted_by_kind(tmp_path: Path) -> None:
         assert (counts["planned"], counts["kinds"]) == (3, {"replace_obj": 2, "add_att": 1})
 
 
-def test_asking_for_more_keeps_the_shards_that_are_done(
-    recipe: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = Store(str(tmp_path / "out"))
-    few = prepare(Job(recipe(6), store), "eq-x")
-    for number in range(few.shards):
-        make_shard(store.root, "eq-x", number)
-    all_of_them = prepare(Job(recipe(), store), "eq-x")
-    assert "eq-x: all candidates are asked for instead of 6; shards with the same candidates stay" in caplog.text
-    assert (few.planned, few.shards, all_of_them.planned, all_of_them.shards) == (6, 2, 12, 4)
-    assert all_of_them.content == few.content and all_of_them.plan != few.plan
-    assert state_of(store, "eq-x").todo == [2, 3]
-    fewer = prepare(Job(recipe(3), store), "eq-x")
-    assert fewer.planned == 3 and state_of(store, "eq-x").todo == []
-
-
 def test_more_and_fewer_are_the_same_dataset_as_from_the_start(
     recipe: Any, tmp_path: Path, files_below: Any, no_cards: Any
 ) -> None:
@@ -235,18 +152,3 @@ def test_more_and_fewer_are_the_same_dataset_as_from_the_start(
         build_here(recipe(count), str(tmp_path / "grown"))
         build_here(recipe(count), str(tmp_path / f"fresh{count}"))
         assert files_below(tmp_path / "grown") == files_below(tmp_path / f"fresh{count}")
-
-
-def test_a_shard_that_a_count_cut_short_is_made_again(recipe: Any, tmp_path: Path, no_cards: Any) -> None:
-    build_here(recipe(5), str(tmp_path / "out"))
-    whole, cut = (tmp_path / "out/eq-x/test/00000.tar", tmp_path / "out/eq-x/test/00001.tar")
-    os.utime(whole, (1, 1))
-    before = cut.read_bytes()
-    build_here(recipe(6), str(tmp_path / "out"))
-    assert cut.read_bytes() != before and whole.stat().st_mtime == 1
-
-
-@pytest.mark.parametrize("count", [0, -1, "many"])
-def test_a_count_that_is_none_is_refused(recipe: Any, count: object) -> None:
-    with pytest.raises(InvalidRecipe, match=r"subsets\.eq-x\.count"):
-        recipe(count)

@@ -10,11 +10,8 @@ import pytest
 from tests.stages.drawn_sources import Dark
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Score
-from twinset.contracts.receipt import IndexRecord, parsed
 from twinset.shards.storage.store import Store
-from twinset.stages.finalise import disagreeing
-from twinset.stages.index import FLAGGED, is_indexed, receipts_digest, summarise, write_index
-from twinset.stages.verify import verify_stage
+from twinset.stages.index import FLAGGED, is_indexed, summarise, write_index
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
 FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")
@@ -95,48 +92,6 @@ def test_flags_of_what_is_kept_are_listed_and_counted(
     assert build.store.size(f"eq-x/_meta/{FLAGGED}") is None
 
 
-def test_the_index_has_the_same_bytes_every_time(built: Any, tmp_path: Path) -> None:
-    write_index(built.store, built.state(), "pair")
-    first = files(built)
-    for name in FILES:
-        built.store.remove(f"eq-x/_meta/{name}")
-    write_index(Store(f"file://{tmp_path / 'out'}"), built.state(), "pair")
-    assert files(built) == first
-
-
-def test_an_index_vouches_for_the_shards_it_was_written_of(built: Any) -> None:
-    assert not is_indexed(built.store, built.state())
-    write_index(built.store, built.state(), "pair")
-    assert is_indexed(built.store, built.state())
-    built.store.write("eq-x/_meta/index.parquet", b"half")
-    assert not is_indexed(built.store, built.state())
-
-
-def test_an_index_of_another_size_is_written_again(built: Any) -> None:
-    write_index(built.store, built.state(), "pair")
-    first = files(built)
-    built.store.write("eq-x/_meta/index.parquet", b"half")
-    write_index(built.store, built.state(), "pair")
-    assert files(built) == first
-
-
-def test_an_interrupted_index_vouches_for_nothing(built: Any, media: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_index(built.store, built.state(), "pair")
-    (media / "gone.mp4").write_bytes(b"here")
-    built.make_all()
-    move_in = built.store.move_in
-
-    def crashes(spooled: Path, path: str) -> None:
-        if path.endswith("rejections.parquet"):
-            raise OSError(5, "Input/output error")
-        move_in(spooled, path)
-
-    monkeypatch.setattr(built.store, "move_in", crashes)
-    with pytest.raises(OSError, match="Input/output error"):
-        write_index(built.store, built.state(), "pair")
-    assert built.store.size("eq-x/_meta/index.json") is None
-
-
 def test_rows_that_disagree_with_their_receipt_are_named(built: Any) -> None:
     state = built.state()
     built.store.write("eq-x/_meta/rows/00000.parquet", built.store.read("eq-x/_meta/rows/00001.parquet"))
@@ -147,15 +102,6 @@ def test_rows_that_disagree_with_their_receipt_are_named(built: Any) -> None:
         write_index(built.store, state, "pair")
 
 
-def test_the_record_is_bound_to_the_shards_not_to_when_they_were_made(built: Any) -> None:
-    first = write_index(built.store, built.state(), "pair")
-    built.store.remove("eq-x/_meta/receipts/00001.json")
-    built.make_all()
-    state, wrong = disagreeing(built.store, built.state())
-    assert wrong == [] and receipts_digest(state.done) == first.digest
-    assert parsed(IndexRecord, built.store.read("eq-x/_meta/index.json")) == first
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_the_index_that_is_gone_is_written_again(built: Any, name: str) -> None:
     write_index(built.store, built.state(), "pair")
@@ -164,21 +110,3 @@ def test_a_file_of_the_index_that_is_gone_is_written_again(built: Any, name: str
     assert not is_indexed(built.store, built.state())
     write_index(built.store, built.state(), "pair")
     assert files(built) == first and is_indexed(built.store, built.state())
-
-
-@pytest.mark.parametrize("name", ["index.parquet", "rejections.parquet", "sizes.json"])
-def test_an_audit_names_a_file_of_the_index_with_another_bit(built: Any, name: str) -> None:
-    write_index(built.store, built.state(), "pair")
-    path = f"eq-x/_meta/{name}"
-    content = bytearray(built.store.read(path))
-    content[len(content) // 2] ^= 1
-    built.store.write(path, bytes(content))
-    first = str(next(verify_stage(built.store, built.state())))
-    assert first.startswith(path) and "remove eq-x/_meta/index.json and run the same build again" in first
-
-
-def test_an_audit_names_an_index_of_other_shards(built: Any) -> None:
-    record = write_index(built.store, built.state(), "pair")
-    built.store.write("eq-x/_meta/index.json", record.model_copy(update={"digest": "0" * 32}).to_bytes())
-    first = str(next(verify_stage(built.store, built.state())))
-    assert first.startswith("eq-x/_meta/index.json: cannot be read, or of other shards than the receipts; remove eq-x")

@@ -1,16 +1,10 @@
 """Images of negative captions from recipe to shards, with a tiny model of random weights."""
 
 import json
-import resource
 import shutil
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import torch
 import yaml
@@ -122,45 +116,6 @@ def test_a_shard_for_which_memory_runs_out_is_drawn_in_smaller_passes(planned: S
 
 
 ON_GPU = pytest.param("gpu", marks=pytest.mark.gpu)
-
-
-@contextmanager
-def little_memory(device: str, spare: int) -> Iterator[None]:
-    """Lets this process have some bytes more than it has, on a device."""
-    if device == "gpu":
-        total = torch.cuda.get_device_properties(0).total_memory
-        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + spare) / total)
-        try:
-            yield
-        finally:
-            torch.cuda.set_per_process_memory_fraction(1.0)
-        return
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + spare, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def drawn_in_little_memory(device: str, loaded: str, root: str) -> int:
-    """How many images were drawn at a time in the end, in a process that only loaded libraries and the model."""
-    make_shard(loaded, NAME, 0)
-    with little_memory(device, 300 << 20):
-        receipt = make_shard(root, NAME, 1)
-    assert receipt.kept == 2 and receipt.micro_batch
-    return receipt.micro_batch
-
-
-@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), ON_GPU])
-def test_memory_that_runs_out_halves_what_is_drawn_at_a_time(built: Path, tmp_path: Path, device: str) -> None:
-    loaded = plan(built, tmp_path / "out", device=device, steps=1, resolution=512, micro_batch=1)
-    at_once = {"cpu": 32, "gpu": 512}[device]
-    store = plan(built, tmp_path / "again", device=device, steps=1, resolution=512, micro_batch=at_once)
-    # A process of its own: what earlier tests of this one left free would be memory to spare.
-    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
-        micro_batch = processes.submit(drawn_in_little_memory, device, loaded.root, store.root).result()
-    assert 1 <= micro_batch < at_once
 
 
 @pytest.mark.parametrize("device", ["cpu", ON_GPU])

@@ -1,6 +1,6 @@
 """Whole builds on this machine: the same bytes however they are run, resumed whatever happened, without a server."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,12 @@ import pytest
 import twinset
 import twinset.stages.build
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import MADE, Greys
+from tests.stages.drawn_sources import MADE
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import _scratches
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.job import Job
-from twinset.stages.plan import prepare
 from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
@@ -173,20 +172,3 @@ def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeyp
     build_here(recipe, str(tmp_path / "out"))
     assert sorted(opened) == ["eq-x", "eq-y"]
     assert Job(recipe, Store(str(tmp_path / "out"))).worker("eq-x").home == "eq-x"
-
-
-def test_a_plan_that_another_build_has_just_written_stays(
-    recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """... for that build may be reading it: its record is not removed, not even for a moment."""
-    job, other = (Job(recipe, Store(str(tmp_path / "out"))) for _ in range(2))
-    plan, removed = Greys.plan, list[str]()
-
-    def planned_meanwhile(source: Greys) -> Iterator[Any]:
-        yield from plan(source)
-        if source is job.worker("eq-x").generator:
-            prepare(other, "eq-x")
-
-    monkeypatch.setattr(Greys, "plan", planned_meanwhile)
-    monkeypatch.setattr(job.store, "remove", removed.append)
-    assert prepare(job, "eq-x") == prepare(other, "eq-x") and removed == []

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import twinset
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.plan import SHARD_SCHEMA
 from twinset.contracts.receipt import Receipt, parse_receipt
-from twinset.shards.records import read_planned, read_stage, stages_in, subsets_in
+from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage.store import Store
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
@@ -27,21 +26,6 @@ def built(tmp_path: Path, planned_build: Any) -> Any:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
     build.make_all()
     return build
-
-
-def test_what_was_made_is_done_and_counted(built: Any) -> None:
-    state = built.state()
-    assert sorted(state.done) == [0, 1, 2, 3] and state.todo == [] and state.stale == {}
-    assert state.counts() == {"planned": 4, "kept": 3, "rejected": {"missing-media": 1}, "shards": 4, "excluded": {}}
-    assert subsets_in(built.store) == stages_in(built.store) == ["eq-x"]
-    assert read_stage(built.store, "eq-x") == built.stage
-    assert read_stage(built.store, "eq-y") is None
-
-
-def test_a_shard_without_receipt_is_missing_whatever_else_lies_there(built: Any) -> None:
-    built.store.remove(RECEIPT)
-    state = built.state()
-    assert state.missing == [1] and state.todo == [1] and state.stale == {}
 
 
 def rewritten(**changes: Any) -> Callable[[Path], None]:
@@ -101,17 +85,6 @@ def test_missing_media_that_appears_makes_its_shard_stale(built: Any, media: Pat
     assert built.state().counts()["kept"] == 4 and built.state().todo == []
 
 
-def test_missing_media_that_appears_in_a_folder_below_is_found_too(built: Any, media: Path) -> None:
-    (media / "training" / "101").mkdir(parents=True)
-    (media / "training" / "101" / "gone.mkv").write_bytes(b"here")
-    assert list(built.state().stale) == [2]
-
-
-def test_media_that_goes_after_success_makes_nothing_stale(built: Any, media: Path) -> None:
-    (media / "a.mp4").unlink()
-    assert built.state().todo == []
-
-
 def test_unreadable_media_goes_stale_only_when_its_size_changes(built: Any, media: Path, tmp_path: Path) -> None:
     (media / "gone.mp4").write_bytes(b"half")
     rewritten_path = tmp_path / "out/eq-x/_meta/receipts/00002.json"
@@ -121,14 +94,6 @@ def test_unreadable_media_goes_stale_only_when_its_size_changes(built: Any, medi
     assert built.state().todo == []
     (media / "gone.mp4").write_bytes(b"whole")
     assert built.state().stale == {2: "gone was unreadable and has changed"}
-
-
-def test_the_status_of_a_stage_that_cannot_be_read_has_every_key(built: Any) -> None:
-    whole = twinset.status(built.store.root)["subsets"]["eq-x"]
-    Path(built.store.root, "eq-x/_meta/stage.json").write_text("{}")
-    lost = twinset.status(built.store.root)["subsets"]["eq-x"]
-    assert lost.keys() == whole.keys()
-    assert (lost["missing"], lost["missing_media"], lost["planned"]) == (None, None, None) and lost["problems"]
 
 
 def test_a_record_of_another_subset_is_refused(built: Any, tmp_path: Path) -> None:

@@ -12,13 +12,10 @@ import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import MADE, Greys
-from tests.stages.drawn_tables import Words
+from tests.stages.drawn_sources import Greys
 from twinset.cards import describe as describe_module
 from twinset.contracts.canonical import digest, sample_key
-from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.kinds.samples import TableRows
-from twinset.contracts.recipe import InvalidRecipe
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.stage import SCHEMA_VERSION, parse_stage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
@@ -152,69 +149,6 @@ def test_the_index_holds_the_rows_in_plan_order(recipe: Any, tmp_path: Path) -> 
         ("[1]", "no-words", "'  '"),
         ("[4]", "no-words", "''"),
     ]
-
-
-def test_a_table_has_no_tars_and_is_sound(recipe: Any, tmp_path: Path, files_below: Any) -> None:
-    build_here(recipe, str(tmp_path / "out"))
-    assert [name for name in files_below(tmp_path / "out") if name.endswith(".tar")] == []
-    (verdict,) = twinset.verify(str(tmp_path / "out"))["stages"].values()
-    assert verdict["problems"] == []
-    rows = tmp_path / "out" / HOME / "_meta/rows/00001.parquet"
-    content = bytearray(rows.read_bytes())
-    content[600] ^= 1
-    rows.write_bytes(content)
-    (verdict,) = twinset.verify(str(tmp_path / "out"))["stages"].values()
-    assert "rows/00001.parquet: sha256" in str(verdict["problems"][0])
-
-
-def test_damaged_rows_are_made_again(recipe: Any, tmp_path: Path, files_below: Any) -> None:
-    build_here(recipe, str(tmp_path / "out"))
-    whole = files_below(tmp_path / "out")
-    rows = tmp_path / "out" / HOME / "_meta/rows/00001.parquet"
-    rows.write_bytes(rows.read_bytes()[::-1])
-    MADE.clear()
-    build_here(recipe, str(tmp_path / "out"))
-    assert LINES[2:4] == MADE and files_below(tmp_path / "out") == whole
-
-
-def test_the_same_bytes_on_any_number_of_workers(recipe: Any, tmp_path: Path, files_below: Any) -> None:
-    for workers in (1, 2, 5):
-        build_here(recipe, str(tmp_path / f"{workers}"), workers)
-    assert files_below(tmp_path / "1") == files_below(tmp_path / "2") == files_below(tmp_path / "5")
-
-
-def test_a_published_table_has_a_card(tmp_path: Path, recipe: Any) -> None:
-    subset = recipe["words"].model_dump(mode="json")
-    counts = build_here(recipe_of({"words": subset}), str(tmp_path / "out"))["subsets"]["words"]
-    assert (counts["planned"], counts["kept"]) == (5, 3)
-    assert (tmp_path / "out/words/README.md").read_text().startswith("---")
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (lambda one: TableRows(one.key, []), r"a candidate of a table gave no row; its generator must reject it"),
-        (lambda one: TableRows("other", [{"word": "x"}]), r"the generator answered with other; it must keep the order"),
-        (
-            lambda one: TableRows(one.key, [{"word": "x", "length": "long"}]),
-            r"Could not convert 'long'|tried to convert",
-        ),
-    ],
-)
-def test_what_a_table_may_not_give_is_refused(
-    recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any, said: str
-) -> None:
-    monkeypatch.setattr(Words, "make", lambda self, candidates: map(made, candidates))
-    with pytest.raises(BuildFailed, match=said):
-        build_here(recipe, str(tmp_path / "out"))
-    (counts,) = twinset.status(str(tmp_path / "out"))["stages"].values()
-    assert (counts["done"], counts["missing"]) == (0, 3)
-
-
-def test_filters_of_images_do_not_fit_a_table(recipe: Any) -> None:
-    subset = {**recipe["words"].model_dump(mode="json"), "filters": [{"kind": "test-dark"}]}
-    with pytest.raises(InvalidRecipe, match="filter test-dark judges images, and a table has none; remove it"):
-        recipe_of({}, {"words": subset})
 
 
 def test_an_unfinished_table_is_not_read(recipe: Any, tmp_path: Path) -> None:

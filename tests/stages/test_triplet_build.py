@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import twinset
-from tests.stages.captioned_images import SCENES, into_tars, picture, write_inputs
-from twinset.contracts.errors import BuildFailed, WrongUse
+from tests.stages.captioned_images import SCENES, write_inputs
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import load_recipe
 from twinset.shards.read import read_samples
 from twinset.shards.rows import KEPT, Row, read_rows
@@ -106,68 +106,6 @@ def test_the_same_triplets_in_shards_of_any_size_and_more_keep_the_first(recipe:
     assert len(more) == 64 and {key: more[key] for key in few} == few and problems(store) == []
 
 
-def test_what_was_mined_is_told_beside_the_plan(recipe: Path, tmp_path: Path) -> None:
-    store = build(recipe, tmp_path / "out")
-    report = json.loads(store.read("triplets/_meta/mining.json"))
-    assert report["funnel"]["captions"] == len(SCENES)
-    assert report["funnel"]["subjects"] == 3
-
-
-@pytest.mark.parametrize("tars", [False, True], ids=["files", "tars"])
-def test_a_missing_image_rejects_its_triplets_until_it_appears(
-    recipe: Path, tmp_path: Path, files_below: Any, tars: bool
-) -> None:
-    build(recipe, tmp_path / "whole")
-    images, kept = recipe.parent / "images", tmp_path / "kept"
-    if tars:
-        into_tars(images)
-        shutil.copytree(images, kept)
-        (images / "00001.tar").write_bytes(b"")
-        for file in range(1, len(SCENES), 2):
-            (kept / f"{file:04d}.png").write_bytes(picture(file))
-    else:
-        shutil.copytree(images, kept)
-        for number in (0, 3):
-            (images / f"{number:04d}.png").unlink()
-    with pytest.raises(BuildFailed, match=r"is missing or broken: \d+ files?, such as 0"):
-        build(recipe, tmp_path / "out", "max_missing=0")
-    counts = twinset.status(str(tmp_path / "out"))["subsets"]["triplets"]
-    assert 0 < counts["rejected"]["missing-media"] == counts["missing_media"] < 40 and counts["stale"] == {}
-    shutil.rmtree(images)
-    shutil.copytree(kept, images)
-    assert twinset.status(str(tmp_path / "out"))["subsets"]["triplets"]["stale"]
-    store = build(recipe, tmp_path / "out")
-    assert problems(store, media=True) == []
-    assert "missing-media" not in {row.reason for row in rows_of(store).values()}
-    if not tars:
-        assert shards(files_below(tmp_path / "out")) == shards(files_below(tmp_path / "whole"))
-
-
-def test_two_copies_of_one_image_are_no_triplet(recipe: Path, tmp_path: Path) -> None:
-    for number in range(len(SCENES)):
-        (recipe.parent / "images" / f"{number:04d}.png").write_bytes(picture(number % 2))
-    rows = rows_of(build(recipe, tmp_path / "out")).values()
-    assert "same-image" in {row.reason for row in rows}
-    assert all(row.images["reference"] != row.images["target"] for row in rows if row.images)
-
-
-def test_an_index_alone_needs_no_image_and_is_verified(recipe: Path, tmp_path: Path) -> None:
-    shutil.rmtree(recipe.parent / "images")
-    store = build(recipe, tmp_path / "out", "subsets.triplets.source.images=null")
-    rows = [row for row in rows_of(store).values() if row.verdict == KEPT]
-    assert rows and all(not row.images and row.words["reference_id"] for row in rows)
-    assert store.names("triplets/train") == [] and problems(store, media=True) == []
-
-
-def test_distractors_are_stored_where_they_are_asked_for(recipe: Path, tmp_path: Path) -> None:
-    store = build(recipe, tmp_path / "out", "subsets.triplets.source.distractors=true")
-    samples: list[Any] = list(read_samples(store, "triplets"))
-    assert samples
-    for sample in samples:
-        of, target = (SCENES[int(sample.json.image_ids[part].removeprefix("i"))] for part in ("distractor", "target"))
-        assert of[1][1] == target[1][1] and of[0] != target[0]
-
-
 def test_workers_of_shards_need_images_alone(recipe: Path, tmp_path: Path) -> None:
     store = build(recipe, tmp_path / "out")
     receipt = store.read("triplets/_meta/receipts/00000.json")
@@ -176,21 +114,6 @@ def test_workers_of_shards_need_images_alone(recipe: Path, tmp_path: Path) -> No
     (recipe.parent / "ratings.txt").unlink()
     job._worker_of.cache_clear()
     assert make_shard(store.root, "triplets", 0).planned == json.loads(receipt)["planned"]
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("subsets.triplets.source.concreteness=absent.txt", r"concreteness: there is no file .*absent.txt; name it"),
-        ("stages.scene-graphs.source.captions=absent.tsv", r"scene-graphs\.source\.captions: .*absent.tsv"),
-        ("subsets.triplets.source.images=absent", r"images: there is no folder .*absent; name it with --set"),
-        ("stages.scene-graphs.source.pipeline=en_no_such", r"pipeline: .*en_no_such: neither an installed package"),
-        ("subsets.triplets.source.graphs=./absent", r"absent: holds no stage"),
-    ],
-)
-def test_what_is_absent_is_named_with_its_setting(recipe: Path, tmp_path: Path, setting: str, said: str) -> None:
-    with pytest.raises(WrongUse, match=said):
-        build_here(load_recipe(str(recipe), [setting]), str(tmp_path / "out"))
 
 
 def test_captions_without_triplets_say_at_which_step(recipe: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from PIL import Image
@@ -16,8 +16,8 @@ from pydantic import Field, SerializeAsAny, model_validator
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, sample_key
 from twinset.contracts.doors import OfKind
-from twinset.contracts.kinds.kind import Copy, Stored
-from twinset.contracts.kinds.pair import BoxAnswer, CopiedPair, DifferenceBox, PairRecord
+from twinset.contracts.kinds.kind import Stored
+from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox, PairRecord
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, SourceSettings, StageName
@@ -116,11 +116,11 @@ def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[Differ
     label0, label1 = (", ".join(one.text for one in found.labels if one.caption == side) for side in SIDES)
     boxes = []
     for number, box in enumerate(found.boxes):
-        told: tuple[BoxAnswer, ...] = ()
+        told: tuple[dict[str, Any], ...] = ()
         if answers:
             yes0, yes1 = answers[2 * number : 2 * number + 2]
             told = tuple(
-                BoxAnswer(question=(asked := one.question), caption=one.caption, yes0=yes0[asked], yes1=yes1[asked])
+                {"question": (asked := one.question), "caption": one.caption, "yes0": yes0[asked], "yes1": yes1[asked]}
                 for one in found.labels
             )
         if _holds(told):
@@ -131,10 +131,10 @@ def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[Differ
     return boxes
 
 
-def _holds(answers: Sequence[BoxAnswer]) -> bool:
+def _holds(answers: Sequence[Mapping[str, Any]]) -> bool:
     """Whether each image shows all that its caption names, and the other one does not."""
     for side in SIDES:
-        both = [(one.yes0, one.yes1)[:: -1 if side else 1] for one in answers if one.caption == side]
+        both = [(one["yes0"], one["yes1"])[:: -1 if side else 1] for one in answers if one["caption"] == side]
         if both and not (all(own >= YES for own, _ in both) and any(other < YES for _, other in both)):
             return False
     return True
@@ -144,9 +144,9 @@ def _with_boxes(pair: CopiedPair, boxes: Sequence[DifferenceBox]) -> CopiedPair:
     """The pair with its boxes in the JSON, and with the numbers of the largest in its scores."""
     places = {name: float(getattr(boxes[0], name)) for name in ("left", "top", "width", "height")}
     scores = {**pair.scores, "boxes": float(len(boxes)), **places}
-    record = pair.record.model_copy(update={"boxes": tuple(boxes), "scores": scores})
-    fields = {**pair.copy.fields, "json": canonical_json(record.model_dump(mode="json"))}
-    return replace(pair, record=record, scores=scores, copy=Copy(fields, pair.copy.images))
+    record = PairRecord.model_validate_json(pair.fields["json"])
+    changed = record.model_copy(update={"boxes": tuple(boxes), "scores": scores}).model_dump(mode="json")
+    return replace(pair, scores=scores, fields={**pair.fields, "json": canonical_json(changed)})
 
 
 class DifferenceBoxes(QuestionSource):
@@ -238,7 +238,7 @@ class DifferenceBoxes(QuestionSource):
         every = cast(Sequence[BoxCandidate], candidates)
         stored = self.earlier().samples((one.tar, one.pair_key) for one in every)
         pairs = {one.key: copied(self.earlier(), one, stored[one.pair_key]) for one in every}
-        questions = self.questions_about(text for pair in pairs.values() for text in pair.captions)
+        questions = self.questions_about(text for pair in pairs.values() for text in pair.described().values())
         found = {one.key: self._found(one.key, stored[one.pair_key], questions) for one in every}
         seen = {key: one for key, one in found.items() if isinstance(one, _Found) and self.asks}
         answers = self.answers({key: list(self._inquiries(key, one)) for key, one in seen.items()})

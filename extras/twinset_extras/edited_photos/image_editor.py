@@ -13,8 +13,7 @@ from pydantic import SerializeAsAny
 
 from twinset.contracts.doors import OfKind, Registry
 from twinset.contracts.kinds.samples import Pixels, Rejected
-from twinset.contracts.parts import Component
-from twinset.models.engines import EngineSettings
+from twinset.models.engines import Engine, EngineSettings
 from twinset.models.image_engine import Drawn
 
 
@@ -38,8 +37,8 @@ class Edit:
     seed: int
 
 
-class ImageEditor(Component):
-    """An editor at work. version, isolation, libraries, micro_batch, threads, device, weights: as every `Component`.
+class ImageEditor(Engine):
+    """An engine that edits, with its version.
 
     A result depends on its edit and on the editor's settings, not on what was edited before it.
     """

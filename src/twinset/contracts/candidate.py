@@ -2,11 +2,11 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, TypedDict, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import pyarrow as pa
 
-from twinset.contracts.licences.terms import TermColumns, Terms
+from twinset.contracts.licences.terms import Terms
 
 C = TypeVar("C", bound="Candidate")
 
@@ -22,38 +22,15 @@ _ARROW = {
 }
 
 
-class Placed(TypedDict):
-    """Where a sample belongs, as `Candidate` has it."""
-
-    key: str
-    group: str
-    split: str
-
-
-class PlacedPair(Placed):
-    """A sample with its captions."""
-
-    captions0: tuple[str, ...]
-    captions1: tuple[str, ...]
-
-
-class Identified(Placed, TermColumns):
-    """The fields that every candidate has."""
-
-    identity: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """One planned sample, without pixels.
 
     Subclasses add fields of type str, int, float, bool, tuple[str, ...] or float | None; a float is never NaN.
 
-    key: ``SUBSET-`` + hash of the source identity (`contracts.canonical.sample_key`). identity: that identity
-    (`contracts.canonical.identity_of`), so that a rejected row can be traced to its record.
-    group: what must not be split over shards or splits, such as a video.
+    key: ``SUBSET-`` + hash of the source identity (`contracts.canonical.sample_key`). identity: as `identity_of` gives
+    it. group: what must not be split over shards or splits, such as a video. split: ``test`` for benchmarks.
     licence, credit, source_url: of all that the sample shows (`contracts.licences.terms.Terms`).
-    split: ``test`` for benchmarks.
     """
 
     key: str
@@ -80,7 +57,7 @@ class Candidate:
         return ""
 
     @property
-    def placed(self) -> Placed:
+    def placed(self) -> dict[str, Any]:
         """The fields that its sample takes over."""
         return {"key": self.key, "group": self.group, "split": self.split}
 
@@ -93,20 +70,16 @@ class CaptionedCandidate(Candidate):
     captions1: tuple[str, ...]
 
     @property
-    def placed(self) -> PlacedPair:
-        own: Placed = {"key": self.key, "group": self.group, "split": self.split}
-        return {**own, "captions0": self.captions0, "captions1": self.captions1}
+    def placed(self) -> dict[str, Any]:
+        names = ("key", "group", "split", "captions0", "captions1")
+        return {name: getattr(self, name) for name in names}
 
 
 def arrow_schema(kind: type[Candidate]) -> pa.Schema:
     """Arrow schema of a type of candidates, one column a field."""
     hints = get_type_hints(kind)
-    return pa.schema(
-        [
-            pa.field(f.name, _ARROW[hints[f.name]], nullable=hints[f.name] == float | None)
-            for f in dataclasses.fields(kind)
-        ]
-    )
+    types = {f.name: hints[f.name] for f in dataclasses.fields(kind)}
+    return pa.schema([pa.field(name, _ARROW[of], nullable=of == float | None) for name, of in types.items()])
 
 
 def from_row(kind: type[C], row: dict[str, Any]) -> C:

@@ -4,15 +4,15 @@ import base64
 import hashlib
 import json
 import math
+from collections.abc import Iterable
+from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-KEY_BYTES = 10  # 80 bits: 16 base32 characters, collision odds 1e-11 at 4 million samples
 CHUNK = 1 << 20
-_MULTIPLY1, _MULTIPLY2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of SplitMix64
 
 
 def canonical_json(value: Any) -> bytes:
@@ -36,12 +36,12 @@ def digest(value: Any) -> str:
 
 
 def sample_key(subset: str, *identity: str | int | float) -> str:
-    """Key of a sample: ``SUBSET-`` and 16 base32 characters of its source identity, never its position.
+    """Key of a sample: ``SUBSET-`` and 16 base32 characters (80 bits) of its source identity, never its position.
 
     Real identities (YouTube ids) start with dashes or hold dots and capitals, which break WebDataset readers; hashing
     makes every key match ``[a-z0-9-]+``.
     """
-    hashed = hashlib.blake2b(canonical_json([subset, *identity]), digest_size=KEY_BYTES).digest()
+    hashed = hashlib.blake2b(canonical_json([subset, *identity]), digest_size=10).digest()
     return f"{subset}-{base64.b32encode(hashed).decode().lower()}"
 
 
@@ -52,16 +52,15 @@ def identity_of(*identity: str | int | float) -> str:
 
 def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
     """The random stream of one candidate, the same wherever and whenever it is made."""
-    entropy = int.from_bytes(hashlib.blake2b(canonical_json([seed, subset, key]), digest_size=16).digest(), "big")
-    return np.random.Generator(np.random.PCG64(entropy))
+    entropy = hashlib.blake2b(canonical_json([seed, subset, key]), digest_size=16).digest()
+    return np.random.Generator(np.random.PCG64(int.from_bytes(entropy, "big")))
 
 
 def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014), in place: every bit of x flips half of the output."""
-    x ^= x >> np.uint64(30)
-    x *= _MULTIPLY1
-    x ^= x >> np.uint64(27)
-    x *= _MULTIPLY2
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x ^= x >> np.uint64(shift)
+        x *= np.uint64(factor)
     x ^= x >> np.uint64(31)
     return x
 
@@ -79,3 +78,8 @@ def sha256_of_file(path: Path) -> tuple[str, int]:
     """sha256 (hexadecimal) and size in bytes of a file."""
     with path.open("rb") as stream:
         return sha256_of(stream)
+
+
+def names_in(given: str | PathLike[str] | Iterable[str | PathLike[str]]) -> tuple[str, ...]:
+    """Several names or places, of which one alone may be given as it is."""
+    return tuple(str(one) for one in ([given] if isinstance(given, str | PathLike) else given))

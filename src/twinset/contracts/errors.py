@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 
@@ -45,15 +45,13 @@ class DecisionsMissing(BuildFailed):
         self.out, self.missing = out, dict(missing)
 
     @classmethod
-    def of_all(cls, errors: Iterable[DecisionsMissing]) -> DecisionsMissing:
+    def of_all(cls, errors: Sequence[DecisionsMissing]) -> DecisionsMissing:
         """One error for several stages that wait."""
-        found = list(errors)
-        return cls(found[0].out, {stage: counts for one in found for stage, counts in one.missing.items()})
+        return cls(errors[0].out, {stage: counts for error in errors for stage, counts in error.missing.items()})
 
     def __str__(self) -> str:
-        said = [f"{stage}: {missing_words(*counts)}" for stage, counts in self.missing.items()]
-        asking = f"ask people with: twinset review {shlex.quote(self.out)}"
-        return "; ".join([*said, asking, "then run the same build again"])
+        waiting = "; ".join(f"{stage}: {missing_words(*counts)}" for stage, counts in self.missing.items())
+        return f"{waiting}; ask people with: twinset review {shlex.quote(self.out)}; then run the same build again"
 
 
 def missing_words(missing: int, needed: int) -> str:
@@ -63,9 +61,9 @@ def missing_words(missing: int, needed: int) -> str:
 
 def suggested(name: str, known: Iterable[str]) -> str:
     """What may have been meant by a name that is not known, for messages."""
-    listed = list(known)
-    near = difflib.get_close_matches(name, listed, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"name one of {', '.join(listed)}"
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"name one of {', '.join(names)}"
 
 
 def in_words(error: BaseException) -> str:

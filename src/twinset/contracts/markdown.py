@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ _CONTROL |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "")
 _ESCAPED = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|~$"} | {"&": "&amp;", "<": "&lt;"})
 #: What GitHub and Hugging Face turn into a link without any mark-up: addresses, people, issues.
 _LINKED = re.compile(r"://|www\.|\w@|@\w|#\d", re.IGNORECASE)
-_STARTS_BLOCK = re.compile(r"([#+\->=]|\d{1,9}(?=[.)]))")
+_STARTS_BLOCK = re.compile(r"^((?=[#+\->=])|\d{1,9}(?=[.)]))")
 LONGEST_CELL = 120  # characters of other people's text in a table
 
 
@@ -40,11 +42,7 @@ def cell(text: str) -> str:
 
 def plain(text: str) -> str:
     """Somebody's text as Markdown that shows it as it stands, on one line: no mark-up, links or HTML."""
-    shown = " ".join(_shown(word, "|") for word in _words(text))
-    if found := _STARTS_BLOCK.match(shown):
-        at = found.end() if shown[0].isdigit() else 0
-        return f"{shown[:at]}\\{shown[at:]}"
-    return shown
+    return _STARTS_BLOCK.sub(r"\1\\", " ".join(_shown(word, "|") for word in _words(text)))
 
 
 def no_formula(value: Any) -> Any:
@@ -83,11 +81,8 @@ def share(count: int, total: int) -> str:
 
 def middle_and_most(counts: Mapping[int, int]) -> str:
     """The lower median and the largest of values given as value -> how often."""
-    left, median = (sum(counts.values()) + 1) // 2, 0
-    for value in sorted(counts):
-        if left > 0:
-            left, median = left - counts[value], value
-    return f"{median:,}; {max(counts, default=0):,}"
+    values = list(Counter(counts).elements()) or [0]
+    return f"{median_low(values):,}; {max(values):,}"
 
 
 def ranked(counts: Mapping[str, int], most: int | None = None) -> dict[str, int]:
@@ -113,22 +108,14 @@ def code(text: str) -> Markdown:
 
 def statements(text: str) -> Markdown:
     """What a Markdown text says in bold at the beginning of its list items, in one line."""
-    said = (
-        " ".join(one.split()).rstrip(",:") for one in re.findall(r"^\* \*\*(.+?)\*\*", text, re.MULTILINE | re.DOTALL)
-    )
-    return Markdown(" ".join(one if one.endswith(".") else f"{one}." for one in said))
+    bold = re.findall(r"^\* \*\*(.+?)[,:.]*\*\*", text, re.MULTILINE | re.DOTALL)
+    return Markdown(" ".join(f"{' '.join(statement.split())}." for statement in bold))
 
 
-_FILTERS = {
-    # A count with commas between thousands; a share (0-1) in per cent; a number without needless digits.
-    "commas": "{:,}".format,
-    "percent": "{:.1%}".format,
-    "number": "{:g}".format,
-    **{
-        one.__name__: one
-        for one in (cell, code, fence, listed, middle_and_most, plain, share, short, sizes, statements)
-    },
-}
+_NAMED = (cell, code, fence, listed, middle_and_most, plain, share, short, sizes, statements)
+#: Others: a count with commas between thousands; a share (0-1) in per cent; a number without needless digits.
+_FILTERS: dict[str, Callable[..., str]] = {function.__name__: function for function in _NAMED}
+_FILTERS |= {"commas": "{:,}".format, "percent": "{:.1%}".format, "number": "{:g}".format}
 
 
 @cache

@@ -1,21 +1,16 @@
-"""The contracts that filters keep, and what every part has: isolation, version, what it says of records left out.
+"""What every part has (isolation, version, reasons of what it leaves out), and the contract that filters keep.
 
-A filter is a subclass of `Filter`, whose fields are its settings.
 `twinset.shards.contracts` has those of sources.
 """
 
 from __future__ import annotations
 
-import copy
-from abc import ABC
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import PrivateAttr
 
-from twinset.contracts.errors import TwinsetError, in_words
 from twinset.contracts.source import FilterSettings, Need, PlacedSettings, check_places
 
 Isolation = Literal["thread", "process"]
@@ -46,52 +41,11 @@ class LeftOut(Counter[str]):
             self.examples.append((reason, place))
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A stage waits for people. missing: decisions that are still to be made, of those ``needed``."""
 
     missing: int
     needed: int
-
-
-class Component(ABC):
-    """What generators and filters have.
-
-    version: raised when bytes or verdicts change. isolation: ``process`` when its libraries need one of their own
-    (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. micro_batch: samples that one
-    pass of its network makes, 0 without one; threads: of the network's library; the runtime class names both, since
-    they decide a sample's last bits. passes: micro-batches that `Source.make` is given at a time, more than one
-    where it works on the next while the last is encoded.
-    """
-
-    version: ClassVar[int]
-    isolation: ClassVar[Isolation] = "thread"
-    libraries: ClassVar[tuple[str, ...]] = ()
-    micro_batch: int = 0
-    passes: int = 1
-    threads: int = 1
-
-    def device(self) -> str | None:
-        """``cpu`` or the GPU's model name where results depend on the machine; None where they do not."""
-        return None
-
-    def weights(self) -> Mapping[str, str]:
-        """Digests of the weights that it works with, by name."""
-        return {}
-
-    def runs_on(self) -> str | None:
-        """As of `Part`."""
-        return self.device()
-
-    def batch_size(self) -> int:
-        """As of `Part`."""
-        return self.micro_batch
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """The same with its network as it is loaded, but another micro-batch."""
-        other = copy.copy(self)
-        other.micro_batch = micro_batch
-        return other
 
 
 class Part(PlacedSettings):
@@ -100,9 +54,8 @@ class Part(PlacedSettings):
     Heavy libraries are imported by the methods that need them: a recipe is read on machines that lack them.
 
     version: raised when bytes or verdicts change. isolation: ``process`` when its libraries need one of their own
-    (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. A part with a network has its
-    settings ``threads``, of the network's library, and ``micro_batch``, samples that one pass makes: the runtime class
-    names both, since they decide a sample's last bits.
+    (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. A part with a network has
+    settings ``threads`` and ``micro_batch``, samples of one pass, which decide a sample's last bits.
     """
 
     version: ClassVar[int]
@@ -135,7 +88,7 @@ class OutOfMemory(Exception):
 
 
 class Filter(FilterSettings, Part):
-    """Decides what is kept: of captions, frames or pairs, as ``judges`` says."""
+    """Decides what is kept: of captions, frames or pairs, as ``judges`` says. Its fields are its settings."""
 
     def judge(self, what: Any) -> Any:
         """A verdict on each frame (`Sequence[Frame]`) or pair (`Sequence[Pair]`), in order; or, of captions, one
@@ -151,33 +104,9 @@ class Filter(FilterSettings, Part):
         check_places(self, key, needs)
 
 
-T = TypeVar("T")
-
-
-class BrokenContract(AssertionError):
-    """A part does what the engine does not expect; the message says what, and what to correct."""
-
-
-def expect(kept: bool, problem: str) -> None:
-    """Raise `BrokenContract` where something is not kept."""
-    if not kept:
-        raise BrokenContract(problem)
-
-
-def called(what: str, call: Callable[[], T]) -> T:
-    """What a part gives; an error that no user of it could read is a broken contract."""
-    try:
-        return call()
-    except TwinsetError:
-        raise
-    except Exception as error:
-        remedy = "correct it, or raise WrongUse that names the input and the remedy"
-        raise BrokenContract(f"{what} raises {in_words(error)}; {remedy}") from error
-
-
 def check_settings(settings: PlacedSettings) -> None:
     """Settings survive the way to a worker, and each reason is explained."""
     travelled = type(settings).model_validate(settings.model_dump(mode="json"))
-    expect(travelled == settings, "settings change on the way through JSON; use types that pydantic writes and reads")
-    for reason in (one for one, meaning in settings.meanings.items() if not str(meaning).strip()):
-        expect(False, f"reason {reason!r} of {type(settings).__name__}.reasons has no meaning")
+    assert travelled == settings, "settings change on the way through JSON; use types that pydantic writes and reads"
+    for reason, meaning in settings.meanings.items():
+        assert str(meaning).strip(), f"reason {reason!r} of {type(settings).__name__}.reasons has no meaning"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -32,11 +29,10 @@ def read_parquet(
 ) -> pa.Table:
     """All columns or those named, of the whole file or of one row group, read in the calling thread alone.
 
-    pyarrow's threads sometimes abort the interpreter when it ends ("terminate called without an active exception", exit
-    code 134, in 9 of 120 runs of pyarrow 26 after `pq.read_table`), which turns a finished shard into a crashed child
-    process. Here no reader starts one: `use_threads` decodes in one pool, and `pre_buffer` reads ahead in another.
+    Threads of pyarrow (`use_threads`, `pre_buffer`) sometimes abort the interpreter when it ends (exit code 134, in 9
+    of 120 runs of pyarrow 26), which turns a finished shard into a crashed child process.
 
-    checksums: compare those of the pages, where the file has some. footer: as `read_footer` gave it.
+    checksums: compare those of the pages. footer: as `read_footer` gave it.
     Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
     names = None if columns is None else list(columns)
@@ -50,34 +46,26 @@ def read_parquet(
 def read_footer(stream: BinaryIO) -> pq.FileMetaData:
     """What a file says of its row groups, for those who read many of them; raises as `read_parquet`."""
     with _as_arrow_error():
-        return pq.ParquetFile(stream, pre_buffer=False).metadata
+        return pq.read_metadata(stream)
 
 
 def parquet_columns(stream: BinaryIO) -> list[str]:
     """Names of the columns; raises as `read_parquet`."""
     with _as_arrow_error():
-        return list(pq.ParquetFile(stream, pre_buffer=False).schema_arrow.names)
-
-
-def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a file that need not fit into memory, as dicts of the named columns; raises as `read_parquet`."""
-    for batch in parquet_batches(stream, columns):
-        yield from batch.to_pylist()
+        return list(pq.read_schema(stream).names)
 
 
 def parquet_batches(stream: BinaryIO, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """As `parquet_rows`, a batch at a time; texts that are no UTF-8 are damage too."""
+    """As `read_parquet`, of a file that need not fit into memory; texts that are no UTF-8 are damage too."""
     with _as_arrow_error():
-        file = pq.ParquetFile(stream, pre_buffer=False)
-        for batch in file.iter_batches(columns=list(columns), use_threads=False):
+        for batch in pq.ParquetFile(stream, pre_buffer=False).iter_batches(columns=list(columns), use_threads=False):
             batch.validate(full=True)
             yield batch
 
 
 @contextmanager
 def _as_arrow_error() -> Iterator[None]:
-    """Much of what pyarrow finds wrong in a file it raises as OSError, as if the disk failed, but without a number, and
-    what is wrong in a text only when that is asked for. It says so in one line here."""
+    """Much of what pyarrow finds wrong in a file it raises as OSError, without a number; here as `ArrowInvalid`."""
     try:
         yield
     except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
@@ -93,18 +81,15 @@ def compact(tables: list[pa.Table]) -> None:
 
 
 SHARDS_A_FILE = 1000
-# A group is made in one piece, so that its size is what a worker's memory must hold. The largest of the papers' own
-# sources have some hundred pairs a video; a video of 200 annotated steps already has 19,900.
+# A worker's memory must hold a group. Sources of the papers have some hundred pairs a video; 200 steps make 19,900.
 LARGEST_GROUP = 20_000
-_REMEDY = "remove the subset's _meta/stage.json and run the same build again"
 
 SHARD_SCHEMA = pa.schema(
     [("shard", pa.int64()), ("split", pa.string()), ("planned", pa.int64()), ("slice", pa.string())]
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedShard:
+class PlannedShard(NamedTuple):
     """One shard of a plan. slice: digest of its candidates."""
 
     shard: int
@@ -113,8 +98,7 @@ class PlannedShard:
     slice: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanSummary:
+class PlanSummary(NamedTuple):
     """What a plan holds. digest: over the digests of all slices, in order."""
 
     digest: str
@@ -147,65 +131,53 @@ def shards_of(candidates: Iterator[Candidate], shard_size: int, origin: str = "t
     Raises `WrongUse` when one group has more than `LARGEST_GROUP` candidates; no more of them are ever held.
     """
     open_shards: dict[str, list[Candidate]] = {}
-    for (split, group), members in groupby(candidates, key=lambda one: (one.split, one.group)):
+    for (split, group), members in groupby(candidates, key=lambda candidate: (candidate.split, candidate.group)):
         pending = open_shards.setdefault(split, [])
         if len(pending) >= shard_size:
             yield pending
             pending = open_shards[split] = []
-        for size, candidate in enumerate(members, 1):
-            if size > LARGEST_GROUP:
-                raise WrongUse(
-                    f"{origin}: {group[:100]!r} has more than {LARGEST_GROUP:,} candidates, which one worker would "
-                    "have to hold at once; annotations of so many moments in one video or scene are broken: correct or "
-                    "remove them"
-                )
-            pending.append(candidate)
+        whole = list(islice(members, LARGEST_GROUP + 1))
+        if len(whole) > LARGEST_GROUP:
+            raise WrongUse(
+                f"{origin}: {group[:100]!r} has more than {LARGEST_GROUP:,} candidates, which one worker would have to "
+                "hold at once; annotations of so many moments in one video or scene are broken: correct or remove them"
+            )
+        pending += whole
     yield from open_shards.values()
 
 
 def write_plan(
-    candidates: Iterator[Candidate],
-    kind: type[Candidate],
-    shard_size: int,
-    folder: Path,
-    origin: str = "the plan",
+    candidates: Iterator[Candidate], kind: type[Candidate], shard_size: int, folder: Path, origin: str = "the plan"
 ) -> PlanSummary:
-    """Write a plan into a folder as a stream: memory holds one shard, whatever the number of candidates.
-
-    origin: what messages name, such as the annotation file.
-    Raises `WrongUse` when a group is too large (`shards_of`).
-    """
+    """Write a plan into a folder as a stream, one shard in memory; ``origin`` and errors are as of `shards_of`."""
     schema = arrow_schema(kind)
     summary: list[PlannedShard] = []
     numbered = enumerate(shards_of(candidates, shard_size, origin))
-    for file, shards in groupby(numbered, key=lambda one: plan_file(one[0])[0]):
+    for file, shards in groupby(numbered, key=lambda shard: plan_file(shard[0])[0]):
         with pq.ParquetWriter(folder / file, schema, compression="zstd", write_statistics=False) as writer:
             for number, shard in shards:
                 rows = [to_row(candidate) for candidate in shard]
                 writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=len(rows))
                 summary.append(PlannedShard(number, shard[0].split, len(rows), digest(rows)))
-    pq.write_table(pa.Table.from_pylist([asdict(shard) for shard in summary], SHARD_SCHEMA), folder / "shards.parquet")
+    pq.write_table(
+        pa.Table.from_pylist([shard._asdict() for shard in summary], SHARD_SCHEMA), folder / "shards.parquet"
+    )
     return PlanSummary(plan_digest(summary), sum(shard.planned for shard in summary), tuple(summary))
 
 
 def read_shards(stream: BinaryIO, where: str) -> list[PlannedShard]:
-    """The list of a plan's shards. where: its path, for messages.
-
-    Raises `WrongUse` when it is not one that `write_plan` wrote.
-    """
+    """The list of a plan's shards; raises `WrongUse` for what `write_plan` did not write. where: its path."""
     try:
         table = read_parquet(stream)
-        if not table.schema.equals(SHARD_SCHEMA):
+        if not table.schema.equals(SHARD_SCHEMA) or any(column.null_count for column in table.columns):
             raise ValueError("its columns are not those of a plan")
-        if any(column.null_count for column in table.columns):
-            raise ValueError("a value is absent")
         shards = [PlannedShard(**row) for row in table.to_pylist()]
-        sound = all(shard.shard == number and re.fullmatch(SPLIT, shard.split) for number, shard in enumerate(shards))
+        if not all(shard.shard == at and re.fullmatch(SPLIT, shard.split) for at, shard in enumerate(shards)):
+            raise ValueError("odd numbers or names of splits")
+        return shards
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise WrongUse(f"{where}: cannot be read ({error}); {_REMEDY}") from error
-    if not sound:
-        raise WrongUse(f"{where}: odd numbers or names of splits; {_REMEDY}")
-    return shards
+        remedy = "remove the subset's _meta/stage.json and run the same build again"
+        raise WrongUse(f"{where}: cannot be read ({error}); {remedy}") from error
 
 
 def read_slice(
@@ -214,48 +186,3 @@ def read_slice(
     """The candidates of one shard. footer: of the file, where it was read before."""
     rows: list[dict[str, Any]] = read_parquet(stream, row_group=row_group, footer=footer).to_pylist()
     return [from_row(kind, row) for row in rows]
-
-
-class Ids:
-    """Ids that were met, as 64-bit hashes: equal hashes are a suspicion, which reading the ids again confirms."""
-
-    def __init__(self, identifiers: Iterable[str] = ()) -> None:
-        self._hashes = array("Q", map(_hash, identifiers))
-
-    def add(self, identifier: str) -> None:
-        """Note that an id was met."""
-        self._hashes.append(_hash(identifier))
-
-    def suspects(self) -> Suspects:
-        """The ids that may have been met twice; nothing can be added afterwards."""
-        hashes = np.frombuffer(self._hashes, dtype=np.uint64)
-        hashes.sort()  # in place: a copy of millions would double the memory
-        return Suspects({int(value) for value in hashes[1:][hashes[1:] == hashes[:-1]]})
-
-
-class Suspects:
-    """Ids that may be repeated. Asked for all ids in order, `place_before` says where a repeated one was met first."""
-
-    def __init__(self, hashes: set[int]) -> None:
-        self._hashes = hashes
-        self._places: dict[str, str] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._hashes)
-
-    def __contains__(self, identifier: str) -> bool:
-        return bool(self._hashes) and _hash(identifier) in self._hashes
-
-    def place_before(self, identifier: str, place: str) -> str | None:
-        """The place where an id was met before; None at its first."""
-        if identifier not in self:
-            return None
-        if identifier in self._places:
-            return self._places[identifier]
-        self._places[identifier] = place
-        return None
-
-
-def _hash(identifier: str) -> int:
-    hashed = hashlib.blake2b(identifier.encode("utf-8", "surrogatepass"), digest_size=8)
-    return int.from_bytes(hashed.digest(), "big")

@@ -3,7 +3,7 @@
 import json
 from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.canonical import canonical_json
@@ -26,25 +26,23 @@ def parsed(kind: type[M], content: bytes) -> M | None:
     """The file of a kind, or None when the bytes are not one of this version."""
     try:
         return kind.model_validate(json.loads(content))
-    except (ValueError, RecursionError, ValidationError):
+    except (ValueError, RecursionError):
         return None
 
 
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]  # what a column of Parquet holds
 Word = Annotated[str, Field(pattern=r"^[ -~]*$")]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)]
 
 
 class Made(Model):
     """What is known of a shard before its candidates are counted.
 
-    content: digest of the stage; runtime: the runtime class that made the shard, ``any`` without neural networks.
-    requested_runtime: the runtime class before the micro-batch was halved because memory ran out, else empty.
-    micro_batch: samples a forward pass, 0 where they are not made in batches. device: ``cpu`` or the GPU's model name
-    where a neural network took part, else empty.
-    slice: digest of the candidates. tar_sha256 is empty and tar_size 0 when nothing was kept.
-    missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
-    that changes. duplicates: keys that were taken out of the tar when the dataset was finalised, each with the key of
-    its twin that stays.
+    content: digest of the stage. runtime: the runtime class, ``any`` without neural networks; requested_runtime: that
+    before the micro-batch was halved because memory ran out, else empty. micro_batch: samples a forward pass, or 0.
+    device: ``cpu`` or the GPU's model name where a network took part, else empty. slice: digest of the candidates.
+    tar_sha256, tar_size: empty and 0 when nothing was kept. missing: media that could not be read, and their sizes
+    (None: absent); the shard goes stale when these change. duplicates: keys taken out of the tar, and their twins.
     """
 
     shard: Count
@@ -87,9 +85,8 @@ def parse_receipt(content: bytes) -> Receipt | None:
 class IndexRecord(Model):
     """Written last of a stage: what vouches for its index, and what later stages are bound to.
 
-    content, plan: digests of the stage that the index was written for. digest: over all receipts, the same for the same
-    shards. planned, kept: candidates; rows: of ``index.parquet``. files: sha256 and size by name of the files that it
-    vouches for, ``index.parquet`` among them.
+    content, plan: digests of the stage that the index was written for. digest: over all receipts. planned, kept:
+    candidates; rows: of ``index.parquet``. files: sha256 and size by name, ``index.parquet`` among them.
     """
 
     schema_version: int = 1
@@ -99,7 +96,7 @@ class IndexRecord(Model):
     planned: int
     kept: int
     rows: int
-    files: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)], tuple[str, int]]
+    files: dict[FileName, tuple[str, int]]
 
     @model_validator(mode="after")
     def _vouches_for_the_index(self) -> Self:

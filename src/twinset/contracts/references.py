@@ -4,7 +4,6 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +11,10 @@ from twinset.contracts.locations import shipped
 
 #: Control characters, and marks that turn text round.
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_ENTRY = re.compile(r"@\w+\s*\{\s*([^\s,{}]+)\s*,")
+_BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}"
+#: A field and its value: in braces, in quotation marks, or up to a comma.
+_FIELD = re.compile(rf'\b(\w++)\s*=\s*({_BRACES}|"(?:[^"{{}}]|{_BRACES})*+"|[^,{{}}]++)')
 
 
 def bibtex(*keys: str) -> str:
@@ -22,12 +25,10 @@ def bibtex(*keys: str) -> str:
 def checked_bibtex(text: str) -> str:
     """BibTeX that somebody wrote; raises `ValueError` where it is none."""
     text = text.strip()
-    depths = list(accumulate((one == "{") - (one == "}") for one in text))
-    closed = not depths or (min(depths) >= 0 and not depths[-1])
-    entry = re.match(r"@\w+\s*\{\s*[^\s,{}]+\s*,", text) and closed and "```" not in text
-    if odd := _UNSEEN.search(text):
-        raise ValueError(f"BibTeX with the character {odd[0]!a}, which nobody sees; remove it")
-    if text and not entry:
+    if unseen := _UNSEEN.search(text):
+        raise ValueError(f"BibTeX with the character {unseen[0]!a}, which nobody sees; remove it")
+    whole = _ENTRY.match(text) and text.count("{") == text.count("}") and "```" not in text
+    if text and not whole:
         raise ValueError(f"{text[:60]!r} is not BibTeX; write it as @misc{{key, title = {{Title}}}}")
     return text
 
@@ -53,29 +54,14 @@ def entries_in(text: str) -> list[str]:
 
 def field_of(entry: str, name: str) -> str:
     """A field of a BibTeX entry, without braces and in one line; empty where it has none."""
-    depths = list(accumulate((one == "{") - (one == "}") for one in entry))
-    for begins in re.finditer(rf"[,\s]{name}\s*=\s*", entry, re.IGNORECASE):
-        if depths[begins.start()] == 1:  # not in the value of another
-            return _value(entry[begins.end() :])
-    return ""
-
-
-def _value(text: str) -> str:
-    """The value that a text begins with: in braces, in quotation marks, or up to a comma."""
-    depth, value = 0, ""
-    for one in text:
-        depth += (one == "{") - (one == "}")
-        ends = (one == '"' and value) if text.startswith('"') else one == ","
-        if depth < 0 or (ends and not depth):
-            break
-        value += one
-    return " ".join(value.removeprefix('"').replace("{", "").replace("}", "").split())
+    value = next((value for field, value in _FIELD.findall(entry) if field.lower() == name), "")
+    return " ".join(re.sub(r'^"|"$|[{}]', "", value).split())
 
 
 def key_of(entry: str) -> str:
     """The key of a BibTeX entry; of what is none, which other people's sources may give, its first words."""
-    found = re.match(r"@\w+\s*\{\s*([^\s,{}]+)", entry)
-    return found[1] if found else " ".join(entry.split())[:60]
+    begin = _ENTRY.match(entry)
+    return begin[1] if begin else " ".join(entry.split())[:60]
 
 
 @dataclass(frozen=True, slots=True)

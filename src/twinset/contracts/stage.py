@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import WrongUse
@@ -16,9 +16,7 @@ from twinset.contracts.receipt import Model
 # older shards go stale and are made again.
 SCHEMA_VERSION = 4
 ANY_RUNTIME = "any"
-INTEL = "GenuineIntel"
-#: Distributions whose version can change what a neural network gives. They are part of the runtime class: GPU workers
-#: have other builds of them, planners none. Tokenizers, readers of packed weights and of images are among them.
+#: Distributions whose version can change what a neural network gives: GPU workers have other builds of them.
 NETWORK_LIBRARIES = (
     *("torch", "torchvision", "diffusers", "transformers", "tokenizers", "gguf", "open_clip_torch"),
     *("dlib-bin", "dlib"),
@@ -30,10 +28,9 @@ SAME_BYTES = {"opencv-python": "opencv-python-headless"}
 class Stage(Model):
     """Written last of a plan, as its receipt.
 
-    facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
-    digest. plan: digest over all slices. count: how many candidates were requested, None for all. plan_inputs: digest
-    of what else decides the plan (`shards.contracts.Source.plan_inputs`). kinds: candidates by what they are counted
-    as. excluded: what planning left out, by reason; examples: the first of it, reason and place.
+    facts: all that decides the bytes of the shards but the runtime class; content: its digest. plan: digest over all
+    slices. count: candidates requested, None for all. plan_inputs: as of `shards.contracts.Source`. kinds: candidates
+    by what they are counted as. excluded: what planning left out, by reason; examples: reason and place of the first.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -50,20 +47,21 @@ class Stage(Model):
     examples: list[tuple[str, str]] = Field(default=[])
 
 
+#: What the facts of every stage have.
+_FACTS = {"makes": str, "settings": dict, "inputs": str, "generator": dict, "filters": list, "libraries": dict}
+
+
 def parse_stage(where: str, content: bytes) -> Stage:
     """The stage record; raises `WrongUse` when the file is not one."""
     try:
         stage = Stage.model_validate(json.loads(content))
-        kinds = {"makes": str, "settings": dict, "inputs": str, "generator": dict, "filters": list, "libraries": dict}
-        if not all(isinstance(stage.facts.get(name), kind) for name, kind in kinds.items()):
+        if not all(isinstance(stage.facts.get(name), kind) for name, kind in _FACTS.items()):
             raise ValueError("facts of another kind")
         canonical_json(stage.facts)  # no NaN
         return stage
-    except (ValueError, RecursionError, ValidationError) as error:
-        raise WrongUse(
-            f"{where}: not a stage record of this version of twinset; if it was damaged, run the same build again; "
-            "else build into a new --out"
-        ) from error
+    except (ValueError, RecursionError) as error:
+        remedy = "if it was damaged, run the same build again; else build into a new --out"
+        raise WrongUse(f"{where}: not a stage record of this version of twinset; {remedy}") from error
 
 
 def stage_facts(
@@ -76,10 +74,8 @@ def stage_facts(
 ) -> dict[str, Any]:
     """What decides a stage's bytes.
 
-    makes: name of the kind of its samples, or ``table``. settings: those of the stage without locations
-    (`contracts.recipe.content_of`). inputs: digest of what planning reads, such as the sha256 of the annotation file.
-    generator, filters: kind, version and sha256 of weights of each. libraries: distributions that touch the bytes,
-    recorded with their versions.
+    makes: name of the kind of its samples, or ``table``. settings: as `contracts.recipe.content_of`. inputs: digest of
+    what planning reads. generator, filters: kind, version and sha256 of weights. libraries: that touch the bytes.
     """
     return {
         "schema_version": SCHEMA_VERSION,
@@ -93,12 +89,12 @@ def stage_facts(
 
 
 def runtime_class(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> str:
-    """Machines of one class give the same bytes where a neural network takes part."""
+    """Machines of one class give the same bytes where a neural network takes part: the digest of `runtime_facts`."""
     return digest(runtime_facts(device, threads, micro_batch))
 
 
 def runtime_facts(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> dict[str, Any]:
-    """What a runtime class is the digest of.
+    """What a network's last bits depend on.
 
     device: ``cpu`` or the GPU's model name. threads: torch threads. micro_batch: samples a forward pass.
     """
@@ -116,13 +112,13 @@ def _instruction_set(about: str = "/proc/cpuinfo") -> str:
     # Kernels are chosen by the widest vector unit and, in MKL, by the maker; they round differently.
     try:
         with open(about, encoding="ascii", errors="replace") as stream:
-            first = stream.read().partition("\n\n")[0]
+            lines = stream.read().partition("\n\n")[0].splitlines()
     except OSError:
         return platform.processor()
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
-    flags, maker = facts.get("flags", "").split(), facts.get("vendor_id", INTEL)
-    widest = next((name for name in ("avx512f", "avx2", "avx", "sse4_2") if name in flags), "")
-    return widest if maker == INTEL else f"{maker} {widest}".strip()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    units, maker = facts.get("flags", "").split(), facts.get("vendor_id", "GenuineIntel")
+    widest = next((name for name in ("avx512f", "avx2", "avx", "sse4_2") if name in units), "")
+    return widest if maker == "GenuineIntel" else f"{maker} {widest}".strip()
 
 
 def _version(name: str) -> str:

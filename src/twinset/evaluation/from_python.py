@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pyarrow.parquet as pq
 
+from twinset.contracts.canonical import names_in
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import local_folder_of
-from twinset.contracts.public_names import names_in
 from twinset.evaluation.benchmarks.limited import limited
 from twinset.evaluation.dataset_parts import open_benchmarks
 from twinset.evaluation.examples import Benchmark

@@ -1,7 +1,7 @@
 """Engines within sources: what makes the samples is chosen by a setting, and has settings of its own."""
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from importlib import import_module
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import naming
-from twinset.contracts.parts import Component, Isolation
+from twinset.contracts.parts import Isolation
 from twinset.contracts.source import Need, Place, PlacedSettings, Pool, Tally
 from twinset.models.device import OnDevice, check_installed, load_within_memory
 from twinset.models.files import ModelFiles
@@ -19,20 +19,27 @@ from twinset.shards.contracts import Source
 
 
 class Engine(Protocol):
-    """An engine at work; every attribute and method as of `contracts.parts.Component`.
+    """An engine at work. It may say its ``version``, ``isolation`` and ``libraries``, as `contracts.parts.Part` does.
 
     micro_batch: what one pass of its network makes; for servers, requests that are handed over at a time.
     """
 
-    micro_batch: int
-    threads: int
+    micro_batch: int = 0
+    threads: int = 1
 
-    def device(self) -> str | None: ...
+    def device(self) -> str | None:
+        """As `contracts.parts.Part.runs_on`."""
+        return None
 
-    def weights(self) -> Mapping[str, str]: ...
+    def weights(self) -> Mapping[str, str]:
+        """As of `contracts.parts.Part`."""
+        return {}
 
     def with_micro_batch(self, micro_batch: int) -> Self:
         """The same engine, with its network as it is loaded."""
+        smaller = copy.copy(self)
+        smaller.micro_batch = micro_batch
+        return smaller
 
 
 class EngineSettings(PlacedSettings):
@@ -96,7 +103,7 @@ class LocalSettings(OnDevice, EngineSettings):
 L = TypeVar("L", bound=LocalSettings)
 
 
-class LocalEngine(ABC, Generic[L]):
+class LocalEngine(Engine, Generic[L]):
     """As `Engine`, with a network of transformers that is loaded once.
 
     name: of the model's files in `weights`.
@@ -116,9 +123,7 @@ class LocalEngine(ABC, Generic[L]):
 
     def with_micro_batch(self, micro_batch: int) -> Self:
         self.loaded  # noqa: B018 - the copy shares it
-        other = copy.copy(self)
-        other.micro_batch = micro_batch
-        return other
+        return super().with_micro_batch(micro_batch)
 
     @cached_property
     def loaded(self) -> Any:
@@ -184,8 +189,8 @@ class EngineSource(Source):
 
     def weights(self) -> Mapping[str, str]:
         weights: Mapping[str, str] = self.worker.weights()
-        if isinstance(self.worker, Component):
-            return {"engine": digest([self.engine.kind, self.worker.version]), **weights}
+        if version := getattr(self.worker, "version", None):
+            return {"engine": digest([self.engine.kind, version]), **weights}
         return weights
 
     def batch_size(self) -> int:

@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import SerializeAsAny
 
 from twinset.contracts.doors import OfKind, Registry
 from twinset.contracts.kinds.samples import Json, MediaFile, Pixels, Rejected
-from twinset.contracts.parts import Component
-from twinset.models.engines import EngineSettings
+from twinset.models.engines import Engine, EngineSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +33,18 @@ class Request:
 class Drawn:
     """One image.
 
-    pixels: (height, width, 3) uint8 RGB. masks: (height, width) uint8, 0 where nothing is, else the number of the
-    object, from 1; None where the engine knows none. provenance: how it was drawn; one engine gives the same keys for
-    every image. sources: files that it was made with, such as those of a network; none for what is modelled.
+    pixels: (height, width, 3) uint8 RGB. provenance: how it was drawn; one engine gives the same keys for every image.
+    sources: files that it was made with, such as those of a network; none for what is modelled.
     """
 
     key: str
     pixels: Pixels
     provenance: Mapping[str, Json]
-    masks: NDArray[np.uint8] | None = None
     sources: tuple[MediaFile, ...] = ()
 
 
-class ImageGenerator(Component):
-    """An engine at work. version, isolation, libraries, micro_batch, threads, device, weights: as every `Component`.
+class ImageGenerator(Engine):
+    """An engine that draws, with its version.
 
     An image depends on its request and on the engine's settings, not on what was drawn before it.
     """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import pyarrow as pa
 from pydantic import PrivateAttr
 
-from twinset.contracts.candidate import Candidate, Identified
+from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, digest, identity_of, sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Sample
@@ -90,7 +90,7 @@ class Source(SourceSettings, Part):
 
     def identified(
         self, *identity: str | int | float, group: str = "", terms: Terms | None = None, shows: Sequence[Terms] = ()
-    ) -> Identified:
+    ) -> dict[str, Any]:
         """What every candidate has. identity: tells it from all others of the source, wherever its record stands.
 
         group: its key where empty. terms, shows: those of its record, and of rows of earlier stages

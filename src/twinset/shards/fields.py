@@ -37,7 +37,6 @@ def fields_of(
     return [
         *((sample.kind.image_field(role, extension), image.content) for role, image in images.items()),
         *((sample.kind.text_field(name), words[name].encode("utf-8")) for name in sample.kind.texts),
-        *sample.attached().items(),
         ("json", canonical_json(described)),
     ]
 
@@ -64,7 +63,6 @@ def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
             extension,
             {name: fields[kind.text_field(name)].decode("utf-8") for name in kind.texts},
             kind.record.model_validate(described),
-            {name: fields[name] for name in kind.attachments if name in fields},
             fields,
         )
     except UnicodeDecodeError as error:
@@ -76,12 +74,10 @@ def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
 
 
 def _check_fields(key: str, kind: SampleKind, fields: Mapping[str, bytes], extension: str, where: str) -> None:
-    """Refuse fields that are too few or too many: optional images are absent from some on, attachments all or none."""
+    """Refuse fields that are too few or too many: optional images are absent from some on."""
     there = tuple(role for role in kind.images if kind.image_field(role, extension) in fields)
     needed = {role for role in kind.images if role not in kind.optional}
     wanted = {kind.image_field(role, extension) for role in needed | {*there}}
     wanted |= {kind.text_field(name) for name in kind.texts} | {"json"}
-    if any(name in fields for name in kind.attachments):
-        wanted |= {*kind.attachments}
     if set(fields) != wanted or there != kind.images[: len(there)]:
         raise BrokenTar(f"{where}: {key} has {sorted(fields)} instead of {sorted(wanted)}; {REMEDY}")

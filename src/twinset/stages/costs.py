@@ -5,11 +5,9 @@ little.
 """
 
 import math
-from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from twinset.contracts.recipe import content_of
 from twinset.contracts.source import Tally
 from twinset.shards.metering import read_logs, tally_in, total
 from twinset.shards.records import stages_in
@@ -17,7 +15,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset.stages.status import StageState, state_of
 
-LOGS = (256, 16)  # that are read, of shards evenly spread, and from an object store, where each is a request
+LOGS = 16  # that are read, of shards evenly spread: on an object store each is a request
 
 
 def estimated(
@@ -35,11 +33,15 @@ def estimated(
         models ``answers``, ``prompt_tokens``, ``completion_tokens`` and ``cost``, None without prices; ``from``: which
         shards tell it.
     """
-    store, state, origin = job.store, own, job.store.root
-    if (state is None or not state.done) and like is not None:
-        state, origin = _like(job, name, like)
-        store = like
-    if state is None or not (logs := _logs(store, state)):
+    store, state, source = job.store, own, job.recipe[name].source
+    if like is not None and (own is None or not own.done):
+        homes = [home for home in stages_in(like) if home.rsplit("/", 1)[-1] == name]
+        store, state = like, state_of(like, homes[0]) if homes else None
+    if state is None or not state.done or state.stage.facts["generator"]["kind"] != source.kind:
+        return None
+    numbers = [*state.done][:: len(state.done) // LOGS + 1]
+    logs = {n: log for n, log in read_logs(store, state.home, numbers).items() if _is_time(log.get("seconds"))}
+    if not logs:
         return None
     finished = dict(state.done.columns("planned"))
     candidates, logged = sum(finished.values()), sum(finished[number] for number in logs)
@@ -53,29 +55,10 @@ def estimated(
         "seconds": planned * median(log["seconds"] / finished[number] for number, log in logs.items()),
         "gpu": any(log.get("gpu") is True for log in logs.values()),
         **tally._asdict(),
-        "cost": job.recipe[name].source.cost(tally),
-        "from": f"{candidates:,} candidates in {origin}",
+        "cost": source.cost(tally),
+        "from": f"{candidates:,} candidates in {store.root}",
     }
 
 
-def _logs(store: Store, state: StageState) -> Mapping[int, Mapping[str, Any]]:
-    """The logs of some finished shards that say how long they took."""
-    done = list(state.done)
-    most = min(LOGS[store.is_remote], len(done))
-    logs = read_logs(store, state.home, [done[place * len(done) // most] for place in range(most)])
-    return {
-        number: log for number, log in logs.items() if isinstance(s := log.get("seconds"), float) and 0 <= s < math.inf
-    }
-
-
-def _like(job: Job, name: str, like: Store) -> tuple[StageState | None, str]:
-    """The stage of this name and kind in another dataset, and where it is, with the settings that differ."""
-    for home in stages_in(like):
-        if home.rsplit("/", 1)[-1] == name:
-            state = state_of(like, home)
-            there = state.stage.facts["settings"]["source"]
-            asked = content_of(job.recipe[name], job.recipe.seed)["source"]
-            if there["kind"] == asked["kind"]:
-                differ = sorted(key for key in {**there, **asked} if there.get(key) != asked.get(key))
-                return state, like.root + (f", with other settings ({', '.join(differ)})" if differ else "")
-    return None, ""
+def _is_time(seconds: Any) -> bool:
+    return isinstance(seconds, float) and 0 <= seconds < math.inf

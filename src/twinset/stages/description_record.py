@@ -1,14 +1,16 @@
 """Which shards the descriptions of a subset are of, and the sha256 of what lies beside its tars."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.lineage import citations_of
 from twinset.cards.rebuilding import OF_THE_WHOLE
-from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.canonical import digest
+from twinset.contracts.receipt import Model, Word, parsed
 from twinset.contracts.recipe import Recipe
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout
@@ -18,37 +20,44 @@ from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
 #: What builds write there. Other names in the record lead elsewhere, and other files there are not the build's.
-_NAME = re.compile(r"(log/)?[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[a-z0-9]{1,10}){1,2}")
+_NAME = r"^(log/)?[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[a-z0-9]{1,10}){1,2}$"
 DESCRIPTION = 15  # raised when what `cards` writes changes
+
+
+class _Description(Model):
+    """What lies beside the tars of a subset.
+
+    shards, words: digests of the shards that it describes, and of what recipe and parts say. page: digest of all
+    subsets on the page that was written with it. files: sha256 by name.
+    """
+
+    shards: Word = ""
+    words: Word = ""
+    page: Word = ""
+    files: dict[Annotated[str, Field(pattern=_NAME)], Word] = Field(default={})
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
     """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
-    shown = _digest(published)
     pictured = any(state.stage.facts["makes"] in CARD_KINDS for state in published.values())
-    if published and None in (store.size("README.md"), *([store.size("look.html")] if pictured else ())):
+    pages = (["README.md"] if published else []) + (["look.html"] if pictured else [])
+    if any(store.size(page) is None for page in pages):
         return False
-    for home, state in published.items():
-        record, beside = _read(store, home), _beside(store, home)
-        if not _fits(store, home, state, recipe, record, beside):
-            return False
-        if record["look"] != shown or sorted(record["files"]) != beside:
-            return False
-    return True
+    return all(has_card(store, home, state, recipe, published) for home, state in published.items())
 
 
-def has_card(store: Store, home: str, state: StageState, recipe: Recipe) -> bool:
-    """Whether a subset's own description is of its shards, in today's words, and still there."""
-    return _fits(store, home, state, recipe, _read(store, home), _beside(store, home))
-
-
-def _fits(
-    store: Store, home: str, state: StageState, recipe: Recipe, record: Mapping[str, Any], beside: list[str]
+def has_card(
+    store: Store, home: str, state: StageState, recipe: Recipe, shown: Mapping[str, StageState] | None = None
 ) -> bool:
-    if home in recipe.subsets and record["words"] != _words(recipe, home):
+    """Whether a subset's own description is of its shards, in today's words, and still there.
+
+    shown: the subsets that the page must show that was written with it; None for whichever.
+    """
+    record = _read(store, home)
+    if record.shards != _digest({home: state}) or (shown is not None and record.page != _digest(shown)):
         return False
-    whole = record["digest"] == _digest({home: state}) and all(name in beside for name in record["files"])
-    return whole and bool(store.size(f"{home}/README.md"))
+    current = home not in recipe.subsets or record.words == _words(recipe, home)
+    return current and record.files.keys() <= {*_beside(store, home)} and bool(store.size(f"{home}/README.md"))
 
 
 def keep_description(
@@ -59,23 +68,23 @@ def keep_description(
     shown: the subsets that the page shows which was written with its contact sheet; none before.
     """
     index = read_index_record(store, home)
-    vouched = {} if index is None else index.files
-    paths = {name: layout.meta(home, name) for name in _beside(store, home)}
-    record = {
-        "digest": _digest({home: state}),
-        "look": _digest(shown),
-        # Those of a subset of another build stay as they were.
-        "words": _words(recipe, home) if home in recipe.subsets else _read(store, home)["words"],
-        "files": {name: "" if name in vouched else store.sha256(path)[0] for name, path in paths.items()},
-    }
-    store.write(layout.meta(home, DESCRIBED), canonical_json(record) + b"\n")
+    vouched = () if index is None else index.files
+    names = [name for name in _beside(store, home) if name not in vouched]
+    record = _Description(
+        shards=_digest({home: state}),
+        # The words of a subset of another build stay as they were.
+        words=_words(recipe, home) if home in recipe.subsets else _read(store, home).words,
+        page=_digest(shown),
+        files={name: store.sha256(layout.meta(home, name))[0] for name in names},
+    )
+    store.write(layout.meta(home, DESCRIBED), record.to_bytes())
 
 
 def changed_descriptions(store: Store, home: str) -> Iterator[str]:
     """Paths of files beside the tars that are not those the build left; the card is a person's to edit."""
-    for name, sha256 in _read(store, home)["files"].items():
+    for name, sha256 in _read(store, home).files.items():
         path = layout.meta(home, name)
-        if sha256 and (store.size(path) is None or store.sha256(path)[0] != sha256):
+        if store.size(path) is None or store.sha256(path)[0] != sha256:
             yield path
 
 
@@ -85,35 +94,26 @@ def _digest(published: Mapping[str, StageState]) -> str:
 
 
 def _words(recipe: Recipe, home: str) -> str:
-    """Digest of what the sources and filters of a subset and of its earlier stages say of themselves."""
-    whole = recipe.model_dump(mode="json", include=OF_THE_WHOLE)
-    paper = recipe.paper(home)
-    names, said = [home], list[Any]([citations_of(recipe, home), whole])
-    said.append([paper.title, paper.address] if paper else [])
-    for name in names:
-        names += [one for one in recipe.reads(name) if one in recipe.all and one not in names]
-        source, filters = recipe[name].source, recipe[name].filters
-        said.append([source.introduction(), source.how_made({}), source.notes(), dict(source.scores_meant)])
-        said.append(
-            [dict(source.meanings), *([one.how_judged(), dict(one.meanings), dict(one.scored)] for one in filters)]
-        )
-    return digest(said)
+    """Digest of what the recipe of a subset says, and the sources and filters of it and of its earlier stages."""
+    words = list[Any]([citations_of(recipe, home), recipe.model_dump(mode="json", include=OF_THE_WHOLE)])
+    for stage in recipe.only([home]).all.values():
+        source = stage.source
+        words += [source.introduction(), source.how_made({}), source.notes(), dict(source.scores_meant)]
+        words += [dict(part.meanings) for part in (source, *stage.filters)]
+        words += [[judge.how_judged(), dict(judge.scored)] for judge in stage.filters]
+    return digest(words)
 
 
 def _beside(store: Store, home: str) -> list[str]:
     """Names in ``_meta`` of the recipe and what describes a subset, but for contact sheets that somebody asked for."""
-    listing = store.listing(f"{home}/{layout.META}")
-    beside = [name for name in sorted(listing) if _NAME.fullmatch(name) and not name.startswith("look-")]
-    return sorted([*beside, *([] if store.size(layout.recipe(home)) is None else [layout.RECIPE])])
+    names = [name for name in sorted(store.listing(f"{home}/{layout.META}")) if re.fullmatch(_NAME, name)]
+    recipe = [] if store.size(layout.recipe(home)) is None else [layout.RECIPE]
+    return [*recipe, *(name for name in names if not name.startswith("look-"))]
 
 
-def _read(store: Store, home: str) -> dict[str, Any]:
-    """Digests of shards, page and words that were described, sha256 of files by name; nothing of a damaged record."""
+def _read(store: Store, home: str) -> _Description:
+    """The record; an empty one where it is absent or damaged."""
     try:
-        record = json.loads(store.read(layout.meta(home, DESCRIBED)))
-        files = {str(name): str(sha256) for name, sha256 in record["files"].items()}
-        if not all(map(_NAME.fullmatch, files)):
-            raise ValueError("a name that leads elsewhere")
-        return {**{name: str(record[name]) for name in ("digest", "look", "words")}, "files": files}
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {"digest": "", "look": "", "words": "", "files": {}}
+        return parsed(_Description, store.read(layout.meta(home, DESCRIBED))) or _Description()
+    except FileNotFoundError:
+        return _Description()

@@ -1,12 +1,11 @@
 """Duplicates among finished subsets: one of all samples with the same images and captions stays."""
 
-import itertools
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import polars as pl
 
 from twinset.contracts.plan import read_parquet
 from twinset.contracts.receipt import Made, Receipt
@@ -36,13 +35,11 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
         that an earlier run took for a duplicate of one that is now gone.
     """
     expected = _duplicates(store, states)
-    changed: set[str] = set()
-    again: dict[str, list[int]] = {}
+    changed, again = set[str](), dict[str, list[int]]()
     for home, state in states.items():
-        here = expected[home]
-        suspects = here.keys() | {n for n, found in state.done.columns("duplicates") if found != "{}"}
-        for number in sorted(suspects):
-            receipt, drop = state.done[number], here.get(number, {})
+        before = {number for number, duplicates in state.done.columns("duplicates") if duplicates != "{}"}
+        for number in sorted(before | {shard for of, shard in expected if of == home}):
+            receipt, drop = state.done[number], expected.get((home, number), {})
             if drop == receipt.duplicates:
                 continue
             if drop.keys() >= receipt.duplicates.keys():
@@ -53,38 +50,33 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
     return changed, again
 
 
-def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[str, dict[int, dict[str, str]]]:
-    """Home -> shard -> key of a duplicate -> key of the sample that stays."""
-    drop: dict[str, dict[int, dict[str, str]]] = {home: defaultdict(dict) for home in states}
-    tables = []
+def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[tuple[str, int], dict[str, str]]:
+    """By home and shard: key of each duplicate, and key of the sample that stays."""
+    tables = list[pl.DataFrame]()
     for home, state in states.items():
-        source = state.stage.facts["generator"]["kind"]
         # The index has the rows that were kept, shard after shard: reading it costs no look at each shard.
-        with store.open(layout.meta(home, "index.parquet")) as stream:
-            rows = read_parquet(stream, _COMPARED)
-        shards = np.repeat(np.array(list(state.done), np.int64), state.done.column("kept"))
-        found_in = [rows.append_column("shard", pa.array(shards))]
+        kept = _read(store, layout.meta(home, "index.parquet"), _COMPARED)
+        rows = [kept.with_columns(shard=np.repeat(np.array([*state.done], np.int64), state.done.column("kept")))]
         for number, duplicates in state.done.columns("duplicates"):
             if duplicates != "{}":
-                with store.open(layout.rows(home, number)) as stream:
-                    rows = read_parquet(stream, [*_COMPARED, "reason"])
-                rows = rows.filter(pc.equal(rows["reason"], DUPLICATE)).select(_COMPARED)
-                found_in.append(rows.append_column("shard", pa.repeat(number, len(rows))))
-        for rows in found_in:
-            tables.append(rows.append_column("source", pa.repeat(source, len(rows))))
-            tables[-1] = tables[-1].append_column("home", pa.repeat(home, len(rows)))
-    if not tables:
-        return drop
-    table = pa.concat_tables(tables)
-    counted = table.group_by("content", use_threads=False).aggregate([("key", "count")])
-    repeated = counted.filter(pc.greater(counted["key_count"], 1))["content"]
-    found = table.filter(pc.is_in(table["content"], repeated.combine_chunks()))
-    order = [(name, "ascending") for name in ("content", "source", "identity", "home", "key")]
-    for _, same in itertools.groupby(found.sort_by(order).to_pylist(), key=lambda row: row["content"]):
-        first, *others = same
-        for row in others:
-            drop[row["home"]][row["shard"]][row["key"]] = first["key"]
+                judged = _read(store, layout.rows(home, number), [*_COMPARED, "reason"])
+                dropped = judged.filter(pl.col("reason") == DUPLICATE).select(_COMPARED)
+                rows.append(dropped.with_columns(shard=pl.lit(number, pl.Int64)))
+        source = pl.lit(state.stage.facts["generator"]["kind"])
+        tables.append(pl.concat(rows).with_columns(home=pl.lit(home), source=source))
+    drop = defaultdict[tuple[str, int], dict[str, str]](dict)
+    if tables:
+        same = pl.concat(tables).filter(pl.col("content").is_duplicated())
+        same = same.sort("content", "source", "identity", "home", "key")
+        same = same.with_columns(stays=pl.col("key").first().over("content"))
+        for row in same.filter(~pl.col("content").is_first_distinct()).iter_rows(named=True):
+            drop[row["home"], row["shard"]][row["key"]] = row["stays"]
     return drop
+
+
+def _read(store: Store, path: str, columns: list[str]) -> pl.DataFrame:
+    with store.open(path) as stream:
+        return cast(pl.DataFrame, pl.from_arrow(read_parquet(stream, columns)))
 
 
 def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str]) -> None:

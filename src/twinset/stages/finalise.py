@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from twinset.contracts.plan import SHARDS_A_FILE, plan_file
+from twinset.contracts.plan import SHARDS_A_FILE
 from twinset.shards.ledger import keep
 from twinset.shards.records import read_receipt
 from twinset.shards.storage import layout
@@ -23,19 +23,17 @@ def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]
     Returns the state with its ledger brought up to date, and the shards whose files are not what their receipt says.
     """
 
-    def agrees(one: _ChangedFile) -> bool:
+    def agrees(file: _ChangedFile) -> bool:
         try:
-            return store.sha256(one.path)[0] == one.sha256
+            return store.sha256(file.path)[0] == file.sha256
         except FileNotFoundError:
             return False
 
-    bad: set[int] = set()
-    stamps: dict[tuple[str, int], str] = {}
+    bad, stamps, changed = set[int](), dict[tuple[str, int], str](), _changed_files(state)
     with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
-        changed = _changed_files(state)
         while files := list(islice(changed, AT_ONCE)):
-            bad |= {one.number for one, right in zip(files, pool.map(agrees, files), strict=True) if not right}
-            stamps |= {(one.column, one.number): one.stamp for one in files}
+            bad |= {file.number for file, right in zip(files, pool.map(agrees, files), strict=True) if not right}
+            stamps |= {(file.column, file.number): file.stamp for file in files}
     if not stamps:
         return state, []
     done = state.done.hashed({place: stamp for place, stamp in stamps.items() if place[1] not in bad})
@@ -69,28 +67,24 @@ def forget(store: Store, home: str, numbers: Iterable[int]) -> None:
         store.remove(layout.receipt(home, number))
 
 
-def remove_leftovers(store: Store, state: StageState) -> list[str]:
-    """Remove tars, rows, receipts, logs and plan files that the present plan does not know; returns their paths.
+def remove_leftovers(store: Store, state: StageState) -> None:
+    """Remove tars, rows, receipts, logs and plan files that the present plan does not know.
 
     Tars are looked for in the folders of splits that the plan or a receipt names: other folders are somebody else's.
     """
-    home, removed = state.home, []
-    count = len(state.planned)
+    home, count = state.home, len(state.planned)
     tars = {layout.tar(home, split, number) for number, split, size in state.done.columns("split", "tar_size") if size}
     splits = {shard.split for shard in state.planned}
     for name in store.listing(layout.meta(home, "receipts")):
         number = layout.shard_number(name, "json")
         if number >= count and (receipt := read_receipt(store, home, number)) is not None:
             splits.add(receipt.split)
-    files = len({plan_file(number)[0] for number in range(0, count, SHARDS_A_FILE)})
     folders = [(f"{home}/{split}", "tar", 0) for split in sorted(splits)]
-    folders += [(layout.meta(home, "rows"), "parquet", count), (layout.meta(home, "plan"), "parquet", files)]
+    folders += [(layout.meta(home, "rows"), "parquet", count)]
+    folders += [(layout.meta(home, "plan"), "parquet", -(-count // SHARDS_A_FILE))]
     # Receipts go last: should this be interrupted, they still name the splits of what is left.
     folders += [(layout.meta(home, "log"), "json", count), (layout.meta(home, "receipts"), "json", count)]
     for folder, suffix, first in folders:
         for name in sorted(store.listing(folder)):
-            path = f"{folder}/{name}"
-            if layout.shard_number(name, suffix) >= first and (suffix != "tar" or path not in tars):
-                store.remove(path)
-                removed.append(path)
-    return removed
+            if layout.shard_number(name, suffix) >= first and f"{folder}/{name}" not in tars:
+                store.remove(f"{folder}/{name}")

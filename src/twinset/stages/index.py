@@ -1,10 +1,10 @@
 """The index of a finished stage: Parquet files of what was kept and of what was rejected, and the sizes of tars."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from io import BytesIO
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.lineage import counted, rejections
-from twinset.contracts.canonical import canonical_json, digest, sha256_of, sha256_of_file
+from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.licences.terms import TERMS
@@ -28,7 +28,8 @@ from twinset.stages.status import StageState
 
 ROW_GROUP = 65_536  # rows that memory holds, whatever the number of candidates
 
-FLAGGED = "flagged.parquet"
+INDEX, REJECTIONS, SIZES, FLAGGED = "index.parquet", "rejections.parquet", "sizes.json", "flagged.parquet"
+INDEX_FILES = (INDEX, REJECTIONS, SIZES)
 _FLAGGED = pa.schema([(name, pa.string()) for name in ("key", "identity", "tar", "split", "group", "reason")])
 _REJECTED = ("key", "identity", "split", "group", "filter", "reason", "score", "detail")
 
@@ -44,8 +45,8 @@ def index_schemas(makes: str, columns: pa.Schema | None, numbers: Sequence[str] 
         schema, described = rows.schema_of(kind).append(pa.field("tar", pa.string())), kind.described
         own = (*described, *kind.hashed, *kind.numbers)
         kept = ("key", "identity", "tar", "split", "group", *own, *TERMS, "content", "sources")
-    found = [pa.schema([schema.field(name) for name in names]) for names in (kept, (*_REJECTED, *described))]
-    return found[0], found[1]
+    rejected = (*_REJECTED, *described)
+    return pa.schema([schema.field(name) for name in kept]), pa.schema([schema.field(name) for name in rejected])
 
 
 def is_indexed(store: Store, state: StageState, hashed: bool = False) -> bool:
@@ -68,122 +69,87 @@ def write_index(
     Where samples have flags, ``flagged.parquet`` has a row for each flag of each. The bytes depend on the rows alone.
     Raises `BuildFailed` when rows and receipt of a shard disagree.
     """
-    home, stage, place = state.home, state.stage, layout.meta(state.home, "index.json")
-    store.remove(place)
+    home, sizes = state.home, dict[str, int]()
+    store.remove(layout.meta(home, "index.json"))
     kept_schema, rejected_schema = index_schemas(makes, columns, numbers)
-    sizes: dict[str, int] = {}
-    count = flags = 0
     with store.spool() as spool:
-        kept_file, rejected_file, flagged_file = (
-            spool / name for name in ("index.parquet", "rejections.parquet", FLAGGED)
-        )
-        with (
-            _streamed(kept_file, kept_schema) as add,
-            _streamed(rejected_file, rejected_schema) as add_rejected,
-            _streamed(flagged_file, _FLAGGED) as add_flagged,
-        ):
+        with ExitStack() as stack:
+            index = stack.enter_context(_Rows(spool / INDEX, kept_schema))
+            rejected = stack.enter_context(_Rows(spool / REJECTIONS, rejected_schema))
+            flagged = stack.enter_context(_Rows(spool / FLAGGED, _FLAGGED))
             for number, split, planned, kept, tar_size in state.done.columns("split", "planned", "kept", "tar_size"):
-                table = _rows_of(store, home, number)
-                good = table.filter(pc.equal(table["verdict"], rows.KEPT))
-                bad = table.filter(pc.equal(table["verdict"], rows.REJECTED))
-                found = len(good["key"].unique())  # a table can have several rows of one candidate
-                if (found, len(bad)) != (kept, planned - kept):
-                    raise BuildFailed(
-                        f"{store.root}/{layout.rows(home, number)}: {found} kept and {len(bad)} rejected, but "
-                        f"the receipt says {kept} of {planned}; remove {layout.receipt(home, number)} and run the "
-                        "build again"
-                    )
+                good, bad = _verdicts(store, home, number, planned, kept)
                 tar = layout.tar_name(split, number) if tar_size else ""
                 if tar:
                     sizes[tar] = kept
-                count += len(good)
                 good = good.append_column("tar", pa.array([tar] * len(good), pa.string()))
-                add(good)
-                add_rejected(bad)
-                flagged = _flagged(good)
-                flags += len(flagged)
-                add_flagged(flagged)
-        written = [kept_file, rejected_file, *([flagged_file] if flags else [])]
-        files = {path.name: sha256_of_file(path) for path in written}
-        if not flags:
+                index.add(good)
+                rejected.add(bad)
+                flagged.add(_flagged(good))
+        (spool / SIZES).write_bytes(canonical_json(sizes) + b"\n")
+        if not flagged.count:
+            (spool / FLAGGED).unlink()
             store.remove(layout.meta(home, FLAGGED))
-        for path in written:
-            store.move_in(path, layout.meta(home, path.name))
-    listed = canonical_json(sizes) + b"\n"
-    files["sizes.json"] = sha256_of(BytesIO(listed))
-    store.write(layout.meta(home, "sizes.json"), listed)
-    record = IndexRecord(
-        content=stage.content,
-        plan=stage.plan,
-        digest=shards_digest(state),
-        planned=stage.planned,
-        kept=sum(state.done.column("kept")),
-        rows=count,
-        files=files,
-    )
-    store.write(place, record.to_bytes())
-    return record
+        files = {path.name: sha256_of_file(path) for path in sorted(spool.iterdir())}
+        for name in files:
+            store.move_in(spool / name, layout.meta(home, name))
+    return _write_record(store, state, files, sum(state.done.column("kept")), index.count)
 
 
 def write_table_record(store: Store, state: StageState) -> None:
     """Write the record that vouches for the index of a stage without shards."""
-    files = {
-        name: store.sha256(layout.meta(state.home, name))
-        for name in ("index.parquet", "rejections.parquet", "sizes.json")
-    }
-    rows = state.stage.planned
+    files = {name: store.sha256(layout.meta(state.home, name)) for name in INDEX_FILES}
+    _write_record(store, state, files, state.stage.planned, state.stage.planned)
+
+
+def _write_record(
+    store: Store, state: StageState, files: dict[str, tuple[str, int]], kept: int, count: int
+) -> IndexRecord:
     record = IndexRecord(
         content=state.stage.content,
         plan=state.stage.plan,
         digest=shards_digest(state),
-        planned=rows,
-        kept=rows,
-        rows=rows,
+        planned=state.stage.planned,
+        kept=kept,
+        rows=count,
         files=files,
     )
     store.write(layout.meta(state.home, "index.json"), record.to_bytes())
+    return record
 
 
 def summarise(store: Store, state: StageState) -> IndexSummary:
     """What a finished and indexed stage holds, in numbers."""
-    kept_by_split: Counter[str] = Counter()
-    tars: dict[str, int] = {}
+    kept_by_split, tars = Counter[str](), dict[str, int]()
     for number, split, kept, tar_size in state.done.columns("split", "kept", "tar_size"):
         kept_by_split[split] += kept
         if tar_size:
             tars[layout.tar_name(split, number)] = kept
     record, flagged = read_index_record(store, state.home), layout.meta(state.home, FLAGGED)
     flags = counted(store, flagged, ["reason"]) if record is not None and FLAGGED in record.files else []
-    images: tuple[str, ...] = ()
-    if state.makes != "table":
-        kind = KINDS[state.makes]
-        with store.open(layout.meta(state.home, "index.parquet")) as stream:
-            hashes = read_parquet(stream, kind.hashed)
-        images = tuple(
-            role
-            for role, column in zip(kind.images, kind.hashed, strict=True)
-            if pc.any(pc.not_equal(hashes[column], "")).as_py()
-        )
     return IndexSummary(
         planned=state.stage.planned if state.is_one_table else sum(state.done.column("planned")),
         kept=state.kept,
         rejected=state.rejected(),
         by_filter=rejections(store, state.home),
-        kept_by_split={split: count for split, count in sorted(kept_by_split.items()) if count},
+        kept_by_split=dict(sorted((+kept_by_split).items())),
         shards=len(state.done),
         tars=tars,
         bytes=sum(state.done.column("tar_size")),
-        images=images,
+        images=_images(store, state),
         flagged={row["reason"]: row["count_all"] for row in flags},
         terms=term_counts(store, state.home),
     )
 
 
-def _flagged(kept: pa.Table) -> pa.Table:
-    """A row for each flag of each row of kept samples."""
-    rows_of = kept.filter(pc.not_equal(kept["reason"], "")).select(_FLAGGED.names).to_pylist()
-    one_each = [{**row, "reason": reason} for row in rows_of for reason in row["reason"].split(" ")]
-    return pa.Table.from_pylist(one_each, _FLAGGED)
+def _images(store: Store, state: StageState) -> tuple[str, ...]:
+    """Roles that some sample has a picture for."""
+    if state.makes == "table":
+        return ()
+    hashed = dict(zip(KINDS[state.makes].images, KINDS[state.makes].hashed, strict=True))
+    with store.open(layout.meta(state.home, INDEX)) as stream:
+        hashes = read_parquet(stream, [*hashed.values()])
+    return tuple(role for role, column in hashed.items() if pc.any(pc.not_equal(hashes[column], "")).as_py())
 
 
 def shards_digest(state: StageState) -> str:
@@ -196,41 +162,57 @@ def receipts_digest(receipts: Receipts) -> str:
     return digest([list(values) for values in receipts.columns("split", "rows_sha256", "tar_sha256")])
 
 
-def _rows_of(store: Store, home: str, number: int) -> pa.Table:
-    path = layout.rows(home, number)
+def _verdicts(store: Store, home: str, number: int, planned: int, kept: int) -> tuple[pa.Table, pa.Table]:
+    """The rows of a shard that were kept, and those that were rejected. planned, kept: of its receipt."""
+    path, remedy = layout.rows(home, number), f"remove {layout.receipt(home, number)} and run the build again"
     try:
         with store.open(path) as stream:
-            return read_parquet(stream)
+            table = read_parquet(stream)
     except (FileNotFoundError, pa.ArrowInvalid) as error:
-        remedy = f"remove {layout.receipt(home, number)} and run the build again"
         raise BuildFailed(f"{store.root}/{path}: absent or not Parquet ({error}); {remedy}") from error
+    good, bad = (table.filter(pc.equal(table["verdict"], verdict)) for verdict in (rows.KEPT, rows.REJECTED))
+    samples = len(good["key"].unique())  # a table can have several rows of one candidate
+    if (samples, len(bad)) != (kept, planned - kept):
+        counts = f"{samples} kept and {len(bad)} rejected, but the receipt says {kept} of {planned}"
+        raise BuildFailed(f"{store.root}/{path}: {counts}; {remedy}")
+    return good, bad
 
 
-@contextmanager
-def _streamed(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """A function that appends the schema's columns of a table to a new Parquet file.
+def _flagged(kept: pa.Table) -> pa.Table:
+    """A row for each flag of each row of kept samples."""
+    flagged = kept.filter(pc.not_equal(kept["reason"], "")).select(_FLAGGED.names).to_pylist()
+    each = [{**row, "reason": flag} for row in flagged for flag in row["reason"].split(" ")]
+    return pa.Table.from_pylist(each, _FLAGGED)
 
-    However the rows arrive, they are written in row groups of one size.
-    """
-    pending: list[pa.Table] = []
-    waiting = 0
 
-    def add(table: pa.Table) -> None:
-        nonlocal waiting
+class _Rows:
+    """A new Parquet file of the schema's columns; however rows arrive, they are written in row groups of one size."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.count = self._waiting = 0
+        self._schema, self._pending = schema, list[pa.Table]()
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd", store_schema=False, write_statistics=False)
+
+    def add(self, table: pa.Table) -> None:
+        """Append the rows of a table."""
         if len(table):
-            pending.append(table.select(schema.names).cast(schema))
-            compact(pending)
-            waiting += len(table)
-        if waiting >= ROW_GROUP:
-            flush()
+            self._pending.append(table.select(self._schema.names).cast(self._schema))
+            compact(self._pending)
+            self.count += len(table)
+            self._waiting += len(table)
+        if self._waiting >= ROW_GROUP:
+            self._flush()
 
-    def flush() -> None:
-        nonlocal waiting
-        if pending:
-            writer.write_table(pa.concat_tables(pending).combine_chunks(), row_group_size=waiting)
-        pending.clear()
-        waiting = 0
+    def __enter__(self) -> Self:
+        return self
 
-    with pq.ParquetWriter(path, schema, compression="zstd", store_schema=False, write_statistics=False) as writer:
-        yield add
-        flush()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._writer.write_table(pa.concat_tables(self._pending).combine_chunks(), row_group_size=self._waiting)
+            self._pending.clear()
+            self._waiting = 0

@@ -1,6 +1,6 @@
 """Stages at a glance, for people and for ``--json``: planned, done, stale, and what is wrong."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
 
@@ -8,7 +8,8 @@ from twinset.cards.lineage import meanings_of
 from twinset.cards.terms import TermCounts, lacking
 from twinset.contracts.errors import NoDataset, TwinsetError, WrongUse, missing_words, suggested
 from twinset.shards.metering import spent
-from twinset.shards.records import stages_in, subsets_in, unplanned_in
+from twinset.shards.records import stages_in, unplanned_in
+from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.costs import estimated
 from twinset.stages.job import Job, job_of
@@ -19,8 +20,8 @@ from twinset.stages.verify import verify_stage
 
 #: Of a stage that cannot be read.
 _COUNTS: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
-_UNKNOWN = {**_COUNTS, "done": None, "missing": None, "missing_media": None, "missing_files": None}
-_UNKNOWN |= {"examples": [], "meanings": {}, "waiting": {}, "stale": {}}
+_UNKNOWN = {**_COUNTS, "examples": [], "meanings": {}, "done": None, "missing": None, "waiting": {}, "stale": {}}
+_UNKNOWN |= {"missing_media": None}
 
 
 def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, Any]:
@@ -36,34 +37,38 @@ def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, A
     with job.store.for_one_build() if write else nullcontext():
         for name in job.recipe.all:
             row, state = _planned(job, name, write)
-            told = {
+            row |= {
                 "reads": job.recipe.reads(name),
                 "estimate": None,
                 "meanings": _meanings(job, name, row["excluded"]),
             }
             if row["planned"] is not None:
-                told["estimate"] = estimated(job, name, row["planned"], row["shards"], state, like)
-            rows[job.recipe.home(name)] = {**row, **told}
+                row["estimate"] = estimated(job, name, row["planned"], row["shards"], state, like)
+            rows[job.recipe.home(name)] = row
     return _split(rows)
 
 
 def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageState | None]:
+    store, home, state = job.store, job.recipe.home(name), None
     for earlier in job.recipe.reads(name):
         try:
             job.earlier(earlier)
         except WrongUse:
             waits = {"kinds": {}, "examples": [], "warnings": [], "state": f"waits for {earlier}"}
             return {**_COUNTS, "kept": 0, **waits}, None
-    if not write:
-        counted, terms = count_plan(job.worker(name), job.store)
-        return {**counted, "warnings": _warnings(job, name, terms), "state": "counted"}, None
-    stage = prepare(job, name)
-    state = state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
-    waiting = _waiting(job, name, state)
-    words = missing_words(**waiting) if waiting else _in_words(state)
-    terms = planned_terms(job.store, job.recipe.home(name), state.planned)
-    found = {"kinds": stage.kinds, "examples": stage.examples, "warnings": _warnings(job, name, terms)}
-    return {**state.counts(), **found, "state": words}, state
+    if write:
+        stage = prepare(job, name)
+        state = state_of(store, home, job.worker(name).source.media_files())
+        waiting = _waiting(job, name, state)
+        words = missing_words(**waiting) if waiting else _in_words(state)
+        row = {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}
+        terms: TermCounts = planned_terms(store, layout.meta(home, "plan"), state.planned)
+    else:
+        counts, terms = count_plan(job.worker(name), store)
+        row = {**counts, "state": "counted"}
+    lacks = lacking(name, terms) if name in job.recipe.subsets else []
+    row["warnings"] = [f"{'; '.join(lacks)}: twinset publish refuses it so"] if lacks else []
+    return row, state
 
 
 def _in_words(state: StageState) -> str:
@@ -78,26 +83,39 @@ def _meanings(job: Job, name: str, reasons: Iterable[str]) -> dict[str, str]:
     return {reason: known[reason] for reason in reasons if reason in known}
 
 
-def _warnings(job: Job, name: str, terms: TermCounts) -> list[str]:
-    """A line where a subset lacks terms without which it cannot be published."""
-    found = lacking(name, terms) if name in job.recipe.subsets else []
-    return [f"{'; '.join(found)}: twinset publish refuses it so"] if found else []
-
-
 def status(store: Store) -> dict[str, Any]:
     """Counts of the stages below OUT, their shards by state, and what is wrong; no file is hashed."""
-    planned, lost = chosen(store, ())
-    rows = {home: _lost(home, why) for home, why in lost.items()}
+    return _looked_at(store, (), lambda home: stage_status(*job_of(store, home)))
+
+
+def verify(store: Store, only: Iterable[str] = (), media: bool = False) -> dict[str, Any]:
+    """Counts of stages and everything that is wrong with them, after all was hashed again.
+
+    No package that made the dataset is needed, unless media are hashed too.
+    """
+
+    def look(home: str) -> dict[str, Any]:
+        state, files = state_of(store, home, trusting=False), None
+        if media:
+            job, name = job_of(store, home)
+            files = job.worker(name).source.media_files()
+        return {**state.counts(), "problems": [*verify_stage(store, state, files), *_without_card(store, state)]}
+
+    return _looked_at(store, only, look)
+
+
+def _looked_at(store: Store, only: Iterable[str], look: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    """What ``look`` says of each stage, by its home; of one that cannot be read why."""
+    planned, lost = chosen(store, only)
+    rows = dict[str, Any]()
     for home in planned:
         try:
-            rows[home] = stage_status(*job_of(store, home))
+            rows[home] = look(home)
         except TwinsetError as error:
-            rows[home] = _lost(home, str(error))
+            lost[home] = str(error)
+    for home, why in lost.items():
+        rows[home] = {**_UNKNOWN, "problems": [Problem("stage-unreadable", home, why, "")]}
     return _split(rows)
-
-
-def _lost(home: str, why: str) -> dict[str, Any]:
-    return {**_UNKNOWN, "problems": [Problem("stage-unreadable", home, why, "")]}
 
 
 def stage_status(job: Job, name: str) -> dict[str, Any]:
@@ -117,7 +135,6 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
         "waiting": _waiting(job, name, state),
         "stale": {f"{number:05d}": why for number, why in sorted(state.stale.items())},
         "missing_media": state.missing_media(),
-        "missing_files": len(state.missing_files()),
         "problems": problems,
     }
 
@@ -133,27 +150,6 @@ def _waiting(job: Job, name: str, state: StageState) -> dict[str, int]:
     """How many decisions of people a stage waits for, of how many; empty where it does not wait."""
     waiting = job.worker(name).generator.waiting() if state.todo else None
     return {} if waiting is None else {"missing": waiting.missing, "needed": waiting.needed}
-
-
-def verify(store: Store, only: Iterable[str] = (), media: bool = False) -> dict[str, Any]:
-    """Counts of stages and everything that is wrong with them, after all was hashed again.
-
-    No package that made the dataset is needed, unless media are hashed too.
-    """
-    planned, lost = chosen(store, only)
-    rows = {home: _lost(home, why) for home, why in lost.items()}
-    for home in planned:
-        try:
-            state = state_of(store, home, trusting=False)
-            files = None
-            if media:
-                job, name = job_of(store, home)
-                files = job.worker(name).source.media_files()
-            problems = [*verify_stage(store, state, files), *_without_card(store, state)]
-            rows[home] = {**state.counts(), "problems": problems}
-        except TwinsetError as error:
-            rows[home] = _lost(home, str(error))
-    return _split(rows)
 
 
 def _split(rows: dict[str, Any]) -> dict[str, Any]:
@@ -192,13 +188,13 @@ def published(store: Store, only: Iterable[str], stages: bool = False) -> list[s
         WrongUse: there are none, or a named one has no plan or is not published.
     """
     only = list(only)
-    (planned, lost), all_subsets = chosen(store, only), subsets_in(store)
-    subsets = [home for home in planned if home in all_subsets or (only and stages)]
-    if only and (others := [home for home in planned if home not in subsets]):
-        name = others[0].rsplit("/", 1)[-1]
+    planned, lost = chosen(store, only)
+    subsets = [home for home in planned if "/" not in home or (only and stages)]
+    if only and len(subsets) < len(planned):
         raise WrongUse(
-            f"{store.root}/{others[0]} is a stage that is not published: only subsets are loaded and exported; name "
-            f"one, look at its samples with twinset look {store.root} --only {name}, or read its _meta/index.parquet"
+            f"{store.root}: a stage that is not published is named, and only subsets are loaded and exported; name "
+            f"one, look at samples of the stage with twinset look {store.root} --only STAGE, or read its "
+            "_meta/index.parquet"
         )
     if lost and (only or not subsets):
         raise WrongUse("\n".join(lost.values()))

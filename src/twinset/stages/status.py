@@ -1,7 +1,7 @@
 """Which shards of a stage are done. The receipts say so; nothing else is remembered."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,23 +98,23 @@ def state_of(
     """
     stage = planned_stage(store, home)
     planned = read_planned(store, home)
-    looked_at = planned if wanted is None else [planned[number] for number in wanted]
     receipts, unreadable = read_receipts(store, home, wanted, trusting)
-    rows, tars = store.listing(layout.meta(home, "rows")), _tars(store, home, planned)
+    rows, tars = store.listing(layout.meta(home, "rows")), dict[str, Entry]()
+    for split in {shard.split for shard in planned}:
+        tars |= {f"{split}/{name}": entry for name, entry in store.listing(f"{home}/{split}").items()}
     # One beyond the plan is a leftover, which the end of the build removes.
     stale = {number: "its receipt cannot be read" for number in unreadable if number < len(planned)}
-    missing: list[int] = []
-    done: list[int] = []
+    missing, done = list[int](), list[int]()
     by_number = {row["shard"]: row for row in receipts.table.select(_JUDGED).to_pylist()}
-    found = _sizes(media, receipts.column("missing"))
-    for shard in looked_at:
-        number = shard.shard
-        if number not in by_number:
-            if number not in stale:
-                missing.append(number)
-        elif why := _why_stale(stage, shard, by_number[number], rows, tars, found):
+    sizes = _sizes(media, receipts.column("missing"))
+    for number in range(len(planned)) if wanted is None else wanted:
+        shard, receipt = planned[number], by_number.get(number)
+        files = rows.get(f"{number:05d}.parquet"), tars.get(layout.tar_name(shard.split, number))
+        if receipt is None and number not in stale:
+            missing.append(number)
+        elif receipt is not None and (why := _why_stale(stage, shard, receipt, *files, sizes)):
             stale[number] = why
-        else:
+        elif receipt is not None:
             done.append(number)
     if sum(stamp == "" for stamp in receipts.column("rows_stamp")) > WORTH_KEEPING and wanted is None and trusting:
         keep(store, home, receipts)
@@ -126,52 +126,41 @@ def receipt_holds(
 ) -> bool:
     """Whether the receipt of one shard vouches for it, with a look at its own files alone."""
     row, number = row_of(receipt), planned.shard
-    rows = _sized(store, f"{number:05d}.parquet", layout.rows(home, number))
-    tars = _sized(store, layout.tar_name(receipt.split, number), layout.tar(home, receipt.split, number))
-    found = _sizes(media, [row["missing"]])
-    return receipt.shard == number and not _why_stale(stage, planned, row, rows, tars, found)
-
-
-def _sized(store: Store, name: str, path: str) -> dict[str, Entry]:
-    size = store.size(path)
-    return {} if size is None else {name: Entry(size, "")}
+    places = layout.rows(home, number), layout.tar(home, receipt.split, number)
+    rows, tar = (None if (size := store.size(path)) is None else Entry(size, "") for path in places)
+    return receipt.shard == number and not _why_stale(stage, planned, row, rows, tar, _sizes(media, [row["missing"]]))
 
 
 #: What of a receipt decides whether it holds.
 _JUDGED = ["shard", "split", "content", "slice", "tar_size", "rows_size", "missing"]
 
 
-def _sizes(media: Media | None, missing: Iterable[str]) -> dict[str, int | None] | None:
-    """Sizes now of the media that receipts say were missing, each by the JSON of its ledger; None without a look."""
+def _sizes(media: Media | None, missing: Iterable[str]) -> dict[str, int | None]:
+    """Sizes now of the media that receipts, by their JSON in the ledger, say were missing; none without a look."""
     if media is None:
-        return None
-    return {name: _size(media, name) for listed in set(missing) for name in json.loads(listed)}
+        return {}
+    return {name: media_size(media, name) for listed in set(missing) for name in json.loads(listed)}
 
 
-def _size(media: Media, name: str) -> int | None:
-    """Size of a file of media; -1, which none has, for a name that no source gives: then the receipt is not ours."""
+def media_size(media: Media, name: str) -> int | None:
+    """Size of a file of media; -1, which none has, for a name that leads out of the folder: no source gives it."""
     try:
         return media.size(name)
     except TwinsetError:
         return -1
 
 
-def _tars(store: Store, home: str, planned: Sequence[PlannedShard]) -> dict[str, Entry]:
-    splits = sorted({shard.split for shard in planned})
-    return {f"{split}/{name}": one for split in splits for name, one in store.listing(f"{home}/{split}").items()}
-
-
 def _why_stale(
     stage: Stage,
     planned: PlannedShard,
     receipt: Mapping[str, Any],
-    rows: Mapping[str, Entry],
-    tars: Mapping[str, Entry],
-    media: Mapping[str, int | None] | None,
+    rows: Entry | None,
+    tar: Entry | None,
+    media: Mapping[str, int | None],
 ) -> str:
     """Why a receipt, a row of the ledger, does not vouch for a planned shard, or empty.
 
-    media: sizes of inputs that were missing.
+    rows, tar: its files. media: sizes now of inputs that were missing.
     """
     if stage.facts.get("schema_version") != SCHEMA_VERSION:
         return OTHER_VERSION
@@ -179,16 +168,13 @@ def _why_stale(
         return "its receipt is of another shard"
     if receipt["content"] != stage.content or receipt["slice"] != planned.slice:
         return "the recipe, its inputs or a version changed"
-    tar = tars.get(layout.tar_name(planned.split, planned.shard))
     if receipt["tar_size"] and (tar is None or tar.size != receipt["tar_size"]):
         return "its tar is missing or has another size"
-    row = rows.get(f"{planned.shard:05d}.parquet")
-    if row is None or row.size != receipt["rows_size"]:
+    if rows is None or rows.size != receipt["rows_size"]:
         return "its rows are missing or have another size"
-    if media is not None and receipt["missing"] != "{}":
-        for name, size in json.loads(receipt["missing"]).items():
-            if media[name] != size:
-                return f"{name} was {'absent' if size is None else 'unreadable'} and has changed"
+    for name, size in json.loads(receipt["missing"]).items() if media else ():
+        if media[name] != size:
+            return f"{name} was {'absent' if size is None else 'unreadable'} and has changed"
     return ""
 
 

@@ -2,8 +2,6 @@
 
 import json
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,35 +13,26 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, sample_key, sha256_of_file
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.plan import write_plan
+from twinset.contracts.plan import PlanSummary, write_plan
 from twinset.contracts.source import SOURCES
 from twinset.shards.contracts import TableStage
 from twinset.shards.storage.store import Store
-from twinset.stages.index import ROW_GROUP, index_schemas
+from twinset.stages.index import INDEX, REJECTIONS, ROW_GROUP, SIZES, index_schemas
 from twinset.stages.stage_worker import StageWorker
 
 # With polars' handler of SIGINT, set as it is imported, waits begin again: Ctrl-C would not end a build that waits.
 signal.siginterrupt(signal.SIGINT, True)
 
-INDEX, REJECTIONS, SIZES = "index.parquet", "rejections.parquet", "sizes.json"
-
 
 def compute(worker: StageWorker, store: Store) -> pl.DataFrame:
     """What `TableStage.transform` gives, at most ``count`` rows; raises `WrongUse` where an index lacks a column."""
-    stage = cast(TableStage, worker.generator)
+    stage, reads = cast(TableStage, worker.generator), ", ".join(worker.source.reads)
     stage.excluded.clear()
-    with store.spool() as folder, _explained(worker):
-        tables = [stage.stage.earlier(name).frame(folder / str(number)) for number, name in enumerate(stage.reads)]
-        rows = stage.transform(*tables)
-        frame = rows.collect() if isinstance(rows, pl.LazyFrame) else rows
-    return frame if worker.subset.count is None else frame.head(worker.subset.count)
-
-
-@contextmanager
-def _explained(worker: StageWorker) -> Iterator[None]:
-    reads = ", ".join(worker.source.reads)
     try:
-        yield
+        with store.spool() as folder:
+            tables = [stage.stage.earlier(name).frame(folder / str(number)) for number, name in enumerate(stage.reads)]
+            rows = stage.transform(*tables)
+            frame = rows.collect() if isinstance(rows, pl.LazyFrame) else rows
     except (TwinsetError, OSError):
         raise
     except pl.exceptions.ColumnNotFoundError as error:
@@ -55,10 +44,11 @@ def _explained(worker: StageWorker) -> Iterator[None]:
             f"{worker.name}: transform() of {named} failed: {in_words(error)}; correct it or {reads} "
             "(--verbose shows the traceback)"
         ) from error
+    return frame if worker.subset.count is None else frame.head(worker.subset.count)
 
 
-def write_table(worker: StageWorker, frame: pl.DataFrame, folder: Path) -> str:
-    """Write index, rejections and the empty list of shards into a folder; returns the sha256 of the index.
+def write_table(worker: StageWorker, frame: pl.DataFrame, folder: Path) -> PlanSummary:
+    """Write index, rejections and the empty list of shards into a folder. Its digest is the sha256 of the index.
 
     Raises `WrongUse` where two rows have one identity, and `BuildFailed` where a column is not the declared one.
     """
@@ -78,7 +68,7 @@ def write_table(worker: StageWorker, frame: pl.DataFrame, folder: Path) -> str:
     pq.write_table(rejected.empty_table(), folder / REJECTIONS, compression="zstd", store_schema=False)
     (folder / SIZES).write_bytes(canonical_json({}) + b"\n")
     write_plan(iter(()), Candidate, 1, folder)
-    return sha256_of_file(folder / INDEX)[0]
+    return PlanSummary(sha256_of_file(folder / INDEX)[0], frame.height, ())
 
 
 def _rows(stage: TableStage, part: pl.DataFrame, schema: pa.Schema, settled: dict[Terms, Terms]) -> pa.Table:

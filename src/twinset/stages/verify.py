@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.kinds.samples import MediaFile
-from twinset.contracts.plan import PlannedShard, plan_digest, plan_file, read_parquet
+from twinset.contracts.plan import PlannedShard, plan_file, read_parquet
 from twinset.contracts.receipt import Receipt
 from twinset.shards.ledger import LEDGER, damaged_receipts
 from twinset.shards.media.media_folder import Media
@@ -20,7 +20,7 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.description_record import changed_descriptions
 from twinset.stages.index import shards_digest
-from twinset.stages.problems import Problem, index_again, make_again, plan_again
+from twinset.stages.problems import Problem, index_again, make_again, plan_again, plan_problem
 from twinset.stages.status import StageState
 
 AGAIN = "run the same build again"
@@ -32,41 +32,35 @@ def verify_stage(store: Store, state: StageState, media: Media | None = None) ->
 
     media: where the sources lie, to hash them too.
     """
-    home, stage = state.home, state.stage
-    if digest(stage.facts) != stage.content:
-        path = layout.meta(home, "stage.json")
-        yield Problem("plan-damaged", path, "its digest is not that of its facts", plan_again(home))
-    counts = sum(shard.planned for shard in state.planned), len(state.planned)
-    if not state.is_one_table and (plan_digest(state.planned), *counts) != (stage.plan, stage.planned, stage.shards):
-        path = layout.plan(home, "shards.parquet")
-        yield Problem("plan-damaged", path, "not the plan of stage.json", plan_again(home))
+    home = state.home
+    if problem := plan_problem(home, state.stage, state.planned):
+        yield problem
     for number in state.missing:
         yield Problem("shard-missing", home, f"shard {number:05d} is not made yet", AGAIN, number)
     damaged = damaged_receipts(store, home)
-    ledger = layout.meta(home, LEDGER)
     for number in damaged:
-        message = f"not what {ledger} says was read from it"
+        message = f"not what {layout.meta(home, LEDGER)} says was read from it"
         remedy = f"one of them was damaged: remove both and {AGAIN}"
         yield Problem("receipt-damaged", layout.receipt(home, number), message, remedy, number)
-    for number, why in state.stale.items():
-        if number not in damaged:
-            yield Problem("shard-stale", home, f"shard {number:05d} is stale, {why}", AGAIN, number)
-    sources: defaultdict[MediaFile, list[int]] = defaultdict(list)
+    for number in sorted(state.stale.keys() - {*damaged}):
+        message = f"shard {number:05d} is stale, {state.stale[number]}"
+        yield Problem("shard-stale", home, message, AGAIN, number)
+    sources = defaultdict[MediaFile, list[int]](list)
     for receipt in state.done.receipts():
         yield from _of_plan(store, home, state.planned[receipt.shard])
-        found = _of_shard(store, home, receipt)
-        if not isinstance(found, pa.Table):
-            yield found
-        elif state.makes != "table":
-            for source in {MediaFile(**one) for listed in found["sources"].to_pylist() for one in listed or ()}:
+        rows = _of_shard(store, home, receipt)
+        if isinstance(rows, Problem):
+            yield rows
+        elif media is not None and state.makes != "table":
+            for source in {MediaFile(**source) for listed in rows["sources"].to_pylist() for source in listed or ()}:
                 sources[source].append(receipt.shard)
     if not state.todo:  # of a stage that is not finished the index is not asked to be right
         yield from _of_index(store, state)
         for path in changed_descriptions(store, home):
             yield Problem("description-changed", path, "absent, or not the one that the build wrote", plan_again(home))
-    for source, numbers in sorted(sources.items(), key=lambda item: (item[0].path, item[1])):
+    for source in sorted(sources, key=lambda source: source.path):
         if media is not None and "://" not in source.path:  # what lies in a bucket is in no media folder
-            yield from _of_source(media, home, source, numbers)
+            yield from _of_source(media, home, source, sources[source])
 
 
 def _of_plan(store: Store, home: str, planned: PlannedShard) -> Iterator[Problem]:
@@ -85,18 +79,16 @@ def _of_shard(store: Store, home: str, receipt: Receipt) -> Problem | pa.Table:
     """The rows of a shard that agrees with its receipt, or how it does not."""
     number, code, path = receipt.shard, "rows-damaged", layout.rows(home, receipt.shard)
     try:
-        message = _changed(store, path, receipt.rows_sha256)
-        if not message:
+        if not (message := _changed(store, path, receipt.rows_sha256)):
             with store.open(path) as stream:
                 table = read_parquet(stream)
             keys = list(dict.fromkeys(table.filter(pc.equal(table["verdict"], KEPT))["key"].to_pylist()))
             counts = len(keys), len(table.filter(pc.equal(table["verdict"], REJECTED)))
-            if counts != (receipt.kept, sum(receipt.rejected.values())) or sum(counts) != receipt.planned:
+            if counts != (receipt.kept, sum(receipt.rejected.values())):
                 message = f"{counts[0]} kept and {counts[1]} rejected, {receipt.planned} planned"
             else:
                 code, path = "tar-damaged", layout.tar(home, receipt.split, number)
-                message = _tar_problem(store, path, receipt, keys)
-                if not message:
+                if not (message := _tar_problem(store, path, receipt, keys)):
                     return table
     except (BrokenTar, *UNREADABLE) as error:
         message = f"cannot be read ({error})"

@@ -117,7 +117,7 @@ def test_splits_of_the_source_are_renamed_and_repeated_ids_count_once(photos: Pa
     (photos / "own.csv").write_text(f"id,image,caption,split\n{rows}")
     splits, left_out = planned(photos, captions=str(photos / "own.csv"))
     assert splits == {"a.jpg": "train", "c.jpg": "validation"}
-    repeated = ("repeated-id", "own.csv line 3, id of own.csv line 2")
+    repeated = ("repeated-id", "own.csv line 3")
     assert left_out == [repeated, ("unknown-split", "own.csv line 5")]
 
 

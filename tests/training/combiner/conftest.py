@@ -41,7 +41,7 @@ def recoloured() -> list[Planned]:
         captions = {role: name.replace("-", " ") for role, name in images.items()}
         made = Triplet(
             key=key, group=key, split="train", condition=f"{after} square", reference=frame(ground, before),
-            target=frame(ground, after), distractor=None, captions=captions, images=images,
+            target=frame(ground, after), distractor=None, captions=captions, image_ids=images,
             provenance={"target": {"subject": "square"}}, scores={"concreteness": 4.9},
         )  # fmt: skip
         found.append(Planned(made, identity_of(ground, before, after), key))

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from twinset.contracts.canonical import canonical_json
-from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.contracts.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
 from twinset.contracts.kinds.samples import Frame
 
 
@@ -34,21 +33,11 @@ class ImageText(Sample):
     captions: tuple[str, ...]
     image_id: str
 
-    def pictures(self) -> dict[str, Frame]:
-        return {} if self.image is None else {"image": self.image}
-
-    def described(self) -> dict[str, str]:
-        every = canonical_json(list(self.captions)).decode()
-        return {"caption": self.captions[0], "captions": every, "image_id": self.image_id}
-
-    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        return {
-            "captions": list(self.captions),
-            "image_id": self.image_id,
-            "source": {"dataset": dataset, "files": files},
-            "image": images.get("image"),
-        }
+    @property
+    def caption(self) -> str:
+        """The first."""
+        return self.captions[0]
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the same captions of the same image; without images, of the same image id."""
+        """As `Sample.question`; without images, of the same image id."""
         return [self.kind.name, list(self.captions), dict(images) or self.image_id]

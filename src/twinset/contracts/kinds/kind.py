@@ -1,27 +1,20 @@
 """What every kind of samples has: a descriptor, the sample in memory, its JSON, and its stored form."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
+from twinset.contracts.canonical import canonical_json
 from twinset.contracts.kinds.samples import Frame, Json, MediaFile
 from twinset.contracts.licences.terms import Terms
 
 SAMPLE_SCHEMA = 2  # version of the JSON in tars; a raise changes the bytes of every tar
-
 JsonByRole = Mapping[str, Mapping[str, Any]]
 
 
-class Described(BaseModel):
-    """A part of a sample's JSON."""
-
-    model_config = ConfigDict(frozen=True)
-
-
-class ImageRecord(Described):
+class ImageRecord(BaseModel):
     """sha256 of the encoded image; size: (width, height) in pixels; pts: seconds, -1.0 where a picture has none."""
 
     sha256: str
@@ -29,19 +22,15 @@ class ImageRecord(Described):
     pts: float
 
 
-class SourcesRecord(Described):
+class SourcesRecord(BaseModel):
     """Where images come from, by role. dataset: kind of the source, such as ``genecis-triplets``."""
 
     dataset: str
     files: dict[str, MediaFile]
 
 
-class Record(Described):
-    """What the JSON of every kind has, as `shards.fields.fields_of` writes it.
-
-    licence, credit, source_url: `contracts.licences.terms.Terms` of all that the sample shows; the last two are absent
-    from the JSON of schema 1.
-    """
+class Record(BaseModel):
+    """What the JSON of every kind has. licence, credit, source_url: its terms; JSON of schema 1 has the first alone."""
 
     schema_version: int
     kind: str
@@ -63,10 +52,9 @@ class Record(Described):
 class SampleKind:
     """What every sample of a kind has.
 
-    name: as in a source's ``makes``. record: model of the JSON. images: roles of its pictures, in the order of the tar,
-    where each is a field ``ROLE.jpg``; a stored sample can lack the last ones, those in ``optional``.
-    texts: fields ``ROLE.txt``, and columns of rows. columns: what else of a sample stands in rows. numbers: scores that
-    stand in rows too, null where a sample lacks them. attachments: further fields, which a sample has all or none of.
+    name: as in a source's ``makes``. record: model of the JSON. images: roles of its pictures, fields ``ROLE.jpg`` of
+    the tar, in order; a stored sample can lack the last ones, those in ``optional``. texts: fields ``ROLE.txt``, and
+    columns of rows. columns, numbers: words and scores that stand in rows too, scores null where a sample has none.
     bare_fields: its one image and its one text are the fields ``jpg`` and ``txt``, as other tools have them.
     """
 
@@ -77,7 +65,6 @@ class SampleKind:
     columns: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
-    attachments: tuple[str, ...] = ()
     bare_fields: bool = False
 
     def image_field(self, role: str, extension: str) -> str:
@@ -93,14 +80,14 @@ class SampleKind:
         """Columns of words of a row, in order."""
         return (*self.texts, *self.columns)
 
-    def with_numbers(self, others: Sequence[str]) -> Self:
-        """The same with further numbers in its rows."""
-        return replace(self, numbers=(*self.numbers, *others))
-
     @property
     def hashed(self) -> tuple[str, ...]:
         """Columns of a row that hold the sha256 of the encoded images, in order."""
         return tuple(f"{role}_sha256" for role in self.images)
+
+    def with_numbers(self, further: Sequence[str]) -> Self:
+        """The same with further numbers in its rows."""
+        return replace(self, numbers=(*self.numbers, *further))
 
 
 #: What a reader takes: samples of one kind, or of several.
@@ -117,20 +104,12 @@ def plural(takes: Takes) -> str:
     return " or ".join(f"{kind.name}s" for kind in kinds_of(takes))
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A sample as it lies in an earlier stage. fields: of its tar, in their order. images: sha256 by role."""
-
-    fields: Mapping[str, bytes]
-    images: Mapping[str, str]
-
-
 @dataclass(slots=True, kw_only=True)
-class Sample(ABC):
-    """One sample in memory.
+class Sample:
+    """One sample in memory. A kind adds an attribute for each image, each column, and each field of its record.
 
     provenance: the same keys with the same JSON types for every sample of a generator. sources: files besides the
-    frames' own that pixels came from. flags: reasons to look at it, short and countable; it is kept all the same.
+    frames' own that pixels came from. flags: as of `Score`.
     """
 
     kind: ClassVar[SampleKind]
@@ -143,37 +122,32 @@ class Sample(ABC):
     sources: tuple[MediaFile, ...] = ()
     flags: tuple[str, ...] = ()
 
-    @abstractmethod
     def pictures(self) -> dict[str, Frame]:
         """Images by role, in the order of the tar; empty where the sample is a row of an index alone."""
+        frames = {role: getattr(self, role) for role in self.kind.images}
+        return {role: frame for role, frame in frames.items() if frame is not None}
 
     def described(self) -> dict[str, str]:
-        """The words of a row, by column: the attributes of these names, unless a kind has them elsewhere."""
-        return {name: getattr(self, name) for name in self.kind.described}
+        """The words of a row, by column; a list as JSON."""
+        words = {name: getattr(self, name) for name in self.kind.described}
+        return {name: text if isinstance(text, str) else canonical_json(text).decode() for name, text in words.items()}
 
-    def copied(self) -> Copy | None:
-        """What is stored of a sample that is copied from an earlier stage; None where its pictures are encoded."""
-        return None
-
-    @abstractmethod
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
         """What the JSON of this kind has besides `Record`'s fields.
 
         dataset: kind of the source. files, images: the JSON of each image's source and of the image (`ImageRecord`).
         """
+        given = {"source": {"dataset": dataset, "files": files}, "images": images, **images}
+        fields = [name for name in self.kind.record.model_fields if name not in Record.model_fields]
+        return {name: given[name] if name in given else getattr(self, name) for name in fields}
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """JSON that is equal for two samples that ask the same question, such as a pair and its mirror image.
+        """JSON that is equal for two samples that ask the same question: by default its kind, texts and images.
 
-        By default its kind, texts and images; a kind may override this. Columns such as a task make no difference.
         images: sha256 by role; empty for a sample without images.
         """
         words = self.described()
         return [self.kind.name, {name: words[name] for name in self.kind.texts}, dict(images)]
-
-    def attached(self) -> dict[str, bytes]:
-        """Its `SampleKind.attachments`, by field."""
-        return {}
 
 
 R = TypeVar("R", bound=Record)
@@ -184,7 +158,7 @@ class Stored(Generic[R]):
     """One sample as it lies in a tar.
 
     images: encoded, by role; extension: of all, ``jpg``, ``png`` or ``webp``. texts: by name, such as ``caption0``.
-    attached: further fields, such as ``mask0.png``. fields: all of the tar, in its order.
+    fields: all of the tar, in its order.
     """
 
     kind: SampleKind
@@ -193,5 +167,4 @@ class Stored(Generic[R]):
     extension: str
     texts: Mapping[str, str]
     json: R
-    attached: Mapping[str, bytes]
     fields: Mapping[str, bytes]

@@ -15,6 +15,9 @@ Pixels = NDArray[np.uint8]
 #: Anything that JSON can hold, so long as every sample of a generator has the same keys with the same types.
 Json = str | int | float | bool | Sequence["Json"] | Mapping[str, "Json"]
 
+EXTENSIONS = ("jpg", "png", "webp")
+LONGEST_SIDE = 16_383  # pixels of WebP, the least of all formats
+
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
@@ -29,8 +32,7 @@ class MediaFile:
 class Frame:
     """One picture, shared by all samples that show it, so that it is decoded, judged and encoded once.
 
-    id: unique within a subset, e.g. ``VIDEO#12.500``.
-    pixels: (height, width, 3) uint8 RGB.
+    id: unique within a subset, e.g. ``VIDEO#12.500``. pixels: (height, width, 3) uint8 RGB.
     pts: presentation time in seconds, -1.0 where a picture has none.
     """
 
@@ -45,9 +47,8 @@ class Rejected:
     """A candidate that could not be made.
 
     reason: short, countable (``missing-media``, ``broken-media``). detail: for people.
-    media: name of the media file to look for again (`shards.media.media_folder.Media.size`) where the reason is a
-    missing or unreadable input; the rejection goes stale once that file is there or has another size than `media_size`
-    (None: it was absent).
+    media: name of a missing or unreadable file (`shards.media.media_folder.Media.size`); the rejection goes stale once
+    it has another size than `media_size` (None: it was absent).
     """
 
     key: str
@@ -93,10 +94,6 @@ class Score:
 Verdict = Keep | Drop | Score
 
 
-EXTENSIONS = ("jpg", "png", "webp")
-LONGEST_SIDE = 16_383  # pixels
-
-
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
     """An encoded picture. size: (width, height) in pixels. pts: seconds, -1.0 where a picture has none."""
@@ -109,9 +106,8 @@ class EncodedImage:
 
 
 def encodable(frame: Frame) -> bool:
-    """Whether every encoding can hold a frame of this size: WebP's limit is the lowest."""
-    height, width = frame.pixels.shape[:2]
-    return bool(max(height, width) <= LONGEST_SIDE)
+    """Whether every encoding can hold a frame of this size."""
+    return max(frame.pixels.shape[:2]) <= LONGEST_SIDE
 
 
 def encode_image(frame: Frame, encoding: Encoding) -> EncodedImage:
@@ -119,20 +115,7 @@ def encode_image(frame: Frame, encoding: Encoding) -> EncodedImage:
     from PIL import Image  # not needed by what reads a recipe
 
     picture, stream = Image.fromarray(frame.pixels), io.BytesIO()
-    if encoding.format == "jpg":
-        picture.save(stream, "JPEG", quality=encoding.quality, subsampling=0)
-    elif encoding.format == "webp":
-        picture.save(stream, "WEBP", quality=encoding.quality)
-    else:
-        picture.save(stream, "PNG")
+    options = {"jpg": {"quality": encoding.quality, "subsampling": 0}, "webp": {"quality": encoding.quality}, "png": {}}
+    picture.save(stream, "JPEG" if encoding.format == "jpg" else encoding.format, **options[encoding.format])
     content = stream.getvalue()
     return EncodedImage(content, hashlib.sha256(content).hexdigest(), picture.size, frame.pts, frame.source)
-
-
-def encode_mask(mask: Pixels) -> bytes:
-    """A mask of numbers as PNG."""
-    from PIL import Image
-
-    stream = io.BytesIO()
-    Image.fromarray(mask).save(stream, "PNG")
-    return stream.getvalue()

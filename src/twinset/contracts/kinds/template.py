@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import JsonValue
 
-from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.contracts.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
 from twinset.contracts.kinds.samples import Frame, Json
 
 #: Distractors of the largest gallery; a template of 10 images has 9 of them and its target (GeneCIS, Table 1).
@@ -23,14 +23,8 @@ class TemplateRecord(Record):
     entry: dict[str, JsonValue]
 
 
-TEMPLATE = SampleKind(
-    "template",
-    TemplateRecord,
-    ("reference", "target", *GALLERY),
-    ("condition",),
-    ("task",),
-    optional=frozenset(GALLERY[1:]),
-)
+ROLES, LAST = ("reference", "target", *GALLERY), frozenset(GALLERY[1:])
+TEMPLATE = SampleKind("template", TemplateRecord, ROLES, ("condition",), ("task",), optional=LAST)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,8 +32,7 @@ class Template(Sample):
     """A template: which image of a gallery is most like the reference, given the condition.
 
     task: ``focus-attribute``, ``change-attribute``, ``focus-object`` or ``change-object``.
-    gallery: the distractors, without the target, which is the right answer. entry: the template as GeneCIS's released
-    evaluation reads it.
+    gallery: the distractors, without the target, which is the right answer. entry: as in `TemplateRecord`.
     """
 
     kind: ClassVar[SampleKind] = TEMPLATE
@@ -52,14 +45,4 @@ class Template(Sample):
     entry: Mapping[str, Json]
 
     def pictures(self) -> dict[str, Frame]:
-        gallery = dict(zip(GALLERY[: len(self.gallery)], self.gallery, strict=True))
-        return {"reference": self.reference, "target": self.target, **gallery}
-
-    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        return {
-            "task": self.task,
-            "condition": self.condition,
-            "source": {"dataset": dataset, "files": files},
-            "images": images,
-            "entry": dict(self.entry),
-        }
+        return dict(zip(ROLES, (self.reference, self.target, *self.gallery), strict=False))

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.contracts.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
 from twinset.contracts.kinds.samples import Frame
 
 
 class TextPairRecord(Record):
     """The JSON of a text pair.
 
-    type, subtype: such as ``replace`` and ``obj``, both "" where they are not known. image_id: of the image whose
-    caption it is, as the captions' source calls it.
+    type, subtype: such as ``replace`` and ``obj``, or "". image_id: as the captions' source calls it.
     """
 
     type: str
@@ -22,21 +21,11 @@ class TextPairRecord(Record):
     image: ImageRecord
 
 
-#: Scores that every text pair has a column of, whatever scorers were asked (`generators.caption_scores`): of both
-#: captions, and the similarity of the two. Those of further scorers follow where a stage names them.
-TEXT_SCORES = (
-    *(f"{scorer}_{side}" for scorer in ("vera", "cola") for side in ("caption", "negative")),
-    "similarity",
-)
+#: Scores that every text pair has a column of (`generators.caption_scores`); those of further scorers follow.
+TEXT_SCORES = ("vera_caption", "vera_negative", "cola_caption", "cola_negative", "similarity")
 
-TEXT_PAIR = SampleKind(
-    "text-pair",
-    TextPairRecord,
-    ("image",),
-    ("caption", "negative_caption"),
-    ("type", "subtype", "image_id"),
-    numbers=TEXT_SCORES,
-)
+TEXTS, COLUMNS = ("caption", "negative_caption"), ("type", "subtype", "image_id")
+TEXT_PAIR = SampleKind("text-pair", TextPairRecord, ("image",), TEXTS, COLUMNS, TEXT_SCORES)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,18 +41,6 @@ class TextPair(Sample):
     subtype: str = ""
     image_id: str = ""
 
-    def pictures(self) -> dict[str, Frame]:
-        return {} if self.image is None else {"image": self.image}
-
-    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        return {
-            "type": self.type,
-            "subtype": self.subtype,
-            "image_id": self.image_id,
-            "source": {"dataset": dataset, "files": files},
-            "image": images.get("image"),
-        }
-
     def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the same words of the same image; without images, of the same image id."""
+        """As `Sample.question`; without images, of the same image id."""
         return [self.kind.name, [self.caption, self.negative_caption], dict(images) or self.image_id]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.contracts.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
 from twinset.contracts.kinds.samples import Frame
 
 PARTS = ("reference", "target", "distractor")
@@ -20,14 +20,8 @@ class TripletRecord(Record):
     image_ids: dict[str, str]
 
 
-TRIPLET = SampleKind(
-    "triplet",
-    TripletRecord,
-    PARTS,
-    ("condition",),
-    (*(f"{part}_caption" for part in PARTS), *(f"{part}_id" for part in PARTS)),
-    optional=frozenset({"distractor"}),
-)
+COLUMNS = (*(f"{part}_caption" for part in PARTS), *(f"{part}_id" for part in PARTS))
+TRIPLET = SampleKind("triplet", TripletRecord, PARTS, ("condition",), COLUMNS, optional=frozenset({"distractor"}))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,8 +29,7 @@ class Triplet(Sample):
     """A triplet.
 
     reference, target, distractor: the last may be left out; all are None where only an index is made. The condition
-    fits the distractor too.
-    captions, images: caption and image id by part (`PARTS`), "" for what it lacks.
+    fits the distractor too. captions, image_ids: by part (`PARTS`), "" for what it lacks.
     """
 
     kind: ClassVar[SampleKind] = TRIPLET
@@ -46,24 +39,11 @@ class Triplet(Sample):
     target: Frame | None
     distractor: Frame | None
     captions: Mapping[str, str]
-    images: Mapping[str, str]
-
-    def pictures(self) -> dict[str, Frame]:
-        frames = zip(PARTS, (self.reference, self.target, self.distractor), strict=True)
-        return {part: frame for part, frame in frames if frame is not None}
+    image_ids: Mapping[str, str]
 
     def described(self) -> dict[str, str]:
-        captions = {f"{part}_caption": self.captions[part] for part in PARTS}
-        return {"condition": self.condition, **captions, **{f"{part}_id": self.images[part] for part in PARTS}}
-
-    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        return {
-            "condition": self.condition,
-            "source": {"dataset": dataset, "files": files},
-            "images": images,
-            "captions": dict(self.captions),
-            "image_ids": dict(self.images),
-        }
+        words = [self.condition, *(of[part] for of in (self.captions, self.image_ids) for part in PARTS)]
+        return dict(zip(self.kind.described, words, strict=True))
 
     def question(self, images: Mapping[str, str]) -> Any:
         """As `Sample.question`: with the same images and condition, captions and ids may differ."""

@@ -1,22 +1,18 @@
 """What licences are called: by SPDX, by the Hugging Face Hub, by their address."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from functools import lru_cache
-from typing import NoReturn
 
 import yaml
+from license_expression import get_license_index
 
 from twinset.contracts.locations import shipped
 
-_TABLE = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
-#: Licences of https://spdx.org/licenses, and those that the Hub alone names.
-SPDX, PAGES = frozenset[str](_TABLE["spdx"]), dict[str, str](_TABLE["only_hub"])
 OTHER = "other: "
 AND = " AND "  # SPDX's word: all of these hold
 UNKNOWN = "unknown"  # the Hub's word: nobody says it
+LONGEST_CREDIT = 2000  # characters
 
 _WORDS = {
     "creativecommons": "cc", "publicdomainmark": "ccpdm", "attribution": "by", "sharealike": "sa",
@@ -24,12 +20,11 @@ _WORDS = {
     "universal": "",
 }  # fmt: skip
 _CC_URL = re.compile(
-    r"https?://creativecommons\.org/(licenses|publicdomain)/([a-z-]+)/(\d\.\d)(/(deed|legalcode).*|/?)"
+    r"https?://creativecommons\.org/(?:licenses|publicdomain)/([a-z-]+)/(\d\.\d)(/(deed|legalcode).*|/?)"
 )
 _SPDX_URL = re.compile(r"https?://spdx\.org/licenses/([\w.+-]+?)(\.html|\.json)?")
 # No scheme that a page would run (javascript:) or that names this machine (file:).
 _URL = re.compile(r"(?:https?|ftp|doi|s3|gs|hf)://[^\s\x00-\x1f\x7f]{1,2000}", re.IGNORECASE)
-LONGEST_CREDIT = 2000  # characters
 
 
 def _key(text: str) -> str:
@@ -40,16 +35,18 @@ def _key(text: str) -> str:
     return key
 
 
-def hub_name(licence: str) -> str:
-    """What the Hugging Face Hub calls a licence; ``other`` where it does not know it."""
-    small: str = _TABLE["hub_of"].get(licence, licence.lower())
-    return small if small in (*_TABLE["hub"], *_TABLE["hub_of"].values(), *PAGES) else "other"
-
-
-_KNOWN: dict[str, str] = {_key(name): name for name in (*SPDX, *PAGES)} | {
-    _key(hub): name for name, hub in _TABLE["hub_of"].items()
+_HUB = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
+_LISTED = {
+    entry["spdx_license_key"]: entry["other_spdx_license_keys"]
+    for entry in get_license_index()
+    if not (entry["is_exception"] or (entry["spdx_license_key"] or "LicenseRef").startswith("LicenseRef"))
 }
-_KNOWN |= {"cc0": "CC0-1.0", "gpl30": "GPL-3.0-only"}
+#: Identifiers of https://spdx.org/licenses.
+SPDX = frozenset[str](_LISTED)
+#: Names by the `_key` of each way to write them, such as older identifiers and the Hub's names.
+_KNOWN: dict[str, str] = {_key(older): name for name, spellings in _LISTED.items() for older in spellings}
+_KNOWN |= {_key(name): name for name in (*SPDX, *_HUB["alone"])}
+_KNOWN |= {_key(hub): name for name, hub in _HUB["renamed"].items()} | {"cc0": "CC0-1.0"}
 
 
 @lru_cache(maxsize=4096)
@@ -58,20 +55,23 @@ def known_licence(text: str) -> str | None:
 
     None for one that no list knows and that does not begin with ``other:``.
     """
-    found = {_one(part) for part in text.split(AND)} if text.strip() else set()
-    return None if None in found else AND.join(sorted(filter(None, found), key=order_of))
-
-
-def licence_named(text: str) -> str:
-    """As `known_licence`; raises `ValueError`, naming those that are near, for one that is not known."""
-    if (found := known_licence(text)) is None:
-        _refuse(next(part for part in text.split(AND) if _one(part) is None))
-    return found
+    names = {_one(part) for part in text.split(AND)} if text.strip() else set()
+    return None if None in names else AND.join(sorted(filter(None, names), key=order_of))
 
 
 def order_of(licence: str) -> tuple[bool, str]:
     """What licences are sorted by: those without a known name stand last."""
     return licence.startswith(OTHER), licence
+
+
+def licence_named(text: str) -> str:
+    """As `known_licence`; raises `ValueError`, naming those that are near, for one that is not known."""
+    if (known := known_licence(text)) is not None:
+        return known
+    part = " ".join(next(part for part in text.split(AND) if _one(part) is None).split())
+    near = [_KNOWN[key] for key in difflib.get_close_matches(_key(_in_url(part)), _KNOWN, 4, 0.7)]
+    meant = f"did you mean {', '.join(dict.fromkeys(near))}? Else" if near else "name one of SPDX, or"
+    raise ValueError(f"{part[:100]!r} is not the name or URL of a known licence; {meant} write 'other: NAME OR URL'")
 
 
 def _one(text: str) -> str | None:
@@ -83,27 +83,18 @@ def _one(text: str) -> str | None:
 
 def _in_url(text: str) -> str:
     """The name in a URL of a licence; the text where it is none."""
-    if found := _CC_URL.fullmatch(text):
-        return {"zero": "CC0", "mark": "CC-PDM"}.get(found[2], f"CC-{found[2]}") + f"-{found[3]}"
-    found = _SPDX_URL.fullmatch(text)
-    return found[1] if found else text
-
-
-def _refuse(text: str) -> NoReturn:
-    text = " ".join(text.split())
-    near = [_KNOWN[key] for key in difflib.get_close_matches(_key(_in_url(text)), _KNOWN, 4, 0.7)]
-    meant = f"did you mean {', '.join(near)}? Else" if near else "name one of SPDX, or"
-    raise ValueError(f"{text[:100]!r} is not the name or URL of a known licence; {meant} write 'other: NAME OR URL'")
+    if match := _CC_URL.fullmatch(text):
+        return {"zero": "CC0", "mark": "CC-PDM"}.get(match[1], f"CC-{match[1]}") + f"-{match[2]}"
+    match = _SPDX_URL.fullmatch(text)
+    return match[1] if match else text
 
 
 def listed_licence(name: str, url: str) -> str:
     """A licence of a list of names and addresses, as COCO's files have them; ``other`` where neither is known, "" where
     both are empty."""
     name, url = (" ".join(text.split()).replace(AND, " and ") for text in (name, url))
-    if known := known_licence(url) or known_licence(name):
-        return known
-    said = " ".join(filter(None, (name, f"({url})" if url else "")))
-    return said and OTHER + said
+    stated = " ".join(filter(None, (name, f"({url})" if url else "")))
+    return known_licence(url) or known_licence(name) or (stated and OTHER + stated)
 
 
 def credit_named(text: str) -> str:
@@ -117,22 +108,28 @@ def credit_named(text: str) -> str:
 def url_named(text: str) -> str:
     """Where something is found; raises `ValueError` for what is not an address."""
     if (text := text.strip()) and not _URL.fullmatch(text):
-        raise ValueError(
-            f"{text[:100]!r} is not a URL of the web; write it with its scheme, as in https://example.org/photo"
-        )
+        remedy = "write it with its scheme, as in https://example.org/photo"
+        raise ValueError(f"{text[:100]!r} is not a URL of the web; {remedy}")
     return text
+
+
+def hub_name(licence: str) -> str:
+    """What the Hugging Face Hub calls a licence; ``other`` where it does not know it."""
+    name: str = _HUB["renamed"].get(licence, licence.lower())
+    return name if name in (*_HUB["same"], *_HUB["renamed"].values(), *_HUB["alone"]) else "other"
 
 
 def page_of(licence: str) -> str:
     """The address of one licence, as Croissant wants it; else its name."""
     if licence in SPDX:
         return f"https://spdx.org/licenses/{licence}"
-    return PAGES.get(licence) or licence.removeprefix(OTHER)
+    page: str | None = _HUB["alone"].get(licence)
+    return page or licence.removeprefix(OTHER)
 
 
 def has_page(licence: str) -> bool:
     """Whether `page_of` gives an address that twinset knows, not one that somebody wrote."""
-    return licence in SPDX or bool(PAGES.get(licence))
+    return licence in SPDX or bool(_HUB["alone"].get(licence))
 
 
 def needs_credit(licence: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, field_validator
 
@@ -21,20 +21,13 @@ from twinset.contracts.licences.names import (
 
 #: Columns of every row, and fields of every sample's JSON, that hold its `Terms`.
 TERMS = ("licence", "credit", "source_url")
-PACKED = "\t"  # stands in none of them
-
-
-class TermColumns(TypedDict):
-    """`Terms` by name."""
-
-    licence: str
-    credit: str
-    source_url: str
 
 
 class Terms(NamedTuple):
-    """Under which terms a sample is. licence: as `licence_named` gives it; several where several works are shown.
-    credit: whom to name. source_url: where it comes from, with spaces between several. "" for what is unknown.
+    """Under which terms a sample is; "" for what is unknown.
+
+    licence: as `licence_named` gives it; of all works that are shown. credit: whom to name. source_url: where it comes
+    from, with spaces between several.
     """
 
     licence: str = ""
@@ -65,24 +58,14 @@ class Terms(NamedTuple):
         except ValueError:
             return "unknown-source-url"
 
-    @classmethod
-    def unpacked(cls, text: str) -> Terms:
-        """As they were `packed`; "" is nothing."""
-        return cls(*text.split(PACKED))
-
-    @property
-    def packed(self) -> str:
-        """All in one text, for columns in memory."""
-        return PACKED.join(self)
-
     def filled(self, others: Terms) -> Terms:
         """Each that is unknown taken from others."""
         return self if all(self) else Terms(*(own or other for own, other in zip(self, others, strict=True)))
 
     @property
-    def columns(self) -> TermColumns:
+    def columns(self) -> dict[str, str]:
         """Each by its name."""
-        return {"licence": self.licence, "credit": self.credit, "source_url": self.source_url}
+        return self._asdict()
 
 
 NOTHING = Terms()
@@ -112,23 +95,18 @@ def together(shown: Sequence[Terms]) -> Terms:
         return distinct[0]
     licences = {part for one in distinct for part in one.licence.split(AND) if part}
     several = len({one.licence for one in distinct}) > 1
-    credits = (
+    credits = dict.fromkeys(
         f"{one.credit} ({one.licence})" if several and one.licence and AND not in one.licence else one.credit
         for one in distinct
         if one.credit
     )
-    urls = (url for one in distinct for url in one.source_url.split())
-    return Terms(AND.join(sorted(licences, key=order_of)), "; ".join(_once(credits)), " ".join(_once(urls)))
-
-
-def _once(texts: Iterable[str]) -> Iterable[str]:
-    return dict.fromkeys(texts)
+    urls = dict.fromkeys(url for one in distinct for url in one.source_url.split())
+    return Terms(AND.join(sorted(licences, key=order_of)), "; ".join(credits), " ".join(urls))
 
 
 class StatedTerms(BaseModel):
-    """Settings that state `Terms`: of every sample, where a record does not say its own.
-
-    A source that reads stages adds its own to those that these state, none where ``licence`` is "".
+    """Settings that state `Terms` of every sample where a record does not say its own; a source that reads stages adds
+    them to those of the stages, none where ``licence`` is "".
 
     licence: of captions and images. credit: whom to name. source_url: where they come from.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from twinset.contracts.kinds.samples import Pixels, Rejected
-from twinset.contracts.parts import Component
+from twinset.models.engines import Engine
 from twinset.models.image_engine import Drawn, ImageGenerator, Request
 from twinset.models.pipelines.settings import DiffusersImages, PipelineSettings
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=PipelineSettings)
 
 
-class PipelineWorker(Component, Generic[P]):
+class PipelineWorker(Engine, Generic[P]):
     """An engine with a pipeline, which it opens when it is first needed."""
 
     # Torch's number of threads is its process's, and a pipeline is in the midst of one call at a time.

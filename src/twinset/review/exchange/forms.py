@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.markdown import no_formula
-from twinset.contracts.plan import parquet_columns, parquet_rows
+from twinset.contracts.plan import parquet_batches, parquet_columns
 from twinset.generators.decisions.answers import COLUMNS, table_of, to_row
 from twinset.review.exchange.label_studio import Address, Answered, Form, LabelStudio, Row, Show
 from twinset.shards.storage.whole_file import whole_file
@@ -89,7 +89,8 @@ class Parquet(Form):
                 if lacking := set(COLUMNS) - set(parquet_columns(stream)):
                     raise WrongUse(f"{path}: no column {min(lacking)!r}; name a file that twinset review exported")
                 stream.seek(0)
-                for number, row in enumerate(parquet_rows(stream, COLUMNS), 1):
+                rows = (row for batch in parquet_batches(stream, COLUMNS) for row in batch.to_pylist())
+                for number, row in enumerate(rows, 1):
                     yield Row(f"row {number}", row)
         except pa.ArrowException as error:
             raise WrongUse(f"{path}: not Parquet ({error}); name another file") from error

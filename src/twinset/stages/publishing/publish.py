@@ -3,9 +3,8 @@
 import os
 import re
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,10 @@ from twinset.cards.publication import (
     write_preview,
 )
 from twinset.cards.terms import CREDITS
-from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.canonical import digest, names_in, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.public_names import names_in
-from twinset.shards.read import DamagedIndex, finished, finished_tars
+from twinset.shards.read import finished, finished_tars
 from twinset.shards.storage import hub, layout
 from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.store import Store
@@ -33,8 +31,6 @@ from twinset.shards.storage.whole_file import new_folder
 from twinset.stages.overview import published, verify
 from twinset.stages.plan import DESCRIPTIONS
 
-#: Of a repository on the Hub (https://huggingface.co/docs/hub/storage-limits): of a file, of a folder, of all.
-LARGEST, MOST_ENTRIES, MOST_FILES = 50 * 10**9, 10_000, 100_000
 _TEXTS = (".md", ".html", ".json", ".csv", ".cff", ".bib")
 _OF_META = {*DESCRIPTIONS, "stage.json", "histograms.png", "look.png", CREDITS}
 _PLAN, _MARKER = re.compile(r"\d{5,}\.parquet|shards\.parquet"), re.compile(r"files-of-[a-z0-9-]+")
@@ -58,13 +54,13 @@ def publish(
     store, to = Store(str(out)), str(to)
     repo = hub.repository(to) if to.startswith(hub.SCHEME) else None
     subsets = published(store, names_in(only))
-    parts = _parts(store, subsets)
-    if problems := incomplete(parts) or _problems(store, subsets):
-        raise _refused(store, problems)
-    with _folder(store, to, repo) as folder:
+    parts = [part_of(store, subset) for subset in subsets]
+    _refuse(store, incomplete(parts))
+    _refuse(store, (problem for row in verify(store, subsets)["subsets"].values() for problem in row["problems"]))
+    with store.tidied(), _folder(store, to, repo) as folder:
         tag = _assemble(store, parts, folder, repo.name if repo else Path(os.path.abspath(to)).name, repo)
-        _check(store, parts, folder)
-        files = [path for path in folder.rglob("*") if path.is_file()]
+        _refuse(store, _named_places(store, parts, folder))
+        files = _files(folder)
         about = {"to": to, "files": len(files), "bytes": sum(path.stat().st_size for path in files)}
         if repo is None:
             return about
@@ -72,38 +68,17 @@ def publish(
         return {**about, "page": repo.page, "tag": tag, **hub.upload(repo, folder, tag, message, public, update)}
 
 
-def _parts(store: Store, subsets: Sequence[str]) -> list[Part]:
-    try:
-        return [part_of(store, one) for one in subsets]
-    except (DamagedIndex, OSError) as error:
-        if problems := _problems(store, subsets):
-            raise _refused(store, problems) from error
-        raise
+def _refuse(store: Store, problems: Iterable[object]) -> None:
+    """Raise `WrongUse` where there is a problem, with all of them."""
+    if lines := [str(problem) for problem in problems]:
+        raise WrongUse("\n".join([f"{store.root} is not published; mend these and build it again:", *lines]))
 
 
-def _refused(store: Store, problems: Iterable[str]) -> WrongUse:
-    return WrongUse("\n".join([f"{store.root} is not published:", *problems, "mend these and build it again"]))
-
-
-def _problems(store: Store, subsets: Sequence[str]) -> list[str]:
-    rows = verify(store, subsets)["subsets"].values()
-    return [str(problem) for row in rows for problem in row["problems"]]
-
-
-@contextmanager
-def _folder(store: Store, to: str, repo: hub.Repository | None) -> Iterator[Path]:
+def _folder(store: Store, to: str, repo: hub.Repository | None) -> AbstractContextManager[Path]:
     """Where all is put together: what becomes ``--to``, or, for the Hub, beside OUT, so that links will do."""
     if repo is None:
-        with new_folder(to, "--to") as folder:
-            yield folder
-    elif store.is_remote:
-        with temporary_folder() as folder:
-            yield folder
-    else:
-        store.sweep()
-        with store.spool() as folder:
-            yield folder
-        store.sweep()
+        return new_folder(to, "--to")
+    return temporary_folder() if store.is_remote else store.spool()
 
 
 def _data(store: Store, subset: str) -> Iterator[str]:
@@ -163,43 +138,19 @@ def _put(store: Store, path: str, to: Path, linked: bool) -> None:
         if place.is_symlink():
             raise WrongUse(f"{place}: a link; what it leads to is not published. Put the file or folder in its place")
     if linked and not store.is_remote:
-        try:
+        with suppress(OSError):  # a file system without links
             os.link(f"{store.root}/{path}", to)
             return
-        except OSError:  # a file system without links
-            pass
     with store.open(path) as stream, to.open("wb") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
 
 
-def _check(store: Store, parts: Sequence[Part], folder: Path) -> None:
-    """Raise `WrongUse` for what the Hub would refuse, and for texts that name a folder of this machine."""
-    files = _files(folder)
-    entries = Counter(one.parent.relative_to(folder).as_posix() for one in folder.rglob("*"))
-    found = [
-        f"{path.relative_to(folder)}: {path.stat().st_size:,} bytes, and the Hub takes {LARGEST:,} a file; build it "
-        "with a smaller shard_size"
-        for path in files
-        if path.stat().st_size > LARGEST
-    ]
-    for name, count in entries.items():
-        if count > MOST_ENTRIES:
-            found.append(
-                f"{name}: {count:,} files, and the Hub takes {MOST_ENTRIES:,} a folder; use a larger shard_size"
-            )
-    if len(files) > MOST_FILES:
-        found.append(f"{len(files):,} files, and the Hub takes {MOST_FILES:,}; build it with a larger shard_size")
-    places = _places(store, parts)
-    for path in files:
-        if path.suffix in _TEXTS and (named := places.search(path.read_text("utf-8", "replace"))):
-            found.append(f"{path.relative_to(folder)}: names {named[0]}, a folder of this machine; take it out")
-    if found:
-        raise WrongUse("\n".join([f"{store.root} is not published:", *found]))
-
-
-def _places(store: Store, parts: Sequence[Part]) -> re.Pattern[str]:
-    """Folders of this machine: home, OUT, and what the recipes read."""
+def _named_places(store: Store, parts: Sequence[Part], folder: Path) -> Iterator[str]:
+    """Texts that name a folder of this machine: home, OUT, and what the recipes read."""
     placed = [each for part in parts for stage in part.recipe.all.values() for each in (stage.source, *stage.filters)]
     places = [str(Path.home()), store.root, *(str(value) for each in placed for _, _, value in each.places())]
     names = {re.escape(place.rstrip("/")) for place in places if re.match(r"/[^/]", place)}
-    return re.compile(rf"(?<![\w.])({'|'.join(names)})(?!\w)" if names else r"(?!)")
+    named = re.compile(rf"(?<![\w.])({'|'.join(names)})(?!\w)" if names else r"(?!)")
+    for path in _files(folder):
+        if path.suffix in _TEXTS and (place := named.search(path.read_text("utf-8", "replace"))):
+            yield f"{path.relative_to(folder)}: names {place[0]}, a folder of this machine; take it out"
