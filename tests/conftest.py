@@ -17,8 +17,9 @@ import pytest
 from tests.benchmarks.measured import tell
 from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
-from twinset.contracts import doors, locations
-from twinset.contracts.recipe import permissions
+from twinset.contracts import doors
+from twinset.contracts.recipe import allowed
+from twinset.shards.storage import object_store
 from twinset.shards.storage.store import Store
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]
@@ -74,8 +75,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ[permissions.ANSWERS] = tempfile.gettempdir()  # recipes of tests keep answers in their folders
-    locations.SCHEMES = (*locations.SCHEMES, "memory")  # an object store of this process
+    os.environ[allowed.ANSWERS] = tempfile.gettempdir()  # recipes of tests keep answers in their folders
+    object_store.SCHEMES = (*object_store.SCHEMES, "memory")  # an object store of this process
     kept = config.cache.mkdir("twinset")  # type: ignore[union-attr]
     os.environ["TWINSET_CACHE"] = str(kept)
     if not hasattr(config, "workerinput"):
@@ -86,10 +87,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(autouse=True)
 def own_word() -> Iterator[None]:
     """What ``--set`` allows in a test is not allowed in the next."""
-    answers = os.environ[permissions.ANSWERS]
+    answers = os.environ[allowed.ANSWERS]
     yield
-    os.environ[permissions.ANSWERS] = answers
-    os.environ.pop(permissions.KEYS, None)
+    os.environ[allowed.ANSWERS] = answers
+    os.environ.pop(allowed.KEYS, None)
 
 
 @pytest.fixture(autouse=True)

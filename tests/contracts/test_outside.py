@@ -64,7 +64,7 @@ def test_an_earlier_stage_elsewhere_is_listed(tmp_path: Path) -> None:
     source |= {"kind": "genecis-triplets", "concreteness": "r.txt", "licence": "other: x"}
     path = tmp_path / "recipe.yaml"
     path.write_text(yaml.safe_dump({"name": "n", "subsets": {"n": {"source": source, "count": 1}}}))
-    from twinset.contracts.recipe.permissions import outside
+    from twinset.contracts.recipe.allowed import outside
 
     found = outside(twinset.load_recipe(str(path)), tmp_path)
     assert found["hosts"] == {f"{SOURCE}.graphs": ["s3://theirs"]}

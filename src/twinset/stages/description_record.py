@@ -93,7 +93,7 @@ def _words(recipe: Recipe, home: str) -> str:
     for name in names:
         names += [one for one in recipe.reads(name) if one in recipe.all and one not in names]
         source, filters = recipe[name].source, recipe[name].filters
-        said.append([source.introduction(), source.how_made({}), source.notes(), dict(source.scores_meant)])
+        said.append([*map(source.said, ("introduction", "how_made", "notes")), dict(source.scored)])
         said.append(
             [dict(source.meanings), *([one.how_judged(), dict(one.meanings), dict(one.scored)] for one in filters)]
         )

@@ -1,14 +1,10 @@
 """YAML from strangers: safe load, and nothing that a reader would take for something else or that outgrows its file."""
 
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
-
-from twinset.contracts.errors import WrongUse
-
-M = TypeVar("M", bound=BaseModel)
+from pydantic import ValidationError
 
 MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 
@@ -36,19 +32,25 @@ def load_yaml(content: str | bytes) -> Any:
         raise yaml.YAMLError(f"a value is not what its tag says ({error})") from error
 
 
+def value_at(raw: Any, keys: Iterable[str]) -> Any:
+    """The value at a key path of plain values; None where there is none."""
+    for key in keys:
+        if isinstance(raw, list):
+            raw = raw[int(key)] if is_place_in(raw, key) else None
+        else:
+            raw = raw.get(key) if isinstance(raw, Mapping) else None
+    return raw
+
+
+def is_place_in(values: list[Any], key: str) -> bool:
+    """Whether a word is the number of an item of a list, from 0."""
+    # Not isdigit: that takes '²' for a digit, and int() does not.
+    return key.isdecimal() and len(key) < 10 and int(key) < len(values)
+
+
 def problems_of(error: ValidationError) -> str:
     """What is wrong, each problem behind its key path."""
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-
-
-def read_words(path: Path, form: type[M]) -> M:
-    """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
-    try:
-        return form.model_validate(load_yaml(path.read_bytes()))
-    except ValidationError as error:
-        raise WrongUse(f"{path}: not a vocabulary ({problems_of(error)}); correct the file") from error
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -69,12 +71,10 @@ class _StrictLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         if isinstance(node, yaml.MappingNode):
-            seen: set[tuple[str, str]] = set()
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    if (key.tag, key.value) in seen:
-                        raise yaml.constructor.ConstructorError(
-                            None, None, f"found the key {key.value!r} twice", key.start_mark
-                        )
-                    seen.add((key.tag, key.value))
+            seen = set[tuple[str, str]]()
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+                if (key.tag, key.value) in seen:
+                    problem = f"found the key {key.value!r} twice"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                seen.add((key.tag, key.value))
         return super().construct_mapping(node, deep)
