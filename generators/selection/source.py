@@ -29,7 +29,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.markdown import table
 from twinset.contracts.parts import EXAMPLES
 from twinset.contracts.references import reasons_beside
-from twinset.contracts.source import Panels, SourceSettings, StageName, named_once
+from twinset.contracts.source import SourceSettings, StageName, named_once
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import KINDS, columns_of, scored_schema
@@ -242,7 +242,7 @@ class SelectedNegatives(TableStage):
         """Of scores, as cards name them."""
         return [title_of(score) for score in scores]
 
-    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
+    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Any]:
         if REPORT not in reports:
             return {}
         return {

@@ -249,11 +249,10 @@ def test_the_shipped_recipe_offers_it(name: str) -> None:
         (
             [],
             {"screening": {"pairs": "/out/b"}},
-            "'pairs' cannot be set: people are asked about the pairs of this subset",
+            "people are asked about the pairs of this subset; remove kind and pairs",
         ),
         ([], {"screening": {"answers": "https://a.example/x"}}, "screening.answers: Value error, is a URL, and SQLite"),
-        ([], {"screenin": True}, "subsets.eq-gebc.screenin: unknown key; did you mean 'screening'?"),
-        ([], {"screening": True, "stages": {"eq-gebc-decisions": GEBC}}, "adds a stage 'eq-gebc-decisions', and the"),
+        ([], {"screening": True, "stages": {"eq-gebc-decisions": GEBC}}, "adds the stages 'eq-gebc-candidates' and "),
         ([], {"screening": True, "shard_size": 0}, "subsets.eq-gebc.shard_size: Input should be greater"),
         ([], {"screening": True, "source": {"kind": "gbc"}}, "subsets.eq-gebc.source.kind: there is no source 'gbc'"),
         (["subsets.eq-gebc.screening.overlap=x"], {}, "--set subsets.eq-gebc.screening.overlap: Input should be"),

@@ -2,11 +2,17 @@
 
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twinset.contracts.markdown import short
-from twinset.contracts.source import Panels, Steps
+
+#: How often each whole number occurs, or names with their counts, most frequent first.
+Counts = Mapping[Any, int]
+#: Histograms over the same bins: their edges, and the counts of each bin by the line's name.
+Steps = tuple[Sequence[float], Mapping[str, Sequence[int]]]
+#: Panels side by side, by title.
+Panels = Mapping[str, Counts | Steps]
 
 MOST_BARS, MOST_NAMES, LONGEST_NAME = 40, 13, 30
 BAR, RULE = "#3c7d5a", "#7b8087"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -24,13 +24,6 @@ from twinset.contracts.licences.terms import StatedTerms
 from twinset.contracts.locations import Location, is_model_folder, located
 from twinset.contracts.markdown import block_of
 from twinset.contracts.references import Reference
-
-#: How often each whole number occurs, or names with their counts, most frequent first.
-Counts = Mapping[Any, int]
-#: Histograms over the same bins: their edges, and the counts of each bin by the line's name.
-Steps = tuple[Sequence[float], Mapping[str, Sequence[int]]]
-#: Panels side by side, by title.
-Panels = Mapping[str, Counts | Steps]
 
 
 class Settings(BaseModel):
@@ -201,8 +194,8 @@ class SourceSettings(PlacedSettings, StatedTerms):
         """
         return block_of(self.card_template, block, source=self, reports=reports or {})
 
-    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
-        """What pictures show that the card names as ``_meta/NAME.png``, by that name; none without its report."""
+    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`cards.plots.Panels` of pictures that the card names as ``_meta/NAME.png``, by name; none without reports."""
         return {}
 
     def misfit(self, earlier: SourceSettings) -> str:

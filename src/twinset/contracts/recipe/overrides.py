@@ -29,24 +29,21 @@ def override(raw: dict[str, Any], setting: str) -> None:
     if isinstance(parsed, str) and value[0] not in "\"'|>!":
         parsed = value  # a path may hold ` #`, which begins a comment
     here: Any = raw
-    for depth, name in enumerate(keys):
-        key: str | int = name
-        if isinstance(here, list):
-            if not is_place_in(here, name):
-                raise WrongUse(f"--set {cut(setting)!r}: there is no {cut(name)!r} under {'.'.join(keys[:depth])}")
-            key = int(name)
-        elif not isinstance(here, dict):
-            raise WrongUse(f"--set {cut(setting)!r}: {'.'.join(keys[:depth])} holds a value, not keys")
-        elif depth == 1 < len(keys) - 1 and keys[0] in PARTS and key not in here:
-            raise WrongUse(f"--set {setting!r}: no {keys[0][:-1]} {key!r}; the recipe has: {', '.join(here)}")
+    for depth, key in enumerate(keys):
+        listed = isinstance(here, list) and is_place_in(here, key)
+        new_stage = isinstance(here, dict) and depth == 1 < len(keys) - 1 and keys[0] in PARTS and key not in here
+        if new_stage or not (listed or isinstance(here, dict)):
+            known = f"; the recipe has: {', '.join(map(str, here))}" if new_stage else ""
+            raise WrongUse(f"--set {cut(setting)!r}: no {cut(key)!r} under {'.'.join(keys[:depth])}{known}")
+        place: Any = int(key) if listed else key
         if depth == len(keys) - 1:
-            here[key] = _typed(parsed)
-        elif isinstance(here, dict):
+            here[place] = _typed(parsed)
+        elif listed:
+            here = here[place]
+        else:
             if key == SCREENING and isinstance(here.get(key), bool):
                 here[key] = {}  # settings of what is just switched on
             here = here.setdefault(key, {})
-        else:
-            here = here[key]
 
 
 def _typed(value: Any) -> Any:

@@ -39,11 +39,11 @@ def expanded(raw: Mapping[str, Any]) -> Mapping[str, Any]:
             problem = f"it adds the stages {candidates!r} and {decisions!r}, and the recipe has one; rename that"
         if problem:
             raise problem_at(("subsets", name, SCREENING), settings, problem)
-        shared = {key: plain[key] for key in ("shard_size", "split") if key in plain}
-        stored = {key: plain[key] for key in ("encoding",) if key in plain}
+        stored = {key: plain[key] for key in ("shard_size", "split", "encoding") if key in plain}
+        shared = {key: value for key, value in stored.items() if key != "encoding"}
         stages[candidates] = {**plain, "known_as": name}
         stages[decisions] = {"source": {**settings, "kind": ASKS, "pairs": candidates}, **shared}
-        subsets[name] = {"source": {"kind": COPIES, "pairs": candidates, "decisions": decisions}, **shared, **stored}
+        subsets[name] = {"source": {"kind": COPIES, "pairs": candidates, "decisions": decisions}, **stored}
     return {**raw, "stages": stages, "subsets": subsets}
 
 

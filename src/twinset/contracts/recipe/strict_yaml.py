@@ -12,10 +12,9 @@ MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 def load_yaml(content: str | bytes) -> Any:
     """The value of one YAML document; raises `yaml.YAMLError`, one line with place and reason, where it is not plain.
 
-    Refused besides what safe load refuses: a key that stands twice (the last would win silently), aliases (a file of a
-    kilobyte can hold the tenth power of ten of them), half surrogate pairs (no text that could be written), numbers in
-    base 60 (1:30 is 90; long ones take time by the square of their length), more than `MOST_BYTES`. Values nested too
-    deep raise RecursionError.
+    Refused besides what safe load refuses: repeated keys (the last would win silently), aliases (a kilobyte can hold
+    10^10 of them), half surrogate pairs (cannot be written), numbers in base 60 (1:30 is 90; long ones take quadratic
+    time), more than `MOST_BYTES`. Values nested too deep raise RecursionError.
     """
     if len(content) > MOST_BYTES:
         raise yaml.YAMLError(f"longer than {MOST_BYTES:,} bytes")
