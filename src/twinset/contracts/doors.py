@@ -11,8 +11,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from typing import Any, Generic, TypeVar, cast, get_args
 
-from pydantic import BaseModel, BeforeValidator, GetCoreSchemaHandler, ValidationError, ValidationInfo
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ValidationError, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from twinset.contracts.errors import WrongUse, in_words, suggested
 
@@ -123,7 +123,7 @@ class OfKind:
     registry: Registry[Any]
     own: Mapping[str, type[Any]] = field(default_factory=dict)
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return BeforeValidator(self._checked).__get_pydantic_core_schema__(source, handler)
 
     def _checked(self, raw: Any, info: ValidationInfo) -> Any:

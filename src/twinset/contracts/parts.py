@@ -9,14 +9,14 @@ from __future__ import annotations
 import copy
 from abc import ABC
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import PrivateAttr
 
 from twinset.contracts.errors import TwinsetError, in_words
-from twinset.contracts.source import FilterSettings, Need, PlacedSettings, check_places
+from twinset.contracts.source import FilterSettings, PlacedSettings
 
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named
@@ -145,10 +145,6 @@ class Filter(FilterSettings, Part):
     def open(self) -> Self:
         """This filter, to judge with: a copy, since what it loads belongs to one worker."""
         return self.model_copy()
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
-        check_places(self, key, needs)
 
 
 T = TypeVar("T")

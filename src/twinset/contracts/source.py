@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    PrivateAttr,
-    ValidationInfo,
-    model_validator,
-)
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, ValidationInfo, model_validator
 
 from twinset.contracts.doors import Registry, marks, problem_at
 from twinset.contracts.errors import WrongUse, suggested
@@ -61,7 +52,7 @@ class Place:
     what: Literal["file", "folder", "any", "model", "words", "stage", "cache", "decisions", "server", "variable"]
     need: Need
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return BeforeValidator(self._located).__get_pydantic_core_schema__(source, handler)
 
     def _located(self, value: Any, info: ValidationInfo) -> Any:
@@ -69,11 +60,8 @@ class Place:
 
     def held(self, value: Any) -> list[Any]:
         """The places that a setting holds: no model or words that are a name, and no share where a file may stand."""
-        named = self.what in ("model", "words")
-        items = value if isinstance(value, tuple) else (value,)
-        return [
-            item for item in items if isinstance(item, str | Path) and not (named and not is_model_folder(str(item)))
-        ]
+        items = [item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, str | Path)]
+        return [item for item in items if self.what not in ("model", "words") or is_model_folder(str(item))]
 
 
 AnnotationFile = Annotated[Location, Place("file", "annotations")]
@@ -127,11 +115,9 @@ class PlacedSettings(Settings):
     @property
     def incidental(self) -> set[str]:
         """Settings that are left out of the digest, but for those within: places, and `execution`."""
-        placed = marks(type(self), Place).items()
-        return {
-            *self.execution,
-            *(name for name, mark in placed if mark.what == "stage" or mark.held(getattr(self, name))),
-        }
+        marked = marks(type(self), Place).items()
+        placed = {name for name, mark in marked if mark.what == "stage" or mark.held(getattr(self, name))}
+        return placed.union(self.execution)
 
     @property
     def meanings(self) -> Mapping[str, str]:
@@ -152,6 +138,22 @@ class PlacedSettings(Settings):
         """
         asks = any(place.what == "server" for _, place, _ in self.places())
         return 1 if asks or self.pool == "gpu" else 0
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """Raise `WrongUse` before any work where an input is absent, naming the setting and the remedy.
+
+        Args:
+            key: of these settings in the recipe, such as ``subsets.eq-ag.source``.
+            needs: which inputs the next step reads.
+        """
+        exists = {"file": Path.is_file, "folder": Path.is_dir, "any": Path.exists, "words": Path.exists}
+        for setting, place, path in self.places():
+            if place.need not in needs or place.what not in exists or "://" in str(path):
+                continue
+            if not exists[place.what](Path(path)):
+                noun = place.what if place.what in ("file", "folder") else "file or folder"
+                remedy = f"name it with --set {key}.{setting}={noun.upper()}"
+                raise WrongUse(f"{key}.{setting}: there is no {noun} {path}; {remedy}")
 
     def check_device(self, key: str) -> None:
         """Raise `WrongUse` when this machine lacks the device that the settings ask for."""
@@ -238,25 +240,3 @@ def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
         if names.count(name) > 1:
             raise ValueError(f"{name!r} stands twice; leave one out")
     return names
-
-
-#: What of `Place.what` must exist; the rest is looked for by what opens it, or made.
-_NOUNS = {"file": "file", "folder": "folder", "any": "file or folder", "words": "file or folder"}
-
-
-def check_places(settings: PlacedSettings, key: str, needs: Collection[Need]) -> None:
-    """Raise `WrongUse` where an input is absent, naming the setting and the remedy.
-
-    Args:
-        key: of these settings in the recipe, such as ``subsets.eq-ag.source``.
-        needs: which inputs the next step reads.
-    """
-    for setting, place, path in settings.places():
-        if place.need not in needs or place.what not in _NOUNS or "://" in str(path):
-            continue
-        at = Path(path)
-        if not {"file": at.is_file, "folder": at.is_dir}.get(place.what, at.exists)():
-            noun = _NOUNS[place.what]
-            raise WrongUse(
-                f"{key}.{setting}: there is no {noun} {path}; name it with --set {key}.{setting}={noun.upper()}"
-            )

@@ -51,9 +51,6 @@ class EngineSettings(PlacedSettings):
         module, _, name = self.worker.partition(":")
         return getattr(import_module(module), name)(self)
 
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``stages.verified.source.engine``."""
-
     def cost(self, spent: Tally) -> float | None:
         """What language models cost, in the unit of the recipe's prices; None where it names none."""
         return None

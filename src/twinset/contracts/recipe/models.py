@@ -15,16 +15,7 @@ from twinset.contracts.doors import OfKind
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.recipe.strict_yaml import value_at
 from twinset.contracts.references import Reference, checked_bibtex, checked_cite, cited_entry
-from twinset.contracts.source import (
-    FILTERS,
-    SOURCES,
-    FilterSettings,
-    Place,
-    PlacedSettings,
-    Pool,
-    Settings,
-    SourceSettings,
-)
+from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, PlacedSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
@@ -145,7 +136,7 @@ class Recipe(Settings):
         """The stages of this recipe that a stage or subset is planned from."""
         return [one for one in self[name].source.reads if "/" not in one]
 
-    def places(self) -> Iterator[tuple[str, Place, Any]]:
+    def places(self) -> Iterator[tuple[str, Any, Any]]:
         """Key path, mark and value of each place that is set; one item for each entry of a list."""
         for name, stage in self.all.items():
             for key, placed in stage.settings().items():
@@ -164,15 +155,14 @@ class Recipe(Settings):
         return (self[name] if self[name].follows is not None else self.made_in(name)).paper
 
     def origin(self, name: str) -> SourceSettings:
-        """The source that made the samples of a stage: that of `made_in`."""
+        """The source that made the samples of a stage."""
         return self.made_in(name).source
 
     def made_in(self, name: str) -> Subset:
         """The settings of a stage, or of the one whose samples it copies."""
-        stage = self[name]
-        while stage.source.copies and (copied := getattr(stage.source, stage.source.copies)) in self.stages:
-            stage = self.stages[copied]  # stages do not read each other in a circle
-        return stage
+        source = self[name].source
+        copied = getattr(source, source.copies) if source.copies else ""
+        return self.made_in(copied) if copied in self.stages else self[name]
 
     def __getitem__(self, name: str) -> Subset:
         return self.stages[name] if name in self.stages else self.subsets[name]

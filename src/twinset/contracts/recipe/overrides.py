@@ -56,10 +56,8 @@ def _typed(value: Any) -> Any:
 
 
 def key_path(setting: str) -> list[str]:
-    """The key path of a ``--set``, in which ``subsets.NAME.model`` is short for ``subsets.NAME.source.model``."""
-    keys = setting.partition("=")[0].split(".")
-    short = len(keys) == 3 and keys[0] == "subsets" and keys[2] == "model"
-    return [*keys[:2], "source", "model"] if short else keys
+    """The key path of a ``--set``."""
+    return setting.partition("=")[0].split(".")
 
 
 def dereferenced(raw: Mapping[str, Any]) -> dict[str, Any]:
