@@ -43,19 +43,14 @@ class Registry(Generic[T]):
     objects: bool = False
 
     def find(self, kind: str, others: Iterable[str] = ()) -> T:
-        """The part of a name.
+        """The part of a name; raises `UnknownKind`, or `WrongUse` where its package is broken.
 
-        Args:
-            others: names that can be chosen as well, for the message.
-
-        Raises:
-            UnknownKind: names those that are near, or all.
-            WrongUse: its package is broken.
+        others: names that can be chosen as well, for the message.
         """
         points = self._points()
         if kind not in points:
-            remedy = suggested(kind, sorted({*points, *others}))
-            raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}{MORE}")
+            known = sorted({*points, *others})
+            raise UnknownKind(f"there is no {self.what} {kind!r} here; {suggested(kind, known)}{MORE}")
         packages = {one.dist.name for one in all_installed().get(self.group, ()) if one.name == kind and one.dist}
         if len(packages) > 1 and kind not in self.own():
             listed = " and with ".join(sorted(packages))

@@ -8,7 +8,7 @@ import os
 import re
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -17,16 +17,12 @@ from twinset.contracts.errors import WrongUse
 
 
 def shipped(room: str) -> Path:
-    """The folder of a room, in the package or in the checkout beside it (see the ``__path__`` of `twinset`).
-
-    Raises:
-        FileNotFoundError: the installation is not complete.
-    """
-    spec = find_spec(f"twinset.{room}")  # without importing it; `manifests` holds no Python
-    if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError(f"twinset/{room} is not installed; install twinset again")
+    """The folder of a room, in the package or in the checkout beside it (see the ``__path__`` of `twinset`)."""
+    spec: Any = find_spec(f"twinset.{room}")  # without importing it; `manifests` holds no Python
     return Path(next(iter(spec.submodule_search_locations)))
 
+
+T = TypeVar("T")
 
 KINDS: dict[str, str] = {}  # twinset itself brings no folder
 MODEL_FOLDERS = "twinset.model_folders"  # the group of entry points that name models (`models.files.ModelFolder`)
@@ -58,15 +54,20 @@ def symbolic(location: str | Path) -> str:
     return str(location)
 
 
-def on_this_machine(location: str) -> str:
-    """A location of a recipe as a path of this machine, or its URL. Raises `WrongUse`: no installed package brings the
-    place, or the path leaves its folder.
+class OutsideOfPlace(WrongUse, ValueError):
+    """A path leaves the folder that a package brings."""
+
+
+def on_this_machine(location: T) -> T | str:
+    """A location of a recipe as a path of this machine; a URL, and what is no text, as it stands.
+
+    Raises `WrongUse`: no installed package brings the place, or the path leaves its folder.
     """
-    if (named := _PLACE.fullmatch(location)) is None:
+    if not isinstance(location, str) or (named := _PLACE.fullmatch(location)) is None:
         return location
     relative = PurePosixPath(named[2])
     if relative.is_absolute() or ".." in relative.parts or {*"\\:"} & {*named[2]}:  # the latter two on Windows
-        raise WrongUse(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
+        raise OutsideOfPlace(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
     return str(_place(named[1]) / relative)
 
 
@@ -90,9 +91,7 @@ class Typed(str):
 def located(what: str, value: Any, base: Path | None) -> Any:
     """A setting that says a place, as a path of this machine; a name, a URL and what is no text as it stands.
 
-    Args:
-        what: kind of the place, as of `contracts.source.Place`.
-        base: the folder that relative paths count from; where there is none, they stay as they are.
+    what: as of `contracts.source.Place`. base: of relative paths; where there is none, they stay as they are.
     """
     base = Path.cwd() if isinstance(value, Typed) else base
     if base is None or not value or not isinstance(value, str) or what in ("server", "variable"):
@@ -108,15 +107,8 @@ def located(what: str, value: Any, base: Path | None) -> Any:
     return value if is_place(value) or "://" in value else path
 
 
-def _expand(value: Any) -> Any:
-    try:
-        return on_this_machine(value) if isinstance(value, str) else value
-    except WrongUse as error:
-        raise ValueError(str(error)) from error
-
-
 # A recipe travels to workers on other machines: there the package lies elsewhere.
-Location = Annotated[Path, BeforeValidator(_expand), PlainSerializer(symbolic, return_type=str)]
+Location = Annotated[Path, BeforeValidator(on_this_machine), PlainSerializer(symbolic, return_type=str)]
 
 
 def is_model_folder(model: str) -> bool:

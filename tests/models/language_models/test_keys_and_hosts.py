@@ -175,12 +175,6 @@ def test_set_of_a_variable_alone_does_not_vouch_for_plain_http() -> None:
     refuse_unbound_key("http://evil.net/v1", "K")
 
 
-def test_a_binding_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(allowed.KEYS, "a.org/v1=A")
-    with pytest.raises(WrongUse, match=r"'a\.org/v1=A' binds no key to a host; write"):
-        refuse_unbound_key("https://a.org", "A")
-
-
 @pytest.mark.parametrize("host", ["a.org\\@evil.net", "a.org%2eevil.net", "a.org;evil.net", "a.org,evil.net"])
 def test_a_host_that_readers_of_urls_disagree_on_is_refused(host: str, tmp_path: Path) -> None:
     theirs = recipe_of_others(tmp_path, f"https://{host}/v1")

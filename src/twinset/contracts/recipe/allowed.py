@@ -6,7 +6,6 @@ recorded recipe does.
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ KEYS = "TWINSET_KEYS"  # HOST=VARIABLE,HOST=VARIABLE
 ANSWERS = "TWINSET_ANSWERS"  # folders, joined as in PATH
 OPENAI_KEY = "OPENAI_API_KEY"
 FREE = f"https://api.openai.com={OPENAI_KEY}"  # needs no word
-_BINDING = re.compile(r"(?:(https?)://)?([\w.-]+|\[[0-9a-fA-F:.]+\])(?::(\d{1,5}))?=([A-Za-z_][A-Za-z0-9_]*)")
-_PORTS = {"http": 80, "https": 443}
 
 
 def allow_what_was_set(recipe: Recipe, raw: Mapping[str, Any], settings: Sequence[str]) -> None:
@@ -55,28 +52,21 @@ def allow_key(url: str, variable: str, exactly: bool = True) -> None:
 
 
 def refuse_unbound_key(url: str, variable: str) -> None:
-    """Raise `WrongUse` where the operator has not bound a variable to the server of a URL."""
-    bindings = [text.strip() for text in os.environ.get(KEYS, "").split(",") if text.strip()]
-    if any(_covers(binding, url, variable) for binding in (FREE, *bindings)):
-        return
+    """Raise `WrongUse` where the operator has not bound a variable to the server of a URL.
+
+    Plain http is allowed to this machine, and where the binding says ``http://``.
+    """
     parts = urlsplit(url)
-    server = parts.netloc.lower() if parts.scheme == "https" or is_loopback(parts.hostname or "") else _origin(url)
-    raise WrongUse(
-        f"api_key_variable: the recipe would send the value of {variable} to {_origin(url)}, which nobody allowed on "
-        f"this machine; if you trust that server with this key, set {KEYS}={server}={variable}"
-    )
-
-
-def _covers(binding: str, url: str, variable: str) -> bool:
-    """Whether ``SERVER=VARIABLE`` allows a key for a URL; without a scheme not for plain http, but to this machine."""
-    if (match := _BINDING.fullmatch(binding)) is None:
-        form = "write HOST=VARIABLE, or http://HOST:PORT=VARIABLE for a server without TLS"
-        raise WrongUse(f"{KEYS}: {binding!r} binds no key to a host; {form}")
-    scheme, host, port, bound = match.groups()
-    parts, host = urlsplit(url), host.lower().strip("[]")
-    safe = parts.scheme == (scheme or "https") or (scheme is None and is_loopback(host))
-    wanted = int(port) if port else _PORTS[scheme] if scheme else None
-    return safe and (host, bound) == (parts.hostname, variable) and wanted in (None, parts.port or _PORTS[parts.scheme])
+    host, netloc = parts.hostname or "", parts.netloc.lower()
+    safe = parts.scheme == "https" or is_loopback(host)
+    names = {_origin(url), *((host, f"[{host}]", netloc) if safe else ())}
+    bindings = (binding.strip().rpartition("=") for binding in (FREE, *os.environ.get(KEYS, "").split(",")))
+    if not any(server.lower() in names and bound == variable for server, _, bound in bindings):
+        raise WrongUse(
+            f"api_key_variable: the recipe would send the value of {variable} to {_origin(url)}, which nobody allowed "
+            f"on this machine; if you trust that server with this key, set {KEYS}="
+            f"{netloc if safe else _origin(url)}={variable}"
+        )
 
 
 def refuse_other_answers(key: str, place: Path, out: str) -> None:

@@ -90,9 +90,8 @@ def _without_claims(loaded: Recipe, raw: Mapping[str, Any], cites: Mapping[str, 
                 continue
             unset = {"licence": UNKNOWN if source.licence else "", "credit": "", "source_url": ""}
             terms = {term: value for term, value in unset.items() if not _is_typed(written["source"], term)}
-            changes = {"source": source.model_copy(update=terms)}
-            changes |= {} if _is_typed(written, "cites") else {"cites": ()}
-            stages[name] = stage.model_copy(update=changes)
+            claims = stage.cites if _is_typed(written, "cites") else ()
+            stages[name] = stage.model_copy(update={"cites": claims, "source": source.model_copy(update=terms)})
     return loaded.model_copy(update=parts)
 
 
