@@ -42,5 +42,7 @@ def test_a_broken_package_is_named(bring: Callable[..., None], tmp_path: Path, p
 
 @pytest.mark.parametrize(("kind", "remedy"), [("gebcc", "did you mean 'gebc'"), ("zzz", "name one of action-genome")])
 def test_unknown_kinds_are_said_with_what_is_near(kind: str, remedy: str) -> None:
-    with pytest.raises(UnknownKind, match=f"there is no source '{kind}' here; {remedy}.*twinset-extras bring more"):
+    with pytest.raises(
+        UnknownKind, match=f"there is no source '{kind}' here; {remedy}.*install more: packages such as twinset-demo"
+    ):
         SOURCES.find(kind)

@@ -8,13 +8,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import Greys
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
@@ -62,7 +62,8 @@ def test_the_first_shards_of_a_build_tell_what_all_of_it_takes(greys: Any, tmp_p
     assert (found["answers"], found["prompt_tokens"], found["completion_tokens"]) == (12, 60, 24)
     assert found["from"] == f"3 candidates in {out}" and found["cost"] is None
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Greys, "cost", lambda source, spent: spent.prompt_tokens / 4)
+        engine = SimpleNamespace(cost=lambda spent: spent.prompt_tokens / 4)
+        patched.setattr("twinset.stages.costs.metered_engine", lambda source: engine)
         assert estimate(recipe(greys, 6), out)["cost"] == 15
 
 

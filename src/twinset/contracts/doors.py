@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from twinset.contracts.errors import WrongUse, in_words, suggested
 
 BESIDE = ("twinset-demo", "twinset-extras")  # distributions of this project
-MORE = f" (packages such as {' and '.join(BESIDE)} bring more)"
+MORE = f" (to install more: packages such as {' and '.join(BESIDE)})"
 
 T = TypeVar("T")
 

@@ -105,15 +105,13 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
     """Counts of a built stage, its shards by state, and what is wrong with it."""
     home, worker = job.recipe.home(name), job.worker(name)
     state = state_of(job.store, home, worker.source.media_files())
-    engine, taken = metered_engine(worker.source), dict[str, Any]()
-    if engine is not None:
-        tally = spent(job.store, home)
-        taken = {"spent": {**tally._asdict(), "cost": engine.cost(tally)}}
+    engine = metered_engine(worker.source)
+    tally = spent(job.store, home) if engine is not None else None
     problem = missing_problem(job.recipe, name, state)
     problems = [Problem("media-missing", home, problem, "")] if problem else _without_card(job.store, state)
     return {
         **state.counts(),
-        **taken,
+        **({"spent": {**tally._asdict(), "cost": engine.cost(tally)}} if engine and tally else {}),
         "examples": state.stage.examples,
         "meanings": _meanings(job, name, state.stage.excluded),
         "done": len(state.done),
