@@ -55,7 +55,7 @@ NEED_BLENDER = (
 NEED_DEMO = (
     *(f"tests/{room}/" for room in ("demo", "docker", "docs", "end_to_end", "guard", "trials")),
     *("tests/cards/test_citations.py", "tests/contracts/test_recipe.py"),
-    *("tests/contracts/test_contracts.py::test_a_model_is", "tests/contracts/test_contracts.py::test_the_model_can"),
+    *("tests/contracts/test_contracts.py::test_a_model_is", "tests/contracts/test_contracts.py::test_the_model_br"),
     *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
     *("tests/filters/test_filters.py", "tests/generators/test_sources.py::test_words_of"),
     *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),

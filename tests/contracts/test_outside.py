@@ -12,6 +12,7 @@ import twinset
 from twinset.cli.main import main
 from twinset.contracts import locations
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import parse_recipe
 from twinset.contracts.recipe.allowed import outside
 
 SOURCE = "subsets.n.source"
@@ -61,11 +62,9 @@ def test_a_plan_lists_what_a_recipe_names_outside_of_its_folder(
 
 
 def test_an_earlier_stage_elsewhere_is_listed(tmp_path: Path) -> None:
-    source = {"kind": "trohn-negatives", "graphs": "s3://theirs/out/_stages/graphs"}
-    source |= {"kind": "genecis-triplets", "concreteness": "r.txt", "licence": "other: x"}
-    path = tmp_path / "recipe.yaml"
-    path.write_text(yaml.safe_dump({"name": "n", "subsets": {"n": {"source": source, "count": 1}}}))
-    assert outside(twinset.load_recipe(str(path)), tmp_path)["hosts"] == {f"{SOURCE}.graphs": ["s3://theirs"]}
+    source = {"kind": "negative-prompts", "negatives": "s3://theirs/out/_stages/negatives"}
+    recipe = parse_recipe({"name": "n", "subsets": {"n": {"source": source}}})
+    assert outside(recipe, tmp_path)["hosts"] == {f"{SOURCE}.negatives": ["s3://theirs"]}
 
 
 def test_a_place_is_an_absolute_folder_and_a_broken_one_troubles_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ class OfKind:
 
 def problem_at(loc: tuple[int | str, ...], value: Any, problem: str, kind: str = "wrong") -> ValidationError:
     """An error of pydantic's at a key path. kind: pydantic's word for it, such as ``missing``."""
-    error = PydanticCustomError(kind, "{problem}", {"problem": problem})  # type: ignore[arg-type]
+    error = PydanticCustomError(kind, "{problem}", {"problem": problem})
     return ValidationError.from_exception_data("settings", [{"type": error, "loc": loc, "input": value}])
 
 

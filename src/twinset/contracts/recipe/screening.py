@@ -19,11 +19,11 @@ def expanded(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises `pydantic.ValidationError` when it is neither true, false nor settings, or a stage has the name of an added
     one.
     """
-    parts = raw.get("stages") or {}, raw.get("subsets")
-    if not all(isinstance(part, Mapping) for part in parts):
+    stages, written = raw.get("stages") or {}, raw.get("subsets")
+    if not isinstance(stages, Mapping) or not isinstance(written, Mapping):
         return raw  # said when the recipe is checked
-    stages, subsets = dict(parts[0]), dict(parts[1])
-    for name, subset in parts[1].items():
+    stages, subsets = dict(stages), dict(written)
+    for name, subset in written.items():
         if not isinstance(subset, Mapping) or SCREENING not in subset:
             continue
         subsets[name] = plain = {key: value for key, value in subset.items() if key != SCREENING}
