@@ -38,8 +38,9 @@ def allow_what_was_set(recipe: Recipe, raw: Mapping[str, Any], settings: Sequenc
         if what in ("cache", "decisions"):
             _add(ANSWERS, os.path.abspath(value), os.pathsep)
         elif what == "variable":
-            (server,) = (at for at, (beside, _) in places.items() if (beside, at[:-1]) == ("server", place[:-1]))
-            allow_key(places[server][1], value, exactly=server in was_set)
+            for server, (beside, url) in places.items():
+                if beside == "server" and server[:-1] == place[:-1]:
+                    allow_key(url, value, exactly=server in was_set)
 
 
 def allow_key(url: str, variable: str, exactly: bool = True) -> None:

@@ -1,5 +1,6 @@
 """YAML from strangers: safe load, and nothing that a reader would take for something else or that outgrows its file."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,10 +21,6 @@ def load_yaml(content: str | bytes) -> Any:
         raise yaml.YAMLError(f"longer than {MOST_BYTES:,} bytes")
     try:
         return yaml.load(content, _StrictLoader)
-    except yaml.MarkedYAMLError as error:
-        what = ", ".join(" ".join(part.split()) for part in (error.context, error.problem) if part)
-        at = f"line {mark.line + 1}, column {mark.column + 1}: " if (mark := error.problem_mark) else ""
-        raise yaml.YAMLError(f"{at}{what}") from error
     except yaml.YAMLError as error:
         raise yaml.YAMLError(" ".join(str(error).split())) from error
     except (ValueError, LookupError, AttributeError, TypeError) as error:
@@ -62,18 +59,19 @@ class _StrictLoader(yaml.SafeLoader):
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-            raise yaml.constructor.ConstructorError(None, None, "found half a surrogate pair", node.start_mark)
+            raise _refused("half a surrogate pair", node)
         if ":" in str(value) and node.tag.endswith((":int", ":float")):
-            found = "found a number in base 60; put quotes round it"
-            raise yaml.constructor.ConstructorError(None, None, found, node.start_mark)
+            raise _refused("a number in base 60; put quotes round it", node)
         return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         if isinstance(node, yaml.MappingNode):
-            seen = set[tuple[str, str]]()
-            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-                if (key.tag, key.value) in seen:
-                    problem = f"found the key {key.value!r} twice"
-                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-                seen.add((key.tag, key.value))
+            keys = Counter((key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            for (_, key), times in keys.most_common(1):
+                if times > 1:
+                    raise _refused(f"the key {key!r} twice", node)
         return super().construct_mapping(node, deep)
+
+
+def _refused(what: str, node: yaml.Node) -> yaml.YAMLError:
+    return yaml.constructor.ConstructorError(None, None, f"found {what}", node.start_mark)
