@@ -135,7 +135,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         first = int(os.environ[DAY]) * FILES_A_DAY % len(files)
         order = {file: (number - first) % len(files) for number, file in enumerate(files)}
         items.sort(key=lambda item: order[item.path])
-    rendered, demo = find_spec("bpy") is not None, doors.is_installed("twinset-demo")
+    rendered, demo = find_spec("bpy") is not None, find_spec("twinset_demo") is not None
     for item in items:
         if not rendered and item.nodeid.startswith(NEED_BLENDER):
             item.add_marker(pytest.mark.skip(reason="Blender as a module is for Python 3.11 alone"))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any, Generic, TypeVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ValidationError, ValidationInfo
@@ -101,11 +101,6 @@ def all_installed() -> dict[str, EntryPoints]:
     """Twinset's groups of entry points; read at once, since each look reads the metadata of every package."""
     points = entry_points()
     return {group: points.select(group=group) for group in points.groups if group.startswith("twinset.")}
-
-
-def is_installed(package: str) -> bool:
-    """Whether a distribution is installed here, of whatever version."""
-    return any(distributions(name=package))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
