@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import generator_for, sample_key
@@ -16,7 +16,7 @@ from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.licences.names import known_licence
 from twinset.contracts.licences.terms import TERMS, DerivingTerms, Terms
-from twinset.contracts.source import StageName
+from twinset.contracts.source import StageName, named_once
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
@@ -61,7 +61,9 @@ class NegativeImages(DerivingTerms, EngineSource):
     negatives: StageName
     engine: ImageEngine
     images_per_caption: int = Field(default=1, ge=1, le=64)
-    sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
+    sides: Annotated[tuple[Literal["caption", "negative_caption"], ...], AfterValidator(named_once)] = Field(
+        default=(NEGATIVE,), min_length=1
+    )
     suffix: str = SUFFIX
     licence: str = ""
 

@@ -1,10 +1,16 @@
 """Types of the fields that annotation records have, for pydantic, and why a record does not fit them."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+import yaml
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe.strict_yaml import load_yaml, problems_of
 from twinset.generators.annotation_files import seconds, text_of
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def _text_or_nothing(value: Any) -> Any:
@@ -34,3 +40,13 @@ def misfit(error: ValidationError) -> tuple[str, str]:
     if first["type"] != "missing":
         problem += f", not {first['input']!r:.60}"
     return str(first["loc"][0]) if first["loc"] else "", f"{place}: {problem}" if place else problem
+
+
+def read_words(path: Path, form: type[M]) -> M:
+    """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
+    try:
+        return form.model_validate(load_yaml(path.read_bytes()))
+    except ValidationError as error:
+        raise WrongUse(f"{path}: not a vocabulary ({problems_of(error)}); correct the file") from error
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error

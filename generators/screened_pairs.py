@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import CopiedPair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.markdown import block_of
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import COPIED, CopiedPairCandidate, copied, planned, twins
@@ -52,14 +51,12 @@ class ScreenedPairs(Source):
     candidate = ScreenedPairCandidate
     micro_batch: ClassVar[int] = 64  # pairs that are looked for in a tar at once
     makes = "pair"
+    copies = "pairs"
     verb = "kept from"
     reports = (REPORT,)
     card_template = Path(__file__).with_name("screened_pairs.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {**SCREENED_OUT, **reasons_beside(__file__, "screened-pairs")}
-
-    @property
-    def copies(self) -> str | None:
-        return self.pairs
+    answers: ClassVar[Mapping[str, str]] = {**KeepPair.reasons, "drop": "no reason given"}
 
     def misfit(self, earlier: SourceSettings) -> str:
         if earlier.makes == "table" and getattr(earlier, "threshold", 0) is None:
@@ -128,7 +125,3 @@ class ScreenedPairs(Source):
             "model": self._by_model,
         }
         return {REPORT: json.dumps(report).encode()}
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        meanings = {**KeepPair.reasons, "drop": "no reason given"}
-        return block_of(self.card_template, "how_made", found=reports.get(REPORT), said=meanings)

@@ -56,7 +56,7 @@ class TextPairs(OptionalImages):
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, "no-image": "rows that name no image"}
 
     @property
-    def scores_meant(self) -> Mapping[str, str]:
+    def scored(self) -> Mapping[str, str]:  # type: ignore[override]  # of installed scorers, which are not all light
         scorers = [scorer_of(score)[1] for score in ("vera", "cola", "similarity")]
         return {column: one.title for one in scorers for column in one.columns()}
 

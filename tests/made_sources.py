@@ -10,7 +10,7 @@ import pytest
 
 from twinset.contracts import doors
 from twinset.contracts.references import Reference
-from twinset.contracts.source import AnnotationFile, FilterSettings, MediaFolderPath, Panels, SourceSettings, Steps
+from twinset.contracts.source import AnnotationFile, FilterSettings, MediaFolderPath, SourceSettings
 
 PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
 
@@ -31,8 +31,8 @@ class Videos(SourceSettings):
         "unsaid": "pairs without words",
     }
 
-    def notes(self) -> str:
-        return "* Frames are taken by the rule of docs/frames.md.\n"
+    def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
+        return "* Frames are taken by the rule of docs/frames.md.\n" if block == "notes" else ""
 
 
 class Folder(SourceSettings):
@@ -57,9 +57,9 @@ class Mined(SourceSettings):
     verb = "mined from"
     reports = ("mining.json",)
 
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        found = reports.get("mining.json")
-        return f"Mined {found['mined']:,} relations." if found else "Mined somehow."
+    def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
+        mined = (reports or {}).get("mining.json", {}).get("mined")
+        return "" if block != "how_made" else f"Mined {mined:,} relations." if mined else "Mined somehow."
 
 
 class Galleries(SourceSettings):
@@ -74,8 +74,8 @@ class Galleries(SourceSettings):
     paper = PAPER
     group = "reference"
 
-    def introduction(self) -> str:
-        return f'They ask the task "{self.task}".'
+    def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
+        return f'They ask the task "{self.task}".' if block == "introduction" else ""
 
 
 class Scores(SourceSettings):
@@ -99,8 +99,8 @@ class Negatives(SourceSettings):
     paper = PAPER
     group = "image"
 
-    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
-        return {"words.png": {"words": {1: 2}, "gaps": Steps([-1.0, 0.0, 1.0], {"before": [3, 5], "after": [3, 3]})}}
+    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"words.png": {"words": {1: 2}, "gaps": ([-1.0, 0.0, 1.0], {"before": [3, 5], "after": [3, 3]})}}
 
 
 class Alike(FilterSettings):

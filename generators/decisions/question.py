@@ -213,7 +213,7 @@ KINDS = {
     "keep-pair": "twinset.generators.decisions.question:KeepPair",
     "match": "twinset.generators.decisions.question:Match",
 }
-QUESTIONS = Registry[ReviewQuestion]("review question", ReviewQuestion, __name__, "twinset.questions")
+QUESTIONS = Registry[type[ReviewQuestion]]("review question", ReviewQuestion, __name__, "twinset.questions")
 _WORDS = tomllib.loads(Path(__file__).with_name("questions.toml").read_text("utf-8"))
 
 

@@ -19,9 +19,7 @@ from twinset.contracts.canonical import canonical_json, digest, identity_of, sam
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.locations import VOCABULARIES, Location
-from twinset.contracts.markdown import block_of
 from twinset.contracts.parts import LeftOut, Waiting
-from twinset.contracts.recipe.strict_yaml import read_words
 from twinset.contracts.source import Place
 from twinset.generators.decisions.agreement import agreement_among, of_whole_instances, share_of
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
@@ -34,6 +32,7 @@ from twinset.generators.decisions.question import (
     decision_of,
 )
 from twinset.generators.papers import BIVLC
+from twinset.generators.record_fields import read_words
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
@@ -257,9 +256,6 @@ class Decisions(Source):
     def report_files(self) -> Mapping[str, bytes]:
         """``decisions.json`` (`_report`); nothing while decisions are missing."""
         return {REPORT: self._report} if self.waiting() is None else {}
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        return block_of(self.card_template, "how_made", source=self, reports=reports)
 
     def picture(self, task: TaskCandidate, number: int) -> bytes:
         """An image of a task, as it is stored; raises `BrokenTar`: it is absent, or not the one that was planned."""

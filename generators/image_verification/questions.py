@@ -77,7 +77,9 @@ class WholeCaption(QuestionWriter):
 
 
 KINDS = {"caption": f"{__name__}:WholeCaption"}
-QUESTION_WRITERS = Registry[QuestionWriter]("question writer", QuestionWriter, __name__, "twinset.question_writers")
+QUESTION_WRITERS = Registry[type[QuestionWriter]](
+    "question writer", QuestionWriter, __name__, "twinset.question_writers"
+)
 
 
 class QuestionSource(EngineSource):

@@ -19,9 +19,9 @@ from twinset.contracts.canonical import generator_for
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import VOCABULARIES
 from twinset.contracts.parts import LeftOut
-from twinset.contracts.recipe.strict_yaml import read_words
 from twinset.contracts.source import Settings
 from twinset.generators.even_sampling import Balance
+from twinset.generators.record_fields import read_words
 
 SHIPPED = VOCABULARIES / "eq_kubric.yaml"
 

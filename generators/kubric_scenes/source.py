@@ -86,10 +86,6 @@ class Kubric(Source):
         return self
 
     @property
-    def planned_from(self) -> str:
-        return self.manifest
-
-    @property
     def manifest(self) -> str:
         """Path or URL of the manifest of assets."""
         return on_this_machine(self.assets)

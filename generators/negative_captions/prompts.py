@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -37,13 +37,7 @@ class NegativePrompts(TableStage):
     paper = BIVLC
     group = "caption"
     verb = "formatted from"
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        added = f", and `{self.suffix.lstrip(', ')}` behind it" if self.suffix else ""
-        return (
-            "Captions got a capital and a full stop. The prompt of each negative caption is that caption as it was "
-            f"written, without full stops{added}."
-        )
+    card_template = Path(__file__).with_name("prompts.md.j2")
 
     version = 3
     libraries = ("polars",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
@@ -52,10 +52,8 @@ class ReplayedNegatives(Source):
     reference = Reference("negative captions")  # of any data set: ``cites`` of the recipe says which
     group = "caption"
     verb = "copied from"
+    card_template = Path(__file__).with_name("replay.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {**RECORD_REASONS, **TERM_REASONS, **reasons_beside(__file__, "released")}
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        return "Captions were copied from files, which do not say how the negative ones were written."
 
     version = 3
     candidate = NegativeCaption

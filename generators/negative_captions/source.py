@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, cast, get_args
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, cast, get_args
 
-from pydantic import Field, PrivateAttr, SerializeAsAny
+from pydantic import AfterValidator, Field, PrivateAttr, SerializeAsAny
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, digest, generator_for, sample_key, sha256_of_file
@@ -18,6 +19,7 @@ from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.parts import Isolation
 from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import named_once
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.negative_captions.asking import FILE, SCHEMA, chat, judged
 from twinset.generators.negative_captions.exchange.choice import Exchange, balanced, said_of
@@ -61,29 +63,20 @@ class NegativeCaptions(EngineSource, ParsedCaptions):  # type: ignore[override] 
     """
 
     kind: Literal["negative-captions"]
-    kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
+    kinds: Annotated[tuple[Kind, ...], AfterValidator(named_once)] = Field(default=get_args(Kind), min_length=1)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"exchange": Exchanged})] = Exchanged()
     licence: str = ""
     _alone: int = PrivateAttr(0)
 
     paper = BIVLC
     verb = "written for"
+    card_template = Path(__file__).with_name("card.md.j2")
     reports = (ALONE,)
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "written", "changes")}
 
     version = 6
     candidate = NegativeCandidate
     row_schema = COLUMNS
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        kinds = ", ".join(kind.replace("_", " ") for kind in self.kinds)
-        who = f"a language model (engine `{self.engine.kind}`)"
-        if self.exchanges:
-            who = f"twinset's exchange of words; the spaCy pipeline `{self.pipeline}` tells where a word can stand"
-        text = f"One negative caption of each kind ({kinds}) was asked for every caption, of {who}."
-        if alone := reports.get(ALONE):
-            text += f" {alone:,} captions are the only ones of their image: no other checks their negatives."
-        return text
 
     @property
     def exchanges(self) -> bool:

@@ -265,10 +265,6 @@ class StableDiffusion(DrawnPairs):
             return "those of a file"
         return "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"words of {self.vocabulary}"
 
-    @property
-    def planned_from(self) -> str:
-        return f"vocabulary {self.vocabulary}"
-
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         if "annotations" in needs:
             with naming(f"{key}.vocabulary"):

@@ -14,12 +14,12 @@ from pydantic import Field, model_validator
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.canonical import generator_for
-from twinset.contracts.doors import where_others_are
+from twinset.contracts.doors import MORE
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import VOCABULARIES, is_model_folder
-from twinset.contracts.recipe.strict_yaml import read_words
 from twinset.contracts.source import Settings
 from twinset.generators.even_sampling import Balance
+from twinset.generators.record_fields import read_words
 from twinset.models.files import BROUGHT
 
 FIGURE_15 = "figure-15"  # the paper's captions
@@ -93,11 +93,11 @@ def vocabulary_file(vocabulary: str) -> Path:
     known = {FIGURE_15: VOCABULARIES / "eq_sd.yaml"}
     if vocabulary not in known:
         for name in BROUGHT.kinds():
-            known |= BROUGHT.get(name).vocabularies
+            known |= BROUGHT.find(name).vocabularies
     if vocabulary not in known:
         raise WrongUse(
             f"there is no vocabulary {vocabulary!r} here; name one of {', '.join(known)}, or a YAML file by its path, "
-            f"as in ./captions.yaml{where_others_are()}"
+            f"as in ./captions.yaml{MORE}"
         )
     return known[vocabulary]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, cast
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, cast
 
 import pyarrow as pa
 from pydantic import Field
@@ -156,12 +157,7 @@ class SceneGraphs(ConfirmedCaptions):
 
     paper = GENECIS
     verb = "parsed from"
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        second = (
-            f"; of each it is marked whether `{self.confirm}` finds it too, for stages that ask" if self.confirm else ""
-        )
-        return f"Relations were read off each caption as the spaCy pipeline `{self.pipeline}` parses it{second}."
+    card_template = Path(__file__).with_name("card.md.j2")
 
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from twinset.contracts.canonical import canonical_json, mixed
-from twinset.contracts.doors import UnknownKind
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.markdown import block_of, table
+from twinset.contracts.markdown import table
 from twinset.contracts.parts import EXAMPLES
 from twinset.contracts.references import reasons_beside
-from twinset.contracts.source import Panels, SourceSettings, StageName, Steps
-from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
+from twinset.contracts.source import SourceSettings, StageName, named_once
+from twinset.generators.caption_scores.scorers.scorer import scorer_of
+from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import KINDS, columns_of, scored_schema
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
@@ -97,23 +97,14 @@ class SelectedNegatives(TableStage):
     @field_validator("quality", "refine")
     @classmethod
     def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(names)) < len(names):
-            raise ValueError("name each score once")
-        for name in names:
-            try:
-                kind, scorer = scorer_of(name)
-            except UnknownKind as error:
-                raise ValueError(str(error)) from error
+        for name in named_once(names):
+            kind, scorer = scorer_of(name)
             if scorer.of_pairs:
                 raise ValueError(f"{name} of {kind} is one number of both captions; name a score of each")
         return names
 
-    @property
-    def brought(self) -> dict[str, str]:
-        return bringing(self.quality, "quality") | bringing(self.refine, "refine")
-
     def misfit(self, earlier: SourceSettings) -> str:
-        given = earlier.scores_given
+        given = earlier.scores_given if isinstance(earlier, CaptionScores) else None
         for setting, score in self.scores_needed():
             if given is not None and score not in given:
                 return (
@@ -236,24 +227,29 @@ class SelectedNegatives(TableStage):
             },
         }
 
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        return block_of(
-            self.card_template,
-            "how_made",
-            source=self,
-            report=reports.get(REPORT),
-            scores=[title_of(score) for score in self.quality],
-            axes=[title_of(axis) for axis in self.refine],
-            funnel=_funnel,
-        )
+    @staticmethod
+    def funnel(steps: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
+        """A Markdown table of what each step takes away, of all kinds and of each."""
+        kept = [[sum(step["kept"].values()), *(step["kept"][kind] for kind in kinds)] for step in steps]
+        rows = [("scored", *(f"{count:,}" for count in kept[0]))]
+        for step, before, after in zip(steps[1:], kept, kept[1:], strict=False):
+            rows.append((step["reason"], *(f"−{first - last:,}" for first, last in zip(before, after, strict=True))))
+        rows.append(("selected", *(f"{count:,}" for count in kept[-1])))
+        return table(("", "all", *(kind.replace("_", " ") for kind in kinds)), rows)
 
-    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
+    @staticmethod
+    def titles(scores: Sequence[str]) -> list[str]:
+        """Of scores, as cards name them."""
+        return [title_of(score) for score in scores]
+
+    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Any]:
         if REPORT not in reports:
             return {}
         return {
             PICTURE: {
-                f"caption − negative: {title_of(name)}": Steps(
-                    counts["edges"], {point: counts[point] for point in (EVERY, BEFORE, AFTER)}
+                f"caption − negative: {title_of(name)}": (
+                    counts["edges"],
+                    {point: counts[point] for point in (EVERY, BEFORE, AFTER)},
                 )
                 for name, counts in reports[REPORT]["gaps"].items()
             }
@@ -323,13 +319,3 @@ def _histogram(values: Mapping[str, pl.Series]) -> dict[str, list[float]]:
     clipped = {point: series.drop_nulls().clip(-1, 1) for point, series in values.items()}
     counts = {point: np.histogram(series, edges)[0].tolist() for point, series in clipped.items()}
     return {"edges": edges.tolist(), **counts}
-
-
-def _funnel(steps: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
-    """A Markdown table of what each step takes away, of all kinds and of each."""
-    kept = [[sum(step["kept"].values()), *(step["kept"][kind] for kind in kinds)] for step in steps]
-    rows = [("scored", *(f"{count:,}" for count in kept[0]))]
-    for step, before, after in zip(steps[1:], kept, kept[1:], strict=False):
-        rows.append((step["reason"], *(f"−{first - last:,}" for first, last in zip(before, after, strict=True))))
-    rows.append(("selected", *(f"{count:,}" for count in kept[-1])))
-    return table(("", "all", *(kind.replace("_", " ") for kind in kinds)), rows)

@@ -146,7 +146,7 @@ class VideoSegments(SegmentPairSource):
     version = 2
 
     @property
-    def made_from(self) -> Reference:
+    def reference(self) -> Reference:  # type: ignore[override]  # what the recipe calls it
         return Reference(self.title, "", self.citation)
 
     def plan(self) -> Iterator[FramePairCandidate]:

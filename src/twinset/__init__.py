@@ -126,8 +126,8 @@ def plan(
         by key path. ``not_found``: models and GPUs that the recipe names and that are not here, each with a remedy.
     """
     from twinset.contracts.recipe import Recipe
+    from twinset.contracts.recipe.allowed import outside
     from twinset.contracts.recipe.loading import recipe_folder
-    from twinset.contracts.recipe.permissions import outside
     from twinset.shards.storage.store import Store
     from twinset.stages.job import Job, check_inputs, not_found
     from twinset.stages.overview import plan_states

@@ -18,7 +18,6 @@ from twinset.cards.kinds.kind import FREQUENT, LONGEST
 from twinset.cards.kinds.pair import WordUse, fewest, lopsided
 from twinset.cards.plots import MOST_BARS, bin_edges, histograms
 from twinset.contracts.kinds.pair import PAIR
-from twinset.contracts.source import Steps
 from twinset.generators.words_alone.guesses import sign_test
 
 
@@ -119,13 +118,14 @@ def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
 
 
 def test_steps_are_drawn_over_each_other() -> None:
-    steps = Steps([-1.0, 0.0, 1.0], {"before": [10_000, 3], "after": [3, 3]})
+    edges, counts = [-1.0, 0.0, 1.0], {"before": [10_000, 3], "after": [3, 3]}
+    steps = (edges, counts)
     content = histograms({"gaps": steps, "numbers": {1: 2}})
     assert (
         Image.open(io.BytesIO(content)).size == (2 * 620, 360)
         and histograms({"gaps": steps, "numbers": {1: 2}}) == content
     )
-    assert content != histograms({"gaps": Steps(steps.edges, {**steps.counts, "after": [3, 2]}), "numbers": {1: 2}})
+    assert content != histograms({"gaps": (edges, {**counts, "after": [3, 2]}), "numbers": {1: 2}})
 
 
 def test_a_plots_bytes_depend_on_nobodys_settings(monkeypatch: pytest.MonkeyPatch) -> None:

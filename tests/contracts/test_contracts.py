@@ -4,9 +4,11 @@ import base64
 import hashlib
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from twinset.contracts.canonical import CHUNK, canonical_json, digest, finite, generator_for, sample_key, sha256_of
 from twinset.contracts.errors import WrongUse, in_words
@@ -77,6 +79,23 @@ def test_a_model_brings_what_goes_with_it() -> None:
         load_recipe("demo", ["subsets.eq-sd.source.vocabulary=figure-15"])
     with pytest.raises(WrongUse, match=r"subsets\.eq-sd: .*set count, the number of pairs to sample"):
         load_recipe("eqben", ["subsets.eq-sd.count=null"])
+
+
+def test_a_model_is_a_folder_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models/sd").mkdir(parents=True)
+    (tmp_path / "small").mkdir()
+    licence = "subsets.eq-sd.source.licence=MIT"
+    for name in ("models/sd", "./models/sd", str(tmp_path / "models/sd")):
+        assert drawn(f"subsets.eq-sd.source.model={name}", licence).model == str(tmp_path / "models/sd")
+    assert drawn("subsets.eq-sd.source.model=models/xl", licence).model == "models/xl"
+    assert drawn("subsets.eq-sd.source.model=./xl", licence).model == str(tmp_path / "xl")
+    assert drawn("subsets.eq-sd.source.model=small").model == "small"
+    source = {"kind": "stable-diffusion", "model": "../models/sd", "licence": "MIT"}
+    recipe = tmp_path / "recipes" / "drawn.yaml"
+    recipe.parent.mkdir()
+    recipe.write_text(yaml.safe_dump({"name": "drawn", "subsets": {"eq-sd": {"source": source, "count": 3}}}))
+    assert load_recipe(str(recipe)).subsets["eq-sd"].source.model == str(tmp_path / "models/sd")
 
 
 def test_memory_that_runs_out_is_told_with_what_to_do() -> None:

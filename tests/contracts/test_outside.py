@@ -12,6 +12,8 @@ import twinset
 from twinset.cli.main import main
 from twinset.contracts import locations
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import parse_recipe
+from twinset.contracts.recipe.allowed import outside
 
 SOURCE = "subsets.n.source"
 
@@ -49,9 +51,9 @@ def test_a_plan_lists_what_a_recipe_names_outside_of_its_folder(
     ]
     path = recipe(folder, "captions.jsonl", api_key_variable="GH_TOKEN")
     assert main(["plan", str(path), "--json"]) == 0
-    outside = json.loads(capsys.readouterr().out)["outside"]
-    assert outside == twinset.plan(path)["outside"]
-    assert outside == {
+    named = json.loads(capsys.readouterr().out)["outside"]
+    assert named == twinset.plan(path)["outside"]
+    assert named == {
         "reads": {},
         "writes": {},
         "hosts": {f"{SOURCE}.engine.base_url": ["https://evil.net:8443"]},
@@ -60,44 +62,20 @@ def test_a_plan_lists_what_a_recipe_names_outside_of_its_folder(
 
 
 def test_an_earlier_stage_elsewhere_is_listed(tmp_path: Path) -> None:
-    source = {"kind": "trohn-negatives", "graphs": "s3://theirs/out/_stages/graphs"}
-    source |= {"kind": "genecis-triplets", "concreteness": "r.txt", "licence": "other: x"}
-    path = tmp_path / "recipe.yaml"
-    path.write_text(yaml.safe_dump({"name": "n", "subsets": {"n": {"source": source, "count": 1}}}))
-    from twinset.contracts.recipe.permissions import outside
-
-    found = outside(twinset.load_recipe(str(path)), tmp_path)
-    assert found["hosts"] == {f"{SOURCE}.graphs": ["s3://theirs"]}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "!!python/object/apply:os.system [touch HERE]",
-        "!!python/name:os.system",
-        "!!python/module:os",
-        "!ENV ${HOME}",
-        "!include /etc/hostname",
-    ],
-)
-def test_yaml_tags_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Tags of YAML that run code, read files or variables."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "recipe.yaml").write_text(f"name: {text}\n")
-    with pytest.raises(WrongUse, match="cannot be read as YAML"):
-        twinset.load_recipe("recipe.yaml")
-    assert [one.name for one in tmp_path.iterdir()] == ["recipe.yaml"]
+    source = {"kind": "negative-prompts", "negatives": "s3://theirs/out/_stages/negatives"}
+    recipe = parse_recipe({"name": "n", "subsets": {"n": {"source": source}}})
+    assert outside(recipe, tmp_path)["hosts"] == {f"{SOURCE}.negatives": ["s3://theirs"]}
 
 
 def test_a_place_is_an_absolute_folder_and_a_broken_one_troubles_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """A relative folder would be one of whoever controls the working folder."""
     folders = {"relative": Path("data"), "good": Path("/good")}
-    monkeypatch.setattr(locations, "PLACES", SimpleNamespace(kinds=lambda: folders, get=folders.__getitem__))
+    monkeypatch.setattr(locations, "PLACES", SimpleNamespace(kinds=lambda: folders, find=folders.__getitem__))
     assert locations.symbolic(Path("/good/a/../b")) == "good:b"
     assert locations.symbolic(Path("/good/../etc")) == "/etc"
     assert locations.on_this_machine("good:b") == "/good/b"
     with pytest.raises(WrongUse, match="place 'relative': its package names the relative folder data; correct the p"):
         locations.on_this_machine("relative:b")
-    for outside in ("good:../b", "good:a/../../b", "good:..\\b", "good:C:/b"):
+    for path in ("good:../b", "good:a/../../b", "good:..\\b", "good:C:/b"):
         with pytest.raises(WrongUse, match="leaves the folder of good"):
-            locations.on_this_machine(outside)
+            locations.on_this_machine(path)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.doors import marks
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.source import SOURCES
+from twinset.contracts.source import SOURCES, Place
 from twinset.generators.annotation_files import Skipped, is_media_name, read_json, read_json_lines, seconds
 from twinset.shards.contracts import Source
 
@@ -72,8 +73,8 @@ def test_times_are_finite_seconds(value: object, time: float | None) -> None:
 def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
     assert issubclass(settings, Source)
-    reads = any(settings.leads_to(name) == "stage" for name in settings.model_fields)
-    told = settings.reference.title or settings.made_from is not Source.made_from  # settings decide it
+    reads = any(mark.what == "stage" for mark in marks(settings, Place).values())
+    told = isinstance(settings.reference, property) or settings.reference.title  # settings decide it
     assert told or reads, "a card names the data set that all comes from"
     assert settings.group and settings.__doc__
     rejects_nothing = kind in NOTHING_REJECTED

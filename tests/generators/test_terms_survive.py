@@ -11,12 +11,13 @@ import pytest
 from tests.generators.finished_stage import finished, write_index
 from tests.generators.words_alone.test_probe import captions
 from twinset.contracts.canonical import identity_of
+from twinset.contracts.doors import marks
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.contracts.licences.terms import TERMS, Terms, coco_terms
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import load_recipe
-from twinset.contracts.source import SOURCES
+from twinset.contracts.source import SOURCES, Place
 from twinset.generators import KINDS
 from twinset.generators.captions.tables import Caption, read_json_captions
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
@@ -78,7 +79,9 @@ def negatives(folder: Path, terms: Iterable[Terms]) -> Context:
 
 def test_every_kind_that_reads_a_stage_is_among_these() -> None:
     leading = {kind: SOURCES.find(kind) for kind in KINDS}
-    reading = {kind for kind, source in leading.items() if "stage" in map(source.leads_to, source.model_fields)}
+    reading = {
+        kind for kind, source in leading.items() if "stage" in {mark.what for mark in marks(source, Place).values()}
+    }
     assert reading == {*OF_NEGATIVES, *DERIVING, *OTHERS, *FACTS} - {"genecis-attributes", "stable-diffusion"}
 
 

@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import Iterable
 from hashlib import sha256
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,13 @@ import pytest
 import yaml
 
 from tests.guard.golden_inputs import write
-from twinset.contracts.doors import is_installed
 from twinset.contracts.source import SOURCES
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DIGESTS = HERE / "golden.json"
 RECIPE = HERE / "golden.yaml"
-EXTRAS = is_installed("twinset-extras")
+EXTRAS = find_spec("twinset_extras") is not None
 if EXTRAS:
     from extras.tests import parts
 _RECIPE = yaml.safe_load(RECIPE.read_text("utf-8"))

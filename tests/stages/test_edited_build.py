@@ -84,12 +84,12 @@ def test_the_folder_of_the_weights_is_no_part_of_what_is_made_but_they_are(recip
 
     shutil.copytree(tmp_path / "model", tmp_path / "elsewhere")
     first = content()
-    assert content(f"subsets.eq-sd.model={tmp_path / 'elsewhere'}") == first
+    assert content(f"subsets.eq-sd.source.model={tmp_path / 'elsewhere'}") == first
     assert content("subsets.eq-sd.source.micro_batch=1", "subsets.eq-sd.source.threads=2") == first
     assert content("subsets.eq-sd.source.guidance=3") != first
     with (tmp_path / "elsewhere" / WEIGHTS).open("ab") as stream:
         stream.write(b" ")
-    assert content(f"subsets.eq-sd.model={tmp_path / 'elsewhere'}") != first
+    assert content(f"subsets.eq-sd.source.model={tmp_path / 'elsewhere'}") != first
 
 
 def test_a_worker_with_other_weights_refuses(recipe: Path, tmp_path: Path) -> None:

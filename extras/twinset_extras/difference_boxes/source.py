@@ -174,6 +174,7 @@ class DifferenceBoxes(QuestionSource):
     licence: str = ""
 
     makes = "pair"
+    copies = "pairs"
     paper = Reference("Img-Diff", "https://arxiv.org/abs/2408.04594", bibtex("jiao2025imgdiff"))
     verb = "found in"
     card_template = Path(__file__).with_name("card.md.j2")
@@ -196,10 +197,6 @@ class DifferenceBoxes(QuestionSource):
     def asks(self) -> bool:
         """Whether a model is asked."""
         return not isinstance(self.engine, Unasked)
-
-    @property
-    def copies(self) -> str | None:
-        return self.pairs
 
     def misfit(self, earlier: SourceSettings) -> str:
         if earlier.makes != "pair":

@@ -69,5 +69,7 @@ class ImageEditorSettings(EngineSettings):
 
 
 KINDS = {"diffusers-edit": "twinset_extras.edited_photos.diffusers_edits:DiffusersEdits"}
-IMAGE_EDITORS = Registry[ImageEditorSettings]("image editor", ImageEditorSettings, __name__, "twinset.image_editors")
+IMAGE_EDITORS = Registry[type[ImageEditorSettings]](
+    "image editor", ImageEditorSettings, __name__, "twinset.image_editors"
+)
 ImageEditorEngine = Annotated[SerializeAsAny[ImageEditorSettings], OfKind(IMAGE_EDITORS)]

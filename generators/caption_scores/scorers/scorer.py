@@ -17,7 +17,7 @@ A stage of ``caption-scores`` that names it has the columns ``commas_caption`` a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -115,14 +115,8 @@ class Network:
 
 _HOME = "twinset.generators.caption_scores.scorers"
 KINDS = {"vera": f"{_HOME}.classifiers:Vera", "cola": f"{_HOME}.classifiers:Cola", "clip": f"{_HOME}.clip:Clip"}
-CAPTION_SCORERS = Registry[ScorerSettings]("caption scorer", ScorerSettings, __name__, "twinset.caption_scorers")
+CAPTION_SCORERS = Registry[type[ScorerSettings]]("caption scorer", ScorerSettings, __name__, "twinset.caption_scorers")
 CaptionScorer = Annotated[SerializeAsAny[ScorerSettings], OfKind(CAPTION_SCORERS)]
-
-
-def bringing(scores: Iterable[str], setting: str) -> dict[str, str]:
-    """Packages that brought scorers, by key path, as `PlacedSettings.brought`. setting: that names these scores."""
-    found = {f"{setting}.{score}": CAPTION_SCORERS.distribution(scorer_of(score)[0]) for score in scores}
-    return {path: package for path, package in found.items() if package}
 
 
 def scorer_of(score: str) -> tuple[str, type[ScorerSettings]]:

@@ -33,12 +33,12 @@ from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT, told_by_words
 from twinset.contracts.canonical import digest
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.markdown import block_of
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.references import key_of
 from twinset.contracts.stage import Stage
 from twinset.generators.words_alone.guesses import LEAST_GROUPS
 from twinset.generators.words_alone.probe import LEAST, Probed
+from twinset.models.engines import metered_engine
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings
 from twinset.shards.records import planned_stage
@@ -191,7 +191,7 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     again = rebuilding(store, recipe.only([stage.name]), [*(one.stage for one in earlier), stage])
     source = recipe[stage.name].source
     reports = reports_of(store, subset, source)
-    chosen = block_of(source.card_template, "left_out", source=source, reports=reports).strip()
+    chosen = source.said("left_out", reports).strip()
     text = card(stage, recipe, summary, numbers, made, chosen, files, words, earlier, scores, works, again)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
 
@@ -234,13 +234,15 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
         source = settings.source
         found = reports_of(store, recipe.home(one), source)
         # Its own introduction stands at the card's top.
-        text = "\n\n".join((source.introduction().strip() if one != name else "", source.how_made(found).strip()))
+        introduction = source.said("introduction").strip() if one != name else ""
+        text = "\n\n".join((introduction, source.said("how_made", found).strip()))
         for file, panels in source.panels(found).items():
             own = file if one == name else f"{one}-{file}"  # two stages of one kind have pictures of one name
             text = text.replace(f"({layout.META}/{file})", f"({layout.META}/{own})")
             store.write(layout.meta(subset, own), histograms(panels))
-        if source.metered and (tally := spent(store, recipe.home(one))).answers:
-            cost = source.cost(tally)
+        engine = metered_engine(source)
+        if engine is not None and (tally := spent(store, recipe.home(one))).answers:
+            cost = engine.cost(tally)
             text += f"\n\nLanguage models: {tally}{'' if cost is None else f', cost {cost:,.2f}'}."
         text = "\n\n".join(part for part in (text.strip(), *(judge.how_judged() for judge in settings.filters)) if part)
         if text:

@@ -88,7 +88,7 @@ def made_from(recipe: Recipe, name: str) -> list[Reference]:
 
 def _data_of(used: Subset) -> Reference:
     """What a stage is made from: a published data set where its ``cites`` say so, else files in the form of one."""
-    form = used.source.made_from
+    form = used.source.reference
     if _role(used) != FORM or not form.address:
         return form
     # The works that describe the form are cited: the files follow them.
@@ -97,7 +97,7 @@ def _data_of(used: Subset) -> Reference:
 
 def _role(used: Subset) -> str:
     """What the works that a stage's source cites were to it."""
-    source, form = used.source, used.source.made_from
+    source, form = used.source, used.source.reference
     read = any(place.what in ("file", "folder", "any") for name, place, _ in source.places() if "." not in name)
     if source.synthetic or not read:
         return METHOD
@@ -120,7 +120,7 @@ def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
 def notes_of(recipe: Recipe, name: str) -> list[str]:
     """What no count tells of a subset, and of the stages that it comes from: Markdown lists, its own first."""
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
-    return list(dict.fromkeys(notes for source in sources if (notes := source.notes().strip())))
+    return list(dict.fromkeys(notes for source in sources if (notes := source.said("notes").strip())))
 
 
 def citations_of(recipe: Recipe, name: str) -> str:
@@ -140,7 +140,7 @@ def works_cited(recipe: Recipe, name: str) -> dict[str, list[str]]:
     for one in (name, *stages):
         paper = stages[one].paper
         found[PROCEDURE] += entries_in(paper.bibtex) if paper else []
-        found[_role(stages[one])] += entries_in(stages[one].source.made_from.bibtex)
+        found[_role(stages[one])] += entries_in(stages[one].source.reference.bibtex)
         for part in (stages[one].source, *stages[one].filters):
             found[METHOD] += cited(part)
         found[DATA] += _stated(stages[one])
@@ -157,7 +157,7 @@ def uncited(recipe: Recipe, name: str) -> list[str]:
         one
         for one, used in recipe.only([name]).all.items()
         if any(used.source.places()) and not (used.cites or used.source.reads or used.source.synthetic)
-        if not _is_packaged(used.source) and not (_role(used) == DATA and used.source.made_from.bibtex)
+        if not _is_packaged(used.source) and not (_role(used) == DATA and used.source.reference.bibtex)
     ]
 
 
@@ -184,10 +184,9 @@ def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any
 
 def cited(settings: PlacedSettings) -> Iterator[str]:
     """BibTeX entries of what a filter, and the settings within a source or filter, cite."""
-    if not isinstance(settings, SourceSettings):
-        yield from entries_in(settings.reference.bibtex)
-    for _, inner in settings.within():
-        yield from cited(inner)
+    for _, part in settings.parts():
+        if not isinstance(part, SourceSettings):
+            yield from entries_in(part.reference.bibtex)
 
 
 def scores_meant(subset: Subset, origin: SourceSettings) -> dict[str, str]:
@@ -196,7 +195,7 @@ def scores_meant(subset: Subset, origin: SourceSettings) -> dict[str, str]:
     origin: the source that made the samples.
     """
     parts = (origin, subset.source, *subset.filters)
-    return {name: meaning for part in parts for name, meaning in part.scores_meant.items()}
+    return {name: meaning for part in parts for name, meaning in part.scored.items()}
 
 
 def scores_unmeasured(subset: Subset, origin: SourceSettings) -> dict[str, float]:

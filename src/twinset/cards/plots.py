@@ -2,11 +2,17 @@
 
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twinset.contracts.markdown import short
-from twinset.contracts.source import Panels, Steps
+
+#: How often each whole number occurs, or names with their counts, most frequent first.
+Counts = Mapping[Any, int]
+#: Histograms over the same bins: their edges, and the counts of each bin by the line's name.
+Steps = tuple[Sequence[float], Mapping[str, Sequence[int]]]
+#: Panels side by side, by title.
+Panels = Mapping[str, Counts | Steps]
 
 MOST_BARS, MOST_NAMES, LONGEST_NAME = 40, 13, 30
 BAR, RULE = "#3c7d5a", "#7b8087"
@@ -28,7 +34,7 @@ def histograms(panels: Panels) -> bytes:
             axes.set_title(title, fontsize=12, loc="left")
             axes.spines[["top", "right"]].set_visible(False)
             axes.tick_params(labelsize=9, color=RULE)
-            if isinstance(counts, Steps):
+            if isinstance(counts, tuple):
                 _steps(axes, counts)
             elif not counts:
                 axes.text(0.5, 0.5, "nothing kept", color=RULE, ha="center", transform=axes.transAxes)
@@ -63,8 +69,9 @@ def _bars(axes: Any, counts: Mapping[int, int]) -> None:
 def _steps(axes: Any, steps: Steps) -> None:
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    for (name, counts), colour in zip(steps.counts.items(), LINES[-len(steps.counts) :], strict=True):
-        axes.stairs(counts, steps.edges, color=colour, linewidth=1.3, label=name)
+    edges, lines = steps
+    for (name, counts), colour in zip(lines.items(), LINES[-len(lines) :], strict=True):
+        axes.stairs(counts, edges, color=colour, linewidth=1.3, label=name)
     axes.axvline(0, color=RULE, linewidth=0.6)
     axes.set_yscale("symlog", linthresh=10)  # a few pairs far from zero beside many at it
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

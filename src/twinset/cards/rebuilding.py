@@ -9,12 +9,14 @@ from typing import Any
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.doors import BESIDE, marks
-from twinset.contracts.locations import PLACES, is_brought_model, is_model_folder, is_place, parsers_folder, symbolic
+from twinset.contracts.locations import PLACES, is_brought_model, is_model_folder, is_place, symbolic
 from twinset.contracts.recipe import Recipe, Subset, content_of
 from twinset.contracts.recipe.overrides import PARTS
+from twinset.contracts.recipe.strict_yaml import value_at
 from twinset.contracts.source import Place, PlacedSettings
 from twinset.contracts.stage import ANY_RUNTIME, Stage, runtime_facts
 from twinset.models.files import BROUGHT
+from twinset.models.spacy_pipelines import parsers_folder
 from twinset.shards.metering import read_logs
 from twinset.shards.read import finished
 from twinset.shards.storage.store import Store
@@ -118,16 +120,16 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
 
 def _add_places(settings: dict[str, Any], part: PlacedSettings) -> None:
     """Add what says where inputs lie: names of stages and of packages' files, else ``path/to/…``."""
-    for name in part.locations:
+    placed = sorted(part.places(), key=lambda one: one[1].what == "stage")
+    for name, mark in {name: mark for name, mark, _ in placed if mark.what != "variable"}.items():
         *where, last = name.split(".")
         value: Any = part
-        inner: Any = settings
         for key in where:
             value = value[int(key)] if isinstance(value, tuple) else getattr(value, key)
-            inner = inner[int(key) if isinstance(inner, list) else key]
+        inner = value_at(settings, where)
         value = getattr(value, last)
-        if part.leads_to(name) == "stage":
-            path = value if value is None or "/" not in value else f"path/to/{last}"
+        if mark.what == "stage":
+            path = value if "/" not in value else f"path/to/{last}"
         else:
             named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
             brought = [one for one in named if is_place(one)]
@@ -138,13 +140,12 @@ def _add_places(settings: dict[str, Any], part: PlacedSettings) -> None:
 
 def _add_execution(settings: dict[str, Any], part: PlacedSettings) -> None:
     """Add what the digest leaves out and the runtime class names, where it is not the default."""
-    for name in RUNTIME:
-        if name in part.execution and (value := getattr(part, name)) != type(part).model_fields[name].default:
-            settings[name] = value
-    for name, inner in part.within():
-        first, *rest = name.split(".")
-        if (where := settings.get(first)) is not None:  # else it would say so by itself
-            _add_execution(where[int(rest[0])] if rest else where, inner)
+    for path, inner in part.parts():
+        # Without a place among the settings, it would say so by itself.
+        where = value_at(settings, path.split(".")[:-1])
+        for name in RUNTIME if where is not None else ():
+            if name in inner.execution and (value := getattr(inner, name)) != type(inner).model_fields[name].default:
+                where[name] = value
 
 
 def homepage(name: str) -> str:
@@ -191,7 +192,7 @@ def models(recipe: Recipe) -> dict[str, str]:
         if (folder := parsers_folder() / model).is_dir():
             found[model] = f"comes with twinset. {_of_pipeline(folder)}"
         elif is_brought_model(model):
-            found[model] = f"comes with {BROUGHT.distribution(model)}. {BROUGHT.get(model).origin}".strip()
+            found[model] = f"comes with {BROUGHT.distribution(model)}. {BROUGHT.find(model).origin}".strip()
         else:
             found[model] = "of the Hugging Face Hub" if "/" in model else "an installed package"
     for part in _servers(recipe.all.values()):
@@ -202,9 +203,7 @@ def models(recipe: Recipe) -> dict[str, str]:
 
 def _servers(stages: Iterable[Subset]) -> list[PlacedSettings]:
     """The settings, of sources, filters and what is within, that name a server to ask."""
-    parts = [part for one in stages for part in (one.source, *one.filters)]
-    for part in parts:
-        parts += [inner for _, inner in part.within()]  # grows while it is read
+    parts = [part for one in stages for placed in one.settings().values() for _, part in placed.parts()]
     return [part for part in parts if any(mark.what == "server" for mark in marks(type(part), Place).values())]
 
 
@@ -216,17 +215,11 @@ def _of_pipeline(folder: Path) -> str:
 
 
 def _models(recipe: Recipe) -> Iterator[str]:
-    for one in recipe.all.values():
-        for part in (one.source, *one.filters):
-            yield from _named(part)
-
-
-def _named(settings: PlacedSettings) -> Iterator[str]:
-    for name, mark in marks(type(settings), Place).items():
-        if mark.what == "model" and isinstance(value := getattr(settings, name), str):
-            yield value
-    for _, inner in settings.within():
-        yield from _named(inner)
+    parts = (part for one in recipe.all.values() for placed in one.settings().values() for _, part in placed.parts())
+    for part in parts:
+        for name, mark in marks(type(part), Place).items():
+            if mark.what == "model" and isinstance(value := getattr(part, name), str):
+                yield value
 
 
 def _in_words(facts: Mapping[str, Any]) -> str:

@@ -32,8 +32,8 @@ def plan(
         out: write the plan there, which needs the models too; shards that the recipe or an input changed become stale
         like: estimate from the receipts of this dataset, such as those of a trial, where OUT has none
     """
+    from twinset.contracts.recipe.allowed import in_words, outside
     from twinset.contracts.recipe.loading import recipe_folder
-    from twinset.contracts.recipe.permissions import in_words, outside
 
     loaded = twinset.load_recipe(recipe, set_).only(only)
     named = outside(loaded, recipe_folder(recipe))

@@ -8,7 +8,7 @@ import os
 import re
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
@@ -17,22 +17,16 @@ from twinset.contracts.errors import WrongUse
 
 
 def shipped(room: str) -> Path:
-    """The folder of a room, in the package or in the checkout beside it (see the ``__path__`` of `twinset`).
-
-    Raises:
-        FileNotFoundError: the installation is not complete.
-    """
-    spec = find_spec(f"twinset.{room}")  # without importing it; `manifests` holds no Python
-    if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError(f"twinset/{room} is not installed; install twinset again")
+    """The folder of a room, in the package or in the checkout beside it (see the ``__path__`` of `twinset`)."""
+    spec: Any = find_spec(f"twinset.{room}")  # without importing it; `manifests` holds no Python
     return Path(next(iter(spec.submodule_search_locations)))
 
+
+T = TypeVar("T")
 
 KINDS: dict[str, str] = {}  # twinset itself brings no folder
 MODEL_FOLDERS = "twinset.model_folders"  # the group of entry points that name models (`models.files.ModelFolder`)
 VOCABULARIES = shipped("manifests") / "vocabularies"  # lists of words
-#: Schemes of the URLs that are opened. fsspec knows more: some log in to other hosts, some read local files.
-SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "https", "http", "file")
 _PLACE = re.compile(r"([a-z][a-z0-9-]+):(?!//)(.*)", re.DOTALL)
 
 
@@ -40,26 +34,6 @@ def cache_folder() -> Path:
     """What is kept on this machine: ``$TWINSET_CACHE``, or ``twinset`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(os.environ.get("TWINSET_CACHE") or os.path.join(caches, "twinset"))
-
-
-def local_folder_of(out: str | Path) -> Path:
-    """The folder that a run or an export writes; raises `WrongUse` for a URL."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(out)):  # a Path has one slash where a URL has two
-        raise WrongUse(f"{out}: is a URL, and this is written to a local folder only; name one, and copy it there")
-    return Path(out)
-
-
-def checked_url(url: str) -> str:
-    """A URL that a recipe, a command or data names; raises `WrongUse` for one of another scheme, or a chain of them.
-
-    Everything that hands a URL to fsspec asks this first.
-    """
-    if "::" in url or url.partition("://")[0] not in SCHEMES:
-        allowed = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        hub = "; for a finished dataset: twinset publish OUT --to hf://datasets/ORG/NAME" * url.startswith("hf://")
-        message = f"{url[:300]}: not a URL that is opened; name a folder, or one URL that begins with {allowed}{hub}"
-        raise WrongUse(message)
-    return url
 
 
 #: Folders that installed packages bring: an entry point's name is the NAME in ``NAME:relative/path``.
@@ -80,24 +54,61 @@ def symbolic(location: str | Path) -> str:
     return str(location)
 
 
-def on_this_machine(location: str) -> str:
-    """A location of a recipe as a path of this machine, or its URL. Raises `WrongUse`: no installed package brings the
-    place, or the path leaves its folder.
+class OutsideOfPlace(WrongUse, ValueError):
+    """A path leaves the folder that a package brings."""
+
+
+def on_this_machine(location: T) -> T | str:
+    """A location of a recipe as a path of this machine; a URL, and what is no text, as it stands.
+
+    Raises `WrongUse`: no installed package brings the place, or the path leaves its folder.
     """
-    if (named := _PLACE.fullmatch(location)) is None:
+    if not isinstance(location, str) or (named := _PLACE.fullmatch(location)) is None:
         return location
     relative = PurePosixPath(named[2])
     if relative.is_absolute() or ".." in relative.parts or {*"\\:"} & {*named[2]}:  # the latter two on Windows
-        raise WrongUse(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
+        raise OutsideOfPlace(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
     return str(_place(named[1]) / relative)
 
 
 def _place(name: str) -> Path:
     """The folder of a place. Raises `WrongUse` where no package brings it, or as a path of the working folder."""
-    folder = PLACES.get(name)
+    folder = PLACES.find(name)
     if not folder.is_absolute():
         raise WrongUse(f"place {name!r}: its package names the relative folder {folder}; correct the package")
     return folder
+
+
+def is_place(location: str) -> bool:
+    """Whether a location of a recipe names a package's folder, which need not be known here."""
+    return _PLACE.fullmatch(location) is not None
+
+
+class Typed(str):
+    """A text of ``--set``: as a path, it counts from the current folder, not from the recipe's."""
+
+
+def located(what: str, value: Any, base: Path | None) -> Any:
+    """A setting that says a place, as a path of this machine; a name, a URL and what is no text as it stands.
+
+    what: as of `contracts.source.Place`. base: of relative paths; where there is none, they stay as they are.
+    """
+    base = Path.cwd() if isinstance(value, Typed) else base
+    if base is None or not value or not isinstance(value, str) or what in ("server", "variable"):
+        return value
+    path = os.path.normpath(base / os.path.expanduser(value))
+    if what == "stage":  # a name without a slash is a stage of the recipe
+        return path if "/" in value and "://" not in value else value
+    if what == "model":
+        # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
+        return path if is_model_folder(value) or (not is_brought_model(value) and os.path.exists(path)) else value
+    if what == "words":
+        return path if is_model_folder(value) else value
+    return value if is_place(value) or "://" in value else path
+
+
+# A recipe travels to workers on other machines: there the package lies elsewhere.
+Location = Annotated[Path, BeforeValidator(on_this_machine), PlainSerializer(symbolic, return_type=str)]
 
 
 def is_model_folder(model: str) -> bool:
@@ -112,32 +123,6 @@ def is_model_folder(model: str) -> bool:
 def is_brought_model(model: str) -> bool:
     """Whether an installed package brings a model of this name."""
     return model in installed(MODEL_FOLDERS)
-
-
-def parsers_folder() -> Path:
-    """Folder of the spaCy pipelines that come with twinset."""
-    return shipped("generators") / "scene_graphs"
-
-
-def is_place(location: str) -> bool:
-    """Whether a location of a recipe names a package's folder, which need not be known here."""
-    return _PLACE.fullmatch(location) is not None
-
-
-def is_symbolic(location: str) -> bool:
-    """Whether a location of a recipe is none of this machine's paths: one of a package's folder, or a URL."""
-    return is_place(location) or "://" in location
-
-
-def _expand(value: Any) -> Any:
-    try:
-        return on_this_machine(value) if isinstance(value, str) else value
-    except WrongUse as error:
-        raise ValueError(str(error)) from error
-
-
-# A recipe travels to workers on other machines: there the package lies elsewhere.
-Location = Annotated[Path, BeforeValidator(_expand), PlainSerializer(symbolic, return_type=str)]
 
 
 def is_loopback(host: str) -> bool:

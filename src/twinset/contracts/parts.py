@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import PrivateAttr
 
-from twinset.contracts.source import FilterSettings, Need, PlacedSettings, check_places
+from twinset.contracts.source import FilterSettings, PlacedSettings
 
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named
@@ -98,10 +98,6 @@ class Filter(FilterSettings, Part):
     def open(self) -> Self:
         """This filter, to judge with: a copy, since what it loads belongs to one worker."""
         return self.model_copy()
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
-        check_places(self, key, needs)
 
 
 def check_settings(settings: PlacedSettings) -> None:

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from twinset.contracts.canonical import names_in
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import local_folder_of
 from twinset.evaluation.benchmarks.limited import limited
 from twinset.evaluation.dataset_parts import open_benchmarks
 from twinset.evaluation.examples import Benchmark
@@ -19,6 +18,7 @@ from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import OnProgress, WrittenScores, run
 from twinset.evaluation.scorers.kinds import with_prompts
 from twinset.models.encoders.contract import Running
+from twinset.shards.storage.whole_file import local_folder_of
 
 
 def evaluate(

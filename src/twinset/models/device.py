@@ -13,7 +13,7 @@ from pydantic import Field
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.parts import OutOfMemory
 from twinset.contracts.recipe.overrides import PARTS
-from twinset.contracts.source import PlacedSettings, Pool
+from twinset.contracts.source import PlacedSettings
 
 T = TypeVar("T")
 
@@ -44,15 +44,6 @@ class OnDevice(PlacedSettings):
 
     execution: ClassVar[tuple[str, ...]] = ("device", "threads")
     extra: ClassVar[str] = "models"
-
-    @property
-    def pool(self) -> Pool:
-        return "gpu" if self.device == "gpu" else "cpu"
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """As `contracts.source.SourceSettings.shards_at_a_time`: one on a GPU, which its shards would share."""
-        return 1 if self.device == "gpu" else 0
 
     def device_name(self, setting: str) -> str:
         """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none.

@@ -12,10 +12,11 @@ from pydantic import Field
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import naming
 from twinset.contracts.parts import Isolation
-from twinset.contracts.source import Need, Place, PlacedSettings, Pool, Tally
+from twinset.contracts.source import Need, Place, PlacedSettings, SourceSettings
 from twinset.models.device import OnDevice, check_installed, load_within_memory
 from twinset.models.files import ModelFiles
 from twinset.shards.contracts import Source
+from twinset.shards.metering import Tally
 
 
 class Engine(Protocol):
@@ -45,33 +46,20 @@ class Engine(Protocol):
 class EngineSettings(PlacedSettings):
     """Settings of an engine, light to import. Of an engine with a network here, `OnDevice` stands before this base.
 
-    worker: ``MODULE:CLASS`` of the engine, which these settings make. Heavy libraries are imported there.
+    worker: ``MODULE:CLASS`` of the engine, which these settings make. Heavy libraries are imported there. metered:
+    whether the logs of shards say how many answers and tokens they took.
     """
 
     worker: ClassVar[str]
+    metered: ClassVar[bool] = False
 
     def open(self) -> Any:
         """The engine at work."""
         module, _, name = self.worker.partition(":")
         return getattr(import_module(module), name)(self)
 
-    @property
-    def pool(self) -> Pool:
-        """The work pool whose workers run it, unless the recipe names one."""
-        return "cpu"
-
-    @property
-    def shards_at_a_time(self) -> int:
-        return 0
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``stages.verified.source.engine``."""
-
-    @property
-    def metered(self) -> bool:
-        return False
-
     def cost(self, spent: Tally) -> float | None:
+        """What language models cost, in the unit of the recipe's prices; None where it names none."""
         return None
 
 
@@ -143,21 +131,6 @@ class EngineSource(Source):
 
     engine: EngineSettings
 
-    @property
-    def pool(self) -> Pool:
-        return self.engine.pool
-
-    @property
-    def shards_at_a_time(self) -> int:
-        return self.engine.shards_at_a_time
-
-    @property
-    def metered(self) -> bool:
-        return self.engine.metered
-
-    def cost(self, spent: Tally) -> float | None:
-        return self.engine.cost(spent)
-
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
         self.engine.check_inputs(f"{key}.engine", needs)
@@ -200,3 +173,8 @@ class EngineSource(Source):
         smaller = self.model_copy()
         smaller.__dict__["worker"] = self.worker.with_micro_batch(micro_batch)
         return smaller
+
+
+def metered_engine(source: SourceSettings) -> EngineSettings | None:
+    """The engine of a source whose answers are counted; None where it has none."""
+    return source.engine if isinstance(source, EngineSource) and source.engine.metered else None

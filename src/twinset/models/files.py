@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from twinset.contracts.canonical import digest, sha256_of_file
-from twinset.contracts.doors import Registry, where_others_are
+from twinset.contracts.doors import MORE, Registry
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import MODEL_FOLDERS, is_brought_model
 from twinset.shards.media.media_folder import EscapesRoot, inside
@@ -60,7 +60,7 @@ BROUGHT = Registry[ModelFolder]("model", ModelFolder, __name__, MODEL_FOLDERS, o
 
 def brought_model(name: str) -> ModelFolder | None:
     """The model of that name, if an installed package brings it."""
-    return BROUGHT.get(name) if is_brought_model(name) else None
+    return BROUGHT.find(name) if is_brought_model(name) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _found_folder(name: str, layout: str) -> Path:
     except (RuntimeError, OSError) as error:  # an unknown user; a name too long; no permission
         raise ModelMissing(f"there is no model folder {name[:200]} that can be read ({error}). {layout}") from error
     if not HUB_ID.fullmatch(name):
-        raise ModelMissing(f"there is no model folder {name}: put a model there{where_others_are()}. {layout}")
+        raise ModelMissing(f"there is no model folder {name}: put a model there{MORE}. {layout}")
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError

@@ -77,5 +77,7 @@ KINDS = {
     "diffusers": "twinset.models.pipelines.settings:DiffusersImages",
     "images-server": "twinset.models.images_server.settings:ServedImages",
 }
-IMAGE_ENGINES = Registry[ImageEngineSettings]("image engine", ImageEngineSettings, __name__, "twinset.image_engines")
+IMAGE_ENGINES = Registry[type[ImageEngineSettings]](
+    "image engine", ImageEngineSettings, __name__, "twinset.image_engines"
+)
 ImageEngine = Annotated[SerializeAsAny[ImageEngineSettings], OfKind(IMAGE_ENGINES)]

@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from twinset.contracts.doors import KeyFor
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import Location, cache_folder
-from twinset.contracts.recipe.permissions import refuse_unbound_key
+from twinset.contracts.recipe.allowed import refuse_unbound_key
 from twinset.contracts.source import Need, Place
 from twinset.models.engines import EngineSettings
 
@@ -49,7 +48,7 @@ class PaidServer(EngineSettings):
 
     model: str = Field(min_length=1)
     base_url: Annotated[str, Place("server", "models"), AfterValidator(_server)]
-    api_key_variable: Annotated[str | None, KeyFor("base_url")] = Field(
+    api_key_variable: Annotated[str | None, Place("variable", "models")] = Field(
         default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"
     )
     answers: Annotated[Location, Place("cache", "models")] | None = None
@@ -63,9 +62,7 @@ class PaidServer(EngineSettings):
         *("answers", "api_key_variable", "concurrency", "timeout", "retries", "longest_wait", "max_cost"),
     )
 
-    @property
-    def metered(self) -> bool:
-        return True
+    metered = True
 
     def api_key(self) -> str:
         """The server's key; ``none`` for a server without one.
@@ -88,11 +85,6 @@ class PaidServer(EngineSettings):
                 "printable ASCII, so that it is not a key; set it again"
             )
         return found
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """As `EngineSettings.shards_at_a_time`: one has enough requests to keep the server busy."""
-        return 1
 
     @property
     def answers_folder(self) -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import parsers_folder
+from twinset.contracts.locations import shipped
 from twinset.models.files import refuse_links
 
 if TYPE_CHECKING:
@@ -147,3 +147,8 @@ def _pipeline(name: str, source: str, folder: Path) -> Pipeline:
         if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
             hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
     return Pipeline(name, source, hashed.hexdigest(), torch)
+
+
+def parsers_folder() -> Path:
+    """Folder of the spaCy pipelines that come with twinset."""
+    return shipped("generators") / "scene_graphs"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twinset.contracts.errors import TwinsetError, WrongUse
-from twinset.contracts.recipe.permissions import refuse_other_answers
+from twinset.contracts.recipe.allowed import refuse_other_answers
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import (
     BlockText,

@@ -6,7 +6,7 @@ A source is a subclass of `Source`, whose fields are its settings, or of `RowSta
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -22,7 +22,7 @@ from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.parts import LeftOut, Part, Waiting
 from twinset.contracts.recipe import Encoding
-from twinset.contracts.source import Need, SourceSettings, check_places
+from twinset.contracts.source import SourceSettings
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import Media
 from twinset.shards.storage.store import Store
@@ -158,10 +158,6 @@ class Source(SourceSettings, Part):
     def media_files(self) -> Media | None:
         """Where its media are looked for; None where they are not in a folder of this machine."""
         return None
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """Raise `WrongUse` before any work when an input is absent; the arguments as of `check_places`."""
-        check_places(self, key, needs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,14 +9,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
-from twinset.contracts.source import Tally
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
 MOST = 2**63  # of answers or tokens that a log can tell
 PARALLEL_READS = 16  # logs are small: on an object store their latency is what costs
+
+
+class Tally(NamedTuple):
+    """Answers, and the tokens that they took. prompt_tokens, completion_tokens: read and written."""
+
+    answers: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.answers:,} answers, {self.prompt_tokens:,} tokens read and {self.completion_tokens:,} written"
+
+
 _METER: ContextVar[list[Tally] | None] = ContextVar("meter", default=None)
 _ON_MADE: ContextVar[Callable[[], None] | None] = ContextVar("on_made", default=None)
 
@@ -57,10 +69,7 @@ def made_one() -> None:
 
 def total(tallies: Iterable[Tally]) -> Tally:
     """Their sum."""
-    found = Tally()
-    for one in tallies:
-        found = found.plus(one)
-    return found
+    return Tally(*map(sum, zip(Tally(), *tallies, strict=True)))
 
 
 def spent(store: Store, home: str) -> Tally:

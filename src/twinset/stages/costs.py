@@ -8,8 +8,8 @@ import math
 from statistics import median
 from typing import Any
 
-from twinset.contracts.source import Tally
-from twinset.shards.metering import read_logs, tally_in, total
+from twinset.models.engines import metered_engine
+from twinset.shards.metering import Tally, read_logs, tally_in, total
 from twinset.shards.records import stages_in
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
@@ -46,6 +46,7 @@ def estimated(
     finished = dict(state.done.columns("planned"))
     candidates, logged = sum(finished.values()), sum(finished[number] for number in logs)
     written = sum(state.done.column("tar_size")) + sum(state.done.column("rows_size"))
+    engine = metered_engine(job.recipe[name].source)
     tally = Tally(*(round(count * planned / logged) for count in total(map(tally_in, logs.values()))))
     return {
         "candidates": planned,
@@ -55,7 +56,7 @@ def estimated(
         "seconds": planned * median(log["seconds"] / finished[number] for number, log in logs.items()),
         "gpu": any(log.get("gpu") is True for log in logs.values()),
         **tally._asdict(),
-        "cost": source.cost(tally),
+        "cost": None if engine is None else engine.cost(tally),
         "from": f"{candidates:,} candidates in {store.root}",
     }
 

@@ -98,7 +98,7 @@ def _words(recipe: Recipe, home: str) -> str:
     words = list[Any]([citations_of(recipe, home), recipe.model_dump(mode="json", include=OF_THE_WHOLE)])
     for stage in recipe.only([home]).all.values():
         source = stage.source
-        words += [source.introduction(), source.how_made({}), source.notes(), dict(source.scores_meant)]
+        words += [*map(source.said, ("introduction", "how_made", "notes")), dict(source.scored)]
         words += [dict(part.meanings) for part in (source, *stage.filters)]
         words += [[judge.how_judged(), dict(judge.scored)] for judge in stage.filters]
     return digest(words)

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.parts import Filter
 from twinset.contracts.recipe import Recipe, recipe_from_json
-from twinset.contracts.recipe.permissions import refuse_other_answers
+from twinset.contracts.recipe.allowed import refuse_other_answers
 from twinset.contracts.source import Need
 from twinset.contracts.stage import Stage
 from twinset.shards.contracts import Context, Source

@@ -7,6 +7,7 @@ from typing import Any
 from twinset.cards.lineage import meanings_of
 from twinset.cards.terms import TermCounts, lacking
 from twinset.contracts.errors import NoDataset, TwinsetError, WrongUse, missing_words, suggested
+from twinset.models.engines import metered_engine
 from twinset.shards.metering import spent
 from twinset.shards.records import stages_in, unplanned_in
 from twinset.shards.storage import layout
@@ -122,12 +123,13 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
     """Counts of a built stage, its shards by state, and what is wrong with it."""
     home, worker = job.recipe.home(name), job.worker(name)
     state = state_of(job.store, home, worker.source.media_files())
-    tally = spent(job.store, home) if worker.source.metered else None
+    engine = metered_engine(worker.source)
+    tally = spent(job.store, home) if engine is not None else None
     problem = missing_problem(job.recipe, name, state)
     problems = [Problem("media-missing", home, problem, "")] if problem else _without_card(job.store, state)
     return {
         **state.counts(),
-        **({} if tally is None else {"spent": {**tally._asdict(), "cost": worker.source.cost(tally)}}),
+        **({"spent": {**tally._asdict(), "cost": engine.cost(tally)}} if engine and tally else {}),
         "examples": state.stage.examples,
         "meanings": _meanings(job, name, state.stage.excluded),
         "done": len(state.done),

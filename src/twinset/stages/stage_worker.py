@@ -10,7 +10,7 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.parts import Filter
 from twinset.contracts.recipe import Recipe, Subset, content_of
-from twinset.contracts.source import FILTERS, SOURCES, PlacedSettings
+from twinset.contracts.source import PlacedSettings
 from twinset.contracts.stage import ANY_RUNTIME, Stage, runtime_facts, stage_facts
 from twinset.shards.contracts import Context, Source
 
@@ -97,9 +97,9 @@ def facts_of(worker: StageWorker, seed: int, inputs: str) -> dict[str, Any]:
         if judge.runs_on() is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
             libraries |= set(judge.libraries)
         described = {"kind": kind, "version": judge.version, "weights": dict(judge.weights())}
-        filters.append({**described, **_brought(chosen, FILTERS.distribution(kind))})
+        filters.append({**described, **_brought(chosen)})
     described = {"kind": source.kind, "version": generator.version, "weights": dict(generator.weights())}
-    described |= _brought(source, SOURCES.distribution(source.kind))
+    described |= _brought(source)
     return stage_facts(source.makes, content_of(worker.subset, seed), inputs, described, filters, libraries)
 
 
@@ -137,7 +137,8 @@ def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
         )
 
 
-def _brought(settings: PlacedSettings, distribution: str) -> dict[str, Any]:
+def _brought(settings: PlacedSettings) -> dict[str, Any]:
     """Packages, with their versions, that brought a kind and its parts: they decide bytes; none for twinset's."""
-    found = {"distribution": distribution, "parts": settings.brought}
-    return {name: value for name, value in found.items() if value}
+    parts = {path.rstrip("."): part.package for path, part in settings.parts() if path and part.package}
+    packages = {"distribution": settings.package, "parts": parts}
+    return {name: value for name, value in packages.items() if value}

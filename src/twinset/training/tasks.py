@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from twinset.contracts.errors import WrongUse, suggested
-from twinset.contracts.locations import local_folder_of
+from twinset.shards.storage.whole_file import local_folder_of
 
 #: Class of the settings and function that trains, in ``settings`` and ``train`` of the folder of that name.
 TASKS = {

@@ -131,7 +131,7 @@ def test_models_of_another_kind_are_refused(saved: dict[str, Path], tmp_path: Pa
 
 
 def test_every_kind_can_be_imported() -> None:
-    assert all(callable(MODELS.get(kind).open) for kind in KINDS)
+    assert all(callable(MODELS.find(kind).open) for kind in KINDS)
 
 
 def test_a_model_that_would_be_downloaded_is_refused(tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def test_a_scorer_of_another_package_has_columns_after_those_of_every_table(
     row = cast(TableRows, made).rows[0]
     assert generator.row_schema.names[-7:] == [*TEXT_SCORES, "commas_caption", "commas_negative"]
     assert (row["commas_caption"], row["commas_negative"], row["vera_caption"]) == (0, 0.1, None)
-    assert source.brought == {"scorers.0": "mylab 1.0"} and generator.weights() == {}
+    assert [part.package for _, part in source.parts()] == ["", "mylab 1.0"] and generator.weights() == {}
     citations = "".join(cited(source))
     assert "@misc{commas2020" in citations and "liu2023vera" not in citations
     monkeypatch.setattr(Commas, "open", lambda self, device: lambda texts, size: commas(texts[:1]))

@@ -305,7 +305,7 @@ def test_several_files_are_one_source(tmp_path: Path) -> None:
     made = graphs(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
     assert [one.caption_id for one in made.plan()] == ["a/1", "b/1"]
     one = SceneGraphs.model_validate({"kind": "scene-graphs", "captions": str(tmp_path / "a.jsonl")})
-    assert one.captions == (tmp_path / "a.jsonl",) and one.locations == ("captions",)
+    assert one.captions == (tmp_path / "a.jsonl",) and [name for name, _, _ in one.places()] == ["captions"]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_losses_are_counted_and_named(tmp_path: Path) -> None:
     assert ("no-full-stop", 'scores ["c/62"]') in source.excluded.examples
     report = json.loads(source.report_files()["selection.json"])
     assert [step["kept"]["unknown"] for step in report["steps"]] == [63, 61, 31, 31, 30, 30, 30, 30]
-    text = source.how_made({"selection.json": report})
+    text = source.said("how_made", {"selection.json": report})
     assert report["kinds"] == ["unknown"] and "| unknown |" in text
     assert "| same-meaning | −30 | −30 |" in text and "| selected | 30 | 30 |" in text
     gaps = report["gaps"]["vera"]

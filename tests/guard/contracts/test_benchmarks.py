@@ -4,6 +4,7 @@ import io
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from PIL import Image
 
 import tests.evaluation.benchmarks.made_layouts as layouts
 from tests.evaluation.benchmarks.made_files import Case
-from twinset.contracts.doors import is_installed
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item, Reader, image_group
@@ -38,7 +38,7 @@ CASES: dict[str, Case] = {
     "eqben": Case(layouts.eqben, {"eq-ag": 3, "eq-youcook2": 3, "eq-sd": 3}),
     "gebc": Case(layouts.gebc, {"val": 3}, {"no words for one side": 1}),
 }
-if is_installed("twinset-extras"):
+if find_spec("twinset_extras") is not None:
     from extras.tests.benchmarks.cases import CASES as OF_EXTRAS
 
     CASES |= OF_EXTRAS

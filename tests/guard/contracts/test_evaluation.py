@@ -25,7 +25,7 @@ SERVED = {"openai-chooser", "openai-yesno", "openai-vqascore"}
 
 @pytest.mark.parametrize("kind", MODELS.own())
 def test_a_kind_of_model_says_what_is_written_and_names_a_file_that_is_absent(kind: str, tmp_path: Path) -> None:
-    found = MODELS.get(kind)
+    found = MODELS.find(kind)
     assert isinstance(found, ModelKind) and found.form and found.parts >= 1
     assert kind in ASKED or kind in SERVED, f"kind of model {kind} has no case: write one in ASKED"
     if kind in ASKED:
@@ -48,6 +48,6 @@ def test_a_metrics_figures_are_numbers_of_its_events(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPORTERS.own())
 def test_an_exporter_says_what_it_takes_and_writes_nothing_of_nothing(name: str) -> None:
-    found = EXPORTERS.get(name)
+    found = EXPORTERS.find(name)
     assert isinstance(found, Format) and callable(found.write)
     assert found.kinds and all(isinstance(one, SampleKind) for one in found.kinds)

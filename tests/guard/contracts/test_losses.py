@@ -28,7 +28,7 @@ ALL = [*product(["objective"], OBJECTIVES.own()), *product(["regulariser"], REGU
 
 @pytest.mark.parametrize(("what", "name"), ALL)
 def test_a_loss_keeps_the_contract(what: str, name: str) -> None:
-    loss = OBJECTIVES.get(name).open() if what == "objective" else REGULARISERS.get(name).open()
+    loss = OBJECTIVES.find(name).open() if what == "objective" else REGULARISERS.find(name).open()
     given = features([*range(6)])
     first = value(loss, [], given)
     first.backward()  # type: ignore[no-untyped-call]
@@ -40,4 +40,4 @@ def test_a_loss_keeps_the_contract(what: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTIVES.own())
 def test_an_objective_reads_the_roles_that_it_says(name: str) -> None:
-    assert OBJECTIVES.get(name).negatives == (name != "infonce")
+    assert OBJECTIVES.find(name).negatives == (name != "infonce")

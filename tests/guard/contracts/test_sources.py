@@ -27,7 +27,8 @@ if __name__ == "__main__":
     job, found = Job(recipe, Store("out")), {}
     for kind, (name, make) in json.loads(sys.argv[1]).items():
         stage = recipe[name]
-        known_as = stage.source.copies or stage.known_as or name  # what is copied keeps its keys
+        copied = stage.source.copies and getattr(stage.source, stage.source.copies)  # what is copied keeps its keys
+        known_as = copied or stage.known_as or name
         context = twinset.Context(known_as, stage.split, recipe.seed, job.earlier, job.store)
         try:
             twinset.check_source(stage.source, context, most=100, make=make)

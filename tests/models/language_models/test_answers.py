@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from twinset.contracts.errors import BuildFailed
-from twinset.contracts.source import Tally
 from twinset.models.language_models.answers import FILE, REFUSED, Answer, Answers
+from twinset.shards.metering import Tally
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 WRITER = """

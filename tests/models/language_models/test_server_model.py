@@ -18,10 +18,10 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from tests.models.language_models.asked_server import SCHEMA, echo, model, once, requests
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.source import Tally
 from twinset.models.language_models.answers import REFUSED, Answer, Answers, Message, Request
 from twinset.models.language_models.chat_templates import bounded, check_template
 from twinset.models.language_models.server_faults import BrokenAnswer, parsed
+from twinset.shards.metering import Tally
 
 CHAT = [{"role": "user", "content": "hello"}]
 HONEST = (

@@ -1,6 +1,7 @@
 """Images put in order on the page: by buttons, taken back, saved with a key, and asked again after an undo."""
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,11 @@ import pytest
 from tests.review.asked import candidate, stage_of
 from tests.review.browser.conftest import END, PHONE, Desk
 from tests.review.browser.test_accessible import findings
-from twinset.contracts.doors import is_installed
 from twinset.review.tasks import ReviewStage
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not is_installed("twinset-extras"), reason="twinset-extras, which asks so, is not installed"),
+    pytest.mark.skipif(find_spec("twinset_extras") is None, reason="twinset-extras, which asks so, is not installed"),
 ]
 
 SWIPE_UP = """() => {

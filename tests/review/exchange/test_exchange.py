@@ -7,6 +7,7 @@ import csv
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import pytest
 
 from tests.review.asked import SHAPES, candidate, painted_desk, stage_of
 from tests.review.exchange.conftest import desk_of, exported, imported, stored
-from twinset.contracts.doors import is_installed
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer
 from twinset.review.access import Refused
@@ -180,7 +180,7 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, name: str, content: b
         imported(desk_of(tmp_path, "match"), tmp_path / name)
 
 
-@pytest.mark.skipif(not is_installed("twinset-extras"), reason="twinset-extras, which asks so, is not installed")
+@pytest.mark.skipif(find_spec("twinset_extras") is None, reason="twinset-extras, which asks so, is not installed")
 def test_an_order_of_images_comes_back_from_files_that_can_hold_one(tmp_path: Path) -> None:
     tasks = [candidate("s", "best-image", n, question="rank-images") for n in range(3)]
     desk, again = (painted_desk(tmp_path / name, [stage_of("s", tasks, tmp_path / name)]) for name in ("one", "other"))

@@ -254,7 +254,7 @@ def test_an_index_without_images_is_refused(made_text_pairs: MadeDataset, tmp_pa
 
 def test_an_exporter_of_a_package_names_one_kind_or_several(bring: Callable[..., None]) -> None:
     bring("lab", "twinset.exporters", one=f"{__name__}:ONE", several=f"{__name__}:SEVERAL")
-    assert [EXPORTERS.get(name).kinds for name in ("one", "several")] == [(PAIR,), (PAIR, TextPair.kind)]
+    assert [EXPORTERS.find(name).kinds for name in ("one", "several")] == [(PAIR,), (PAIR, TextPair.kind)]
 
 
 ONE = Format(PAIR, lambda *_: 0)

@@ -195,7 +195,7 @@ def test_the_defaults_are_bivlcs_recipe() -> None:
 
 @pytest.mark.parametrize("objective", OBJECTIVES.kinds())
 def test_both_sides_of_a_pair_are_examples_only_where_neither_is_a_negative(objective: str) -> None:
-    without = "negative_text" not in OBJECTIVES.get(objective).roles
+    without = "negative_text" not in OBJECTIVES.find(objective).roles
     assert ClipSettings(data=("d",), objective=objective).twins == ("both" if without else "first")
     if not without:
         with pytest.raises(WrongUse, match=f"^twins: with {objective} the sides .* Choose first"):

@@ -242,7 +242,7 @@ def test_with_the_margin_of_v2_the_v1_of_distant_pairs_never_acts() -> None:
 def test_gradients_are_those_of_finite_differences(name: str) -> None:
     given = features(5, 11)
     regulariser = open_regulariser(
-        name, **{key: 1e-4 for key in REGULARISERS.get(name).settings if key.startswith("margin")}
+        name, **{key: 1e-4 for key in REGULARISERS.find(name).settings if key.startswith("margin")}
     )
 
     def value(images: Tensor, texts: Tensor, scale: Tensor) -> Tensor:

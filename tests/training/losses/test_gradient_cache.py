@@ -346,7 +346,7 @@ def test_eqsim_of_the_paper_equals_loops(
 ) -> None:
     given = features(n, seed).map(lambda part: part.requires_grad_())
     asked = {"margin": margin, "margin_v1": margin_v1, "close": close, "normalise": how}
-    value, logged = open_regulariser(form, **{k: v for k, v in asked.items() if k in REGULARISERS.get(form).settings})(
+    value, logged = open_regulariser(form, **{k: v for k, v in asked.items() if k in REGULARISERS.find(form).settings})(
         given, SCALE
     )
     cells = softmax_cells(given) if how == "softmax" else cosine_cells(given)
@@ -368,7 +368,7 @@ def test_eqsim_as_released_equals_loops_with_injected_samples(
     given = features(n, seed).map(lambda part: part.requires_grad_())
     scores = softmax_of(similarities(given.images, given.texts), SCALE)
     images, texts = sample_pairs(scores.log(), k, torch.Generator().manual_seed(seed))
-    regulariser = REGULARISERS.get(form).open(margin=margin, margin_v1=margin / 10)
+    regulariser = REGULARISERS.find(form).open(margin=margin, margin_v1=margin / 10)
     value, _ = regulariser.on(scores, (images, texts))
     expected = slow_released(softmax_cells(given), images.tolist(), texts.tolist(), form, margin, margin / 10)
     same(value, expected, given)

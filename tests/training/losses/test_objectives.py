@@ -20,7 +20,7 @@ PARTS = {"image": "images", "text": "texts", "negative_image": "negative_images"
 def features(n: int, seed: int, name: str = "negative-pairs", d: int = 6) -> Features:
     generator = torch.Generator().manual_seed(seed)
     parts = {
-        PARTS[role]: torch.randn(n, d, generator=generator, dtype=torch.float64) for role in OBJECTIVES.get(name).roles
+        PARTS[role]: torch.randn(n, d, generator=generator, dtype=torch.float64) for role in OBJECTIVES.find(name).roles
     }
     return Features(**parts).map(lambda part: functional.normalize(part, dim=1))
 
@@ -65,7 +65,7 @@ def test_an_objective_equals_its_formula_in_loops(name: str, n: int, seed: int, 
 def test_gradients_are_those_of_finite_differences(name: str) -> None:
     given = features(4, 0, name)
     parts = [part.requires_grad_() for part in given.tensors()]
-    names = [PARTS[role] for role in OBJECTIVES.get(name).roles]
+    names = [PARTS[role] for role in OBJECTIVES.find(name).roles]
     scale = torch.tensor(5.0, dtype=torch.float64, requires_grad=True)
 
     def value(scale: Tensor, *parts: Tensor) -> Tensor:
@@ -140,4 +140,4 @@ def test_chunks_join_to_the_batch() -> None:
         whole = features(5, 3, name)
         joined = concatenate([whole.map(lambda part: part[:2]), whole.map(lambda part: part[2:])])
         assert all(map(torch.equal, whole.tensors(), joined.tensors()))
-        assert len(joined.tensors()) == len(OBJECTIVES.get(name).roles)
+        assert len(joined.tensors()) == len(OBJECTIVES.find(name).roles)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twinset.cards.kinds.kind import CardKind, how_often, records_of
+from twinset.cards.plots import Counts
 from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, in_group, words, words_of
 from twinset.contracts.kinds.image_text import IMAGE_TEXT, ImageTextRecord
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.source import Counts
 from twinset.shards.read import index_rows
 from twinset.shards.storage.store import Store
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Generic, TypeVar
 
+from twinset.cards.plots import Counts
 from twinset.cards.sheet import Block, words_of
 from twinset.contracts.kinds.kind import SampleKind, Stored
 from twinset.contracts.markdown import ranked
-from twinset.contracts.source import Counts
 from twinset.shards.read import index_rows, of_kind, read_spread
 from twinset.shards.storage.store import Store
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from twinset.cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
+from twinset.cards.plots import Counts
 from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, boxed, in_group, mark_difference, words_of
 from twinset.cards.words_alone import index_frame
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import PAIR, PairRecord
-from twinset.contracts.source import Counts
 from twinset.generators.words_alone.guesses import Guess, gaps, guesses, same_bag, sign_test
 from twinset.shards.read import index_rows
 from twinset.shards.storage.store import Store

@@ -13,11 +13,11 @@ from twinset.cards.kinds.kind import (
     how_often,
     records_of,
 )
+from twinset.cards.plots import Counts
 from twinset.cards.sheet import Block, Cell, words
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.template import TEMPLATE, TemplateRecord
 from twinset.contracts.markdown import ranked
-from twinset.contracts.source import Counts
 from twinset.shards.read import index_rows
 from twinset.shards.storage.store import Store
 

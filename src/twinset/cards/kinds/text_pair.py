@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twinset.cards.kinds.kind import CardKind, how_often, records_of
+from twinset.cards.plots import Counts
 from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, in_group, mark_difference, words_of
 from twinset.cards.words_alone import index_frame
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.text_pair import TEXT_PAIR, TextPairRecord
 from twinset.contracts.markdown import ranked
-from twinset.contracts.source import Counts
 from twinset.generators.words_alone.guesses import CAPTION, NEGATIVE, Guess, gaps, guesses, same_bag, scores_among
 from twinset.shards.read import index_columns, index_rows
 from twinset.shards.storage.store import Store

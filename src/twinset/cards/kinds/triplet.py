@@ -14,10 +14,10 @@ from twinset.cards.kinds.kind import (
     records_of,
     share_of_top,
 )
+from twinset.cards.plots import Counts
 from twinset.cards.sheet import Block, Cell, in_group, words, words_of
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.triplet import PARTS, TRIPLET, TripletRecord
-from twinset.contracts.source import Counts
 from twinset.shards.read import index_rows
 from twinset.shards.storage.store import Store
 

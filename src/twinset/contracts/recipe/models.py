@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
@@ -13,8 +13,9 @@ from pydantic import AfterValidator, Field, SerializeAsAny, StringConstraints, m
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.doors import OfKind
 from twinset.contracts.errors import WrongUse, suggested
+from twinset.contracts.recipe.strict_yaml import value_at
 from twinset.contracts.references import Reference, checked_bibtex, checked_cite, cited_entry
-from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
+from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, PlacedSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
@@ -70,25 +71,35 @@ class Subset(Settings):
         """The paper whose procedure it follows."""
         return self.source.paper if self.follows is None else Reference.of_entry(cited_entry(self.follows))
 
+    def settings(self) -> dict[str, PlacedSettings]:
+        """The source and the filters by their keys: ``source``, ``filters.0``."""
+        return {"source": self.source, **{f"filters.{number}": one for number, one in enumerate(self.filters)}}
+
     @model_validator(mode="after")
     def _fits_its_source(self) -> Subset:
-        if self.source.unbounded and self.count is None:
-            raise ValueError(f"set count, the number of {self.source.makes}s to sample")
-        if self.source.whole and self.count is not None:
-            raise ValueError(
-                f"{self.source.kind} plans all that it reads; set count on the stage that it reads instead"
-            )
-        for chosen in self.filters:
-            if self.source.copies is not None:
-                raise ValueError(f"filter {chosen.kind} would judge what is copied; put it on the stage that is copied")
-            if self.source.makes == "table":
-                raise ValueError(f"filter {chosen.kind} judges images, and a table has none; remove it")
-            if self.source.makes != "pair" and chosen.judges != "frames":
-                raise ValueError(
-                    f"filter {chosen.kind} judges {chosen.judges}, and these are {self.source.makes}s; use filters of "
-                    "single images alone"
-                )
+        source = self.source
+        if source.unbounded and self.count is None:
+            raise ValueError(f"set count, the number of {source.makes}s to sample")
+        if source.whole and self.count is not None:
+            raise ValueError(f"{source.kind} plans all that it reads; set count on the stage that it reads instead")
+        for kind, judges in ((judge.kind, judge.judges) for judge in self.filters):
+            if source.copies:
+                raise ValueError(f"filter {kind} would judge what is copied; put it on the stage that is copied")
+            if source.makes == "table":
+                raise ValueError(f"filter {kind} judges images, and a table has none; remove it")
+            if source.makes != "pair" and judges != "frames":
+                problem = f"judges {judges}, and these are {source.makes}s; use filters of single images alone"
+                raise ValueError(f"filter {kind} {problem}")
         return self
+
+
+def _stage_name(name: str) -> str:
+    if not SUBSET_NAME.fullmatch(name):
+        raise ValueError(f"a stage's name is lowercase words joined by dashes, at most {LONGEST_NAME} characters")
+    return name
+
+
+Stages = dict[Annotated[str, AfterValidator(_stage_name)], Subset]
 
 
 class Recipe(Settings):
@@ -112,8 +123,8 @@ class Recipe(Settings):
     seed: int = Field(default=0, ge=0)
     max_missing: float = Field(default=0.01, ge=0, le=1)
     allow_mixed_runtimes: bool = False
-    stages: dict[str, Subset] = Field(default={})
-    subsets: dict[str, Subset] = Field(default={})
+    stages: Stages = Field(default={})
+    subsets: Stages = Field(default={})
 
     @property
     def all(self) -> dict[str, Subset]:
@@ -124,6 +135,12 @@ class Recipe(Settings):
     def reads(self, name: str) -> list[str]:
         """The stages of this recipe that a stage or subset is planned from."""
         return [one for one in self[name].source.reads if "/" not in one]
+
+    def places(self) -> Iterator[tuple[str, Any, Any]]:
+        """Key path, mark and value of each place that is set; one item for each entry of a list."""
+        for name, stage in self.all.items():
+            for key, placed in stage.settings().items():
+                yield from ((f"{self.key(name)}.{key}.{path}", mark, value) for path, mark, value in placed.places())
 
     def home(self, name: str) -> str:
         """Where a stage or subset lies below OUT."""
@@ -138,15 +155,14 @@ class Recipe(Settings):
         return (self[name] if self[name].follows is not None else self.made_in(name)).paper
 
     def origin(self, name: str) -> SourceSettings:
-        """The source that made the samples of a stage: that of `made_in`."""
+        """The source that made the samples of a stage."""
         return self.made_in(name).source
 
     def made_in(self, name: str) -> Subset:
         """The settings of a stage, or of the one whose samples it copies."""
-        found = self[name]
-        while found.source.copies in self.stages:  # stages do not read each other in a circle
-            found = self.stages[found.source.copies]
-        return found
+        source = self[name].source
+        copied = getattr(source, source.copies) if source.copies else ""
+        return self.made_in(copied) if copied in self.stages else self[name]
 
     def __getitem__(self, name: str) -> Subset:
         return self.stages[name] if name in self.stages else self.subsets[name]
@@ -157,29 +173,27 @@ class Recipe(Settings):
         All subsets when no name is given: a stage that none of them reads, such as one of a choice that is not made, is
         left out. A recipe without subsets has all its stages.
         """
-        if not (asked := list(names) or list(self.subsets)):
+        if not (chosen := list(names) or list(self.subsets)):
             return self
-        for name in asked:
+        for name in chosen:
             if name not in self.stages and name not in self.subsets:
                 known = suggested(name, (*self.subsets, *self.stages))
                 raise WrongUse(f"recipe {self.name} has no subset {name!r}; {known}")
-        needed = set(asked)
+        needed = set(chosen)
         for name in reversed(self.all):  # a stage comes after all that read it
             if name in needed:
                 needed |= {*self.reads(name)}
-
-        def kept(every: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: one for name, one in every.items() if name in needed}
-
-        return self.model_copy(update={"stages": kept(self.stages), "subsets": kept(self.subsets)})
+        parts = {"stages": self.stages, "subsets": self.subsets}
+        kept = {part: {name: one for name, one in every.items() if name in needed} for part, every in parts.items()}
+        return self.model_copy(update=kept)
 
     @model_validator(mode="after")
     def _reads_fit(self) -> Recipe:
-        if both := sorted(self.stages.keys() & self.subsets.keys()):
-            raise ValueError(f"{both[0]} is a stage and a subset; rename one")
+        if repeated := sorted(self.stages.keys() & self.subsets.keys()):
+            raise ValueError(f"{repeated[0]} is a stage and a subset; rename one")
         for name in (*self.stages, *self.subsets):
+            readable = {**self.stages, **(self.subsets if self[name].source.reads_subsets else {})}
             for read in self.reads(name):
-                readable = {**self.stages, **(self.subsets if self[name].source.reads_subsets else {})}
                 if read not in readable:
                     listed = ", ".join(readable) or "none"
                     raise ValueError(
@@ -198,14 +212,11 @@ class Recipe(Settings):
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     """What of a stage's settings decides its shards' bytes: not where its files lie, where it runs, how many."""
     settings = subset.model_dump(mode="json", exclude={"pool", "count", "language", "cites", "follows"})
-    described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
-    for placed, values in described:
-        for path in placed.incidental:
-            *where, last = path.split(".")
-            inner: Any = values
-            for key in where:
-                inner = inner[int(key) if isinstance(inner, list) else key]
-            inner.pop(last)
+    for key, placed in subset.settings().items():
+        for path, part in placed.parts(f"{key}."):
+            values = value_at(settings, path.split(".")[:-1])
+            for name in part.incidental:
+                del values[name]
     if not subset.known_as:
         del settings["known_as"]
     return {"seed": seed, **settings}

@@ -1,14 +1,11 @@
 """YAML from strangers: safe load, and nothing that a reader would take for something else or that outgrows its file."""
 
-from pathlib import Path
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
-
-from twinset.contracts.errors import WrongUse
-
-M = TypeVar("M", bound=BaseModel)
+from pydantic import ValidationError
 
 MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 
@@ -16,19 +13,14 @@ MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 def load_yaml(content: str | bytes) -> Any:
     """The value of one YAML document; raises `yaml.YAMLError`, one line with place and reason, where it is not plain.
 
-    Refused besides what safe load refuses: a key that stands twice (the last would win silently), aliases (a file of a
-    kilobyte can hold the tenth power of ten of them), half surrogate pairs (no text that could be written), numbers in
-    base 60 (1:30 is 90; long ones take time by the square of their length), more than `MOST_BYTES`. Values nested too
-    deep raise RecursionError.
+    Refused besides what safe load refuses: repeated keys (the last would win silently), aliases (a kilobyte can hold
+    10^10 of them), half surrogate pairs (cannot be written), numbers in base 60 (1:30 is 90; long ones take quadratic
+    time), more than `MOST_BYTES`. Values nested too deep raise RecursionError.
     """
     if len(content) > MOST_BYTES:
         raise yaml.YAMLError(f"longer than {MOST_BYTES:,} bytes")
     try:
         return yaml.load(content, _StrictLoader)
-    except yaml.MarkedYAMLError as error:
-        what = ", ".join(" ".join(part.split()) for part in (error.context, error.problem) if part)
-        at = f"line {mark.line + 1}, column {mark.column + 1}: " if (mark := error.problem_mark) else ""
-        raise yaml.YAMLError(f"{at}{what}") from error
     except yaml.YAMLError as error:
         raise yaml.YAMLError(" ".join(str(error).split())) from error
     except (ValueError, LookupError, AttributeError, TypeError) as error:
@@ -36,19 +28,25 @@ def load_yaml(content: str | bytes) -> Any:
         raise yaml.YAMLError(f"a value is not what its tag says ({error})") from error
 
 
+def value_at(raw: Any, keys: Iterable[str]) -> Any:
+    """The value at a key path of plain values; None where there is none."""
+    for key in keys:
+        if isinstance(raw, list):
+            raw = raw[int(key)] if is_place_in(raw, key) else None
+        else:
+            raw = raw.get(key) if isinstance(raw, Mapping) else None
+    return raw
+
+
+def is_place_in(values: list[Any], key: str) -> bool:
+    """Whether a word is the number of an item of a list, from 0."""
+    # Not isdigit: that takes '²' for a digit, and int() does not.
+    return key.isdecimal() and len(key) < 10 and int(key) < len(values)
+
+
 def problems_of(error: ValidationError) -> str:
     """What is wrong, each problem behind its key path."""
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-
-
-def read_words(path: Path, form: type[M]) -> M:
-    """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
-    try:
-        return form.model_validate(load_yaml(path.read_bytes()))
-    except ValidationError as error:
-        raise WrongUse(f"{path}: not a vocabulary ({problems_of(error)}); correct the file") from error
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -61,20 +59,19 @@ class _StrictLoader(yaml.SafeLoader):
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-            raise yaml.constructor.ConstructorError(None, None, "found half a surrogate pair", node.start_mark)
+            raise _refused("half a surrogate pair", node)
         if ":" in str(value) and node.tag.endswith((":int", ":float")):
-            found = "found a number in base 60; put quotes round it"
-            raise yaml.constructor.ConstructorError(None, None, found, node.start_mark)
+            raise _refused("a number in base 60; put quotes round it", node)
         return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         if isinstance(node, yaml.MappingNode):
-            seen: set[tuple[str, str]] = set()
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    if (key.tag, key.value) in seen:
-                        raise yaml.constructor.ConstructorError(
-                            None, None, f"found the key {key.value!r} twice", key.start_mark
-                        )
-                    seen.add((key.tag, key.value))
+            keys = Counter((key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            for (_, key), times in keys.most_common(1):
+                if times > 1:
+                    raise _refused(f"the key {key!r} twice", node)
         return super().construct_mapping(node, deep)
+
+
+def _refused(what: str, node: yaml.Node) -> yaml.YAMLError:
+    return yaml.constructor.ConstructorError(None, None, f"found {what}", node.start_mark)

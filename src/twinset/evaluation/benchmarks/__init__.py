@@ -23,7 +23,7 @@ KINDS = {
     "coco": "twinset.evaluation.benchmarks.captioned_images:Coco",
     "gebc": "twinset.evaluation.benchmarks.boundaries:Boundaries",
 }
-BENCHMARKS = Registry[Reader]("benchmark", Reader, __name__, "twinset.benchmarks")
+BENCHMARKS = Registry[type[Reader]]("benchmark", Reader, __name__, "twinset.benchmarks")
 
 
 def open_benchmark(name: str, data: Path | str, subsets: Sequence[str] = (), captions_only: bool = False) -> Reader:

@@ -155,7 +155,7 @@ KINDS = {
     "ranking": "twinset.evaluation.metrics.ranking:Ranking",
     "detection": "twinset.evaluation.metrics.score_kinds:Detection",
 }
-METRICS = Registry[ScoreKind]("metric", ScoreKind, __name__, "twinset.metrics")
+METRICS = Registry[type[ScoreKind]]("metric", ScoreKind, __name__, "twinset.metrics")
 #: Columns of each of twinset's kinds; the first that a file has are read.
 COLUMNS = (SCORES, SCORES[:2], (*RANKS, TIED_TARGETS), RANKS, Groundings.columns, *RELEASED, CORRECT, CHOICES, FINER)
 NO_THRESHOLD = (

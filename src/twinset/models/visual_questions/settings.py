@@ -201,7 +201,7 @@ KINDS = {
     "transformers": f"{__name__}:Transformers",
     "vlm": f"{__name__}:YesOrNo",
 }
-QUESTION_ANSWERERS = Registry[QuestionAnswererSettings](
+QUESTION_ANSWERERS = Registry[type[QuestionAnswererSettings]](
     "visual-question engine", QuestionAnswererSettings, __name__, "twinset.question_answerers"
 )
 QuestionAnswerer = Annotated[SerializeAsAny[QuestionAnswererSettings], OfKind(QUESTION_ANSWERERS)]

@@ -67,7 +67,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
     from twinset.shards.storage import layout
     from twinset.shards.storage.whole_file import new_folder
 
-    chosen = EXPORTERS.get(format)
+    chosen = EXPORTERS.find(format)
     if licences:
         with naming("--only-licence", ValueError):
             store = copy(store)
@@ -99,12 +99,12 @@ def _refuse_others(store: Store, subset: str, format: str) -> None:
     stage = read_stage(store, subset)
     if stage is None:
         return
-    makes, chosen = stage.facts["makes"], EXPORTERS.get(format)
+    makes, chosen = stage.facts["makes"], EXPORTERS.find(format)
     if makes not in (kind.name for kind in chosen.kinds):
         fitting = []
         for name in EXPORTERS.kinds():
             with suppress(WrongUse):  # a package that fails is not what is asked for
-                fitting += [name] if makes in (kind.name for kind in EXPORTERS.get(name).kinds) else []
+                fitting += [name] if makes in (kind.name for kind in EXPORTERS.find(name).kinds) else []
         instead = f"--format {', '.join(fitting)}" if fitting else READERS
         takes = plural(chosen.takes)
         raise WrongUse(

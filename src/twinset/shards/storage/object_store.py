@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import fsspec
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import checked_url
 
 CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
 SMALL = 1 << 20  # bytes of an object that is read whole when it is opened
@@ -22,6 +21,9 @@ IN_VAIN = 3  # requests of the hasty client in a row, after which the store is t
 HASTY_ATTEMPTS = 3
 LARGE = 16 << 20  # bytes that are sent with patience: a store may take its time to keep them
 ATTEMPTS = 10  # at one S3 request; with waits of up to 20 s between them, a store may be away for a minute
+
+#: Schemes of the URLs that are opened. fsspec knows more: some log in to other hosts, some read local files.
+SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "https", "http", "file")
 
 
 class Requests:
@@ -179,3 +181,16 @@ def _said(error: Exception) -> str:
 def of_client(error: Exception) -> bool:
     """Whether an error is of the client's own kind, not an OSError."""
     return type(error).__module__.partition(".")[0] in CLIENTS
+
+
+def checked_url(url: str) -> str:
+    """A URL that a recipe, a command or data names; raises `WrongUse` for one of another scheme, or a chain of them.
+
+    Everything that hands a URL to fsspec asks this first.
+    """
+    if "::" in url or url.partition("://")[0] not in SCHEMES:
+        allowed = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        hub = "; for a finished dataset: twinset publish OUT --to hf://datasets/ORG/NAME" * url.startswith("hf://")
+        message = f"{url[:300]}: not a URL that is opened; name a folder, or one URL that begins with {allowed}{hub}"
+        raise WrongUse(message)
+    return url

@@ -19,7 +19,6 @@ from typing import Any
 import psutil
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import local_folder_of
 from twinset.shards.storage.spool import remove_left
 from twinset.shards.storage.store import sync
 
@@ -165,3 +164,10 @@ def new_folder(to: str | Path, option: str) -> Iterator[Path]:
         if to.exists():
             to.rmdir()
         unfinished.rename(to)
+
+
+def local_folder_of(out: str | Path) -> Path:
+    """The folder that a run or an export writes; raises `WrongUse` for a URL."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(out)):  # a Path has one slash where a URL has two
+        raise WrongUse(f"{out}: is a URL, and this is written to a local folder only; name one, and copy it there")
+    return Path(out)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from twinset.training.losses.names import NEAREST, OBJECTIVES, WITHOUT_NEGATIVES
 from twinset.training.runs.settings import EncoderSettings, RegularisedSettings
@@ -39,7 +39,7 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
     twins: Literal["both", "first"] = "both"
     neighbours: str | None = None
     nearest: PositiveInt = NEAREST
-    objective: Annotated[str, AfterValidator(OBJECTIVES.known)] = WITHOUT_NEGATIVES
+    objective: str = WITHOUT_NEGATIVES
     close: PositiveInt | None = None
     normalise: Literal["softmax", "cosine"] | None = None
     batch: int = Field(default=BATCH, ge=2)
@@ -57,13 +57,13 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
     @classmethod
     def _published(cls, given: Any) -> Any:
         objective = given.get("objective")
-        if isinstance(objective, str) and OBJECTIVES.get(objective).negatives:
+        if isinstance(objective, str) and OBJECTIVES.find(objective).negatives:
             given = {"batch": BATCH_WITH_NEGATIVES, "twins": "first", **given}
         return given
 
     @model_validator(mode="after")
     def _fit_together(self) -> ClipSettings:
-        if self.twins == "both" and OBJECTIVES.get(self.objective).negatives:
+        if self.twins == "both" and OBJECTIVES.find(self.objective).negatives:
             raise ValueError(
                 f"twins: with {self.objective} the sides of a pair are each other's negatives: in one batch, the "
                 "answer of each would also be among its wrong answers. Choose first, or the objective infonce"

@@ -77,7 +77,7 @@ class Run(Loop[Batch]):
         image = start.network.visual.preprocess_cfg
         self.batches = Batches(
             data.training, Transforms(image, settings.transform), start.tokenize, settings.batch, settings.seed,
-            OBJECTIVES.get(settings.objective).roles, settings.workers, process.rank, process.world,
+            OBJECTIVES.find(settings.objective).roles, settings.workers, process.rank, process.world,
             neighbours=data.neighbours,
         )  # fmt: skip
         steps = settings.steps or settings.epochs * self.batches.steps_per_epoch

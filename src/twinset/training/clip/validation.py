@@ -29,7 +29,7 @@ class Validation:
         self.has_twins = all(part.lacking(role) is None for part in examples.parts for role in TWINS)
         if settings.best_by == "group" and not self.has_twins:
             raise WrongUse("best_by: group needs validation data of twins (pairs); write accuracy, or name other data")
-        roles = TWINS if self.has_twins else OBJECTIVES.get(settings.objective).roles
+        roles = TWINS if self.has_twins else OBJECTIVES.find(settings.objective).roles
         if examples.distinct < 2:
             raise WrongUse("validation: in-batch accuracy needs at least two examples; name more data")
         size = batch_size(examples.distinct, settings.batch)

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse, naming, suggested
-from twinset.contracts.locations import local_folder_of
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.blind_probes.detectors import detector_outcomes, read_detectors, told_right
@@ -25,7 +24,7 @@ from twinset.evaluation.metrics.score_kinds import TOLD
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.run import run as score
 from twinset.models.encoders.contract import NotApplicable, Running
-from twinset.shards.storage.whole_file import whole_file, write_text
+from twinset.shards.storage.whole_file import local_folder_of, whole_file, write_text
 from twinset.training.grids.design import Design, filled, load_design
 from twinset.training.grids.table import write_tables
 from twinset.training.tasks import check_task, train_task

@@ -141,12 +141,12 @@ WITHOUT_NEGATIVES = "infonce"
 def fusion_regularisers() -> list[str]:
     """Regularisers that a fusion encoder may have; what an installed package brings is listed unopened."""
     own = REGULARISERS.own()
-    return [name for name in REGULARISERS.kinds() if name not in own or REGULARISERS.get(name).fusion is not None]
+    return [name for name in REGULARISERS.kinds() if name not in own or REGULARISERS.find(name).fusion is not None]
 
 
 def fusion_form(name: str) -> Regulariser:
     """The form of a regulariser on scores of a matching head. Raises `UnknownKind`, or `WrongUse` where it has none."""
-    found = REGULARISERS.get(name).fusion
+    found = REGULARISERS.find(name).fusion
     if found is None:
         known = ", ".join(fusion_regularisers())
         raise WrongUse(f"regulariser: {name} has no form for fusion encoders; name one of {known}")

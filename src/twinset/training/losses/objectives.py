@@ -91,7 +91,7 @@ def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, f
 def open_objective(name: str) -> InfoNCE:
     """A contrastive objective by its name; raises `UnknownKind`, or `WrongUse` where it is not an `InfoNCE`."""
     try:
-        found = OBJECTIVES.get(name).open()
+        found = OBJECTIVES.find(name).open()
     except (ImportError, AttributeError) as error:
         raise WrongUse(f"{OBJECTIVES.named(name)} cannot be opened: {in_words(error)}; correct its package") from error
     if not isinstance(found, InfoNCE):
@@ -108,7 +108,7 @@ def open_regulariser(name: str, **options: Any) -> Loss:
         UnknownKind: the name is unknown.
         WrongUse: an option is.
     """
-    return cast(Loss, _opened(name, REGULARISERS.get(name), options))
+    return cast(Loss, _opened(name, REGULARISERS.find(name), options))
 
 
 def open_fusion_loss(name: str, **options: Any) -> FusionLoss:

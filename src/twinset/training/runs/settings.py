@@ -127,7 +127,7 @@ class RegularisedSettings(RunSettings):
     @classmethod
     def find_regulariser(cls, name: str) -> Regulariser:
         """The regulariser of a name as this kind of run has it; raises `UnknownKind`."""
-        return REGULARISERS.get(name)
+        return REGULARISERS.find(name)
 
     def regulariser_options(self) -> dict[str, Any]:
         """The settings of the regulariser."""
