@@ -79,7 +79,6 @@ def test_a_large_object_is_read_with_patience_and_named_where_that_is_not_enough
 def test_a_silent_store_is_asked_again_soon_and_one_that_stays_silent_is_named(
     bucket: str, flaky: Flaky, whole_build: WholeBuild, stored: Files, local: Files, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("twinset.shards.storage.object_store.HASTE", 0.5)
     monkeypatch.setattr("s3fs.S3FileSystem.read_timeout", 1)
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 3)
     number = itertools.count(1)
