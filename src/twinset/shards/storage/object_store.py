@@ -35,13 +35,14 @@ def connect(root: str) -> tuple[Any, str]:
         raise WrongUse(f"{root}: this kind of URL cannot be written ({error}); use a folder or s3://…") from error
     if not urlsplit(root).netloc and scheme != "memory":
         raise WrongUse(f"{root!r} names no bucket; write it as in {scheme}://bucket/prefix")
-    if scheme in ("s3", "s3a"):
-        files.retries = 2  # s3fs's own, of answers that are cut short; each of those has botocore's attempts
     return files, base.rstrip("/")
 
 
 def _s3_options() -> dict[str, Any]:
-    """Adaptive retries of botocore, unless the user chose others: by variables of AWS, or in fsspec's configuration."""
+    """Adaptive retries of botocore, unless the user chose others: by variables of AWS, or in fsspec's configuration.
+
+    s3fs asks again besides where an answer is cut short.
+    """
     retries: dict[str, Any] = {}
     if "AWS_RETRY_MODE" not in os.environ:
         retries["mode"] = "adaptive"
