@@ -34,17 +34,14 @@ def test_a_long_value_is_refused(tmp_path: Path, value: Any) -> None:
         list(batches(written(tmp_path, {"a": [value]}), ["a"]))
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"data_page_version": "2.0", "use_dictionary": False}, {"row_group_size": 1000}]
-)
-def test_ordinary_files_are_read_as_they_are(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_ordinary_files_are_read_as_they_are(tmp_path: Path) -> None:
     rows = range(5000)
     columns = {
         "a": [f"a man {row}" if row % 7 else None for row in rows],
         "listed": [["x", str(row), None] if row % 3 else None for row in rows],
         "image": [{"bytes": bytes([row % 256]), "path": None} if row % 2 else None for row in rows],
     }
-    path = written(tmp_path, columns, **settings)
+    path = written(tmp_path, columns, row_group_size=1000)
     assert pa.Table.from_batches(batches(path, list(columns))).to_pylist() == pa.table(columns).to_pylist()
     (first, *_) = batches(path, ["image.bytes"], 16)
     assert first.num_rows == 16 and first.column("image").to_pylist()[1] == {"bytes": b"\1"}
