@@ -15,6 +15,8 @@ import psutil
 from twinset.contracts.errors import WrongUse
 
 SPOOL = "_spool"
+_HOST = f"{socket.gethostname()}."
+HIDDEN = ".twinset-"  # with what the names of folders beside finished files begin
 ATTEMPTS = 100  # to create a folder below one that another process's sweep removes when it is empty
 
 
@@ -30,7 +32,7 @@ class Spool:
         self._store = store
         self.parent = Path(tempfile.gettempdir()) if store is None else store / SPOOL
         #: Of the names of this machine's folders, before the number of their process.
-        self.prefix = _prefix("twinset-" if store is None else "")
+        self.prefix = f"twinset-{_HOST}" if store is None else _HOST
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
@@ -93,15 +95,10 @@ def beside(path: Path) -> Iterator[Path]:
 
     The folder is removed at the end, after a kill by the next process that writes there. Folders above it are made.
     """
-    prefix = _prefix(".twinset-")
     path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(path.parent, prefix)
-    with _new_folder(path.parent, prefix) as folder:
+    _sweep(path.parent, HIDDEN + _HOST)
+    with _new_folder(path.parent, HIDDEN + _HOST) as folder:
         yield folder / path.name
-
-
-def _prefix(name: str) -> str:
-    return f"{name}{socket.gethostname()}."
 
 
 @contextlib.contextmanager

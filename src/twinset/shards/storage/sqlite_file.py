@@ -12,11 +12,7 @@ _SHOWN = 200  # characters of an error
 
 
 def connect(path: Path, remedy: str) -> sqlite3.Connection:
-    """The file, for all threads, made with its folder if absent; callers begin transactions.
-
-    Args:
-        remedy: what an error of the folder's says to do.
-    """
+    """The file, for all threads, made with its folder if absent; callers begin transactions. remedy: for its errors."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
