@@ -130,8 +130,6 @@ class ImageFiles:
                 problem = f"not a whole {', '.join(FORMATS)} ({error.kind}); convert it or fetch it again"
                 if error.size is not None:
                     problem = f"{error.size[0]} x {error.size[1]} pixels, at most {MOST_PIXELS:,}"
-                elif error.pixels:
-                    problem = f"more than {MOST_PIXELS:,} pixels"
         return UnusableImage("broken-media", f"{stored.name}: {problem}", stored.name, stored.size)
 
 

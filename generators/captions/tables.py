@@ -246,12 +246,15 @@ def _samples(tar: Path) -> dict[str, _Fields] | None:
     samples = dict[str, _Fields]()
     try:
         with tar.open("rb") as stream:
-            for name, offset, size in (headers := member_headers(stream, tar.name)):
+            for name, offset, size in member_headers(stream, tar.name):
                 folder, _, base = name.rpartition("/")
                 stem, _, rest = base.partition(".")
                 suffix = f".{rest.lower()}"
                 if stem and suffix.endswith((*IMAGE_SUFFIXES, *_TEXTS)):
-                    content = headers.content(offset, min(size, LONGEST_LINE)) if suffix in _TEXTS else b""
+                    content = b""
+                    if suffix in _TEXTS:
+                        stream.seek(offset)
+                        content = stream.read(min(size, LONGEST_LINE))
                     fields = samples.setdefault(f"{folder}/{stem}".lstrip("/"), {})
                     fields.setdefault(suffix, []).append((name, content))
     except (BrokenTar, OSError):

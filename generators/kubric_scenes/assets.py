@@ -235,7 +235,7 @@ def _check_texture(file: Path) -> None:
     try:
         open_image(file.read_bytes(), TEXTURES, MAX_PIXELS)
     except UnreadableImage as error:
-        why = f"has more than {MAX_PIXELS:,} pixels" if error.pixels else f"cannot be read ({error})"
+        why = f"has more than {MAX_PIXELS:,} pixels" if error.size else f"cannot be read ({error})"
         raise ValueError(f"{file.name} {why}") from error
 
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from tests.generators.captions.reading import tar_of, write
-from tests.shards.media.test_decode import EPS, bomb
+from tests.shards.media.test_decode import HOSTILE
 from twinset.contracts.kinds.samples import Frame
 from twinset.generators.galleries.source import ObjectTemplates
 from twinset.generators.image_files import ImageFiles, UnusableImage
@@ -128,7 +128,7 @@ def test_what_leads_out_is_unsafe_and_what_is_no_regular_file_is_missing(tmp_pat
 
 def test_broken_pictures_are_told_from_missing_ones_alike_wherever_the_folder_lies(tmp_path: Path) -> None:
     """What is said is part of rows, whose bytes are those of any other place."""
-    broken = {"text.jpg": b"no picture", "empty.jpg": b"", "script.jpg": EPS, "bomb.png": bomb()}
+    broken = {"text.jpg": b"no picture", "empty.jpg": b"", "script.jpg": HOSTILE["EPS"], "bomb.png": HOSTILE["bomb"]}
     broken["cut.png"] = png(size=(50, 50))[:-30]
     problems = []
     for folder in (tmp_path / "here", tmp_path / "there/below"):

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 AGAIN = 0.6  # how often a command that was killed is killed once more before it may end
 EARLY = 0.15  # how often before its first file
-LEFT_OVER = ("_spool", "_building.json")  # parts of paths; as are names that begin with a dot
+LEFT_OVER = ("_spool", "_building")  # parts of paths; as are names that begin with a dot
 NOT_COMPARED = ("log",)  # folders of hosts and times
 
 

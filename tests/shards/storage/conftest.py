@@ -1,12 +1,9 @@
 """Small builds, as the tests of the engine make them, on an S3 server that a proxy makes fail."""
 
-import socket
-import subprocess
-import sys
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +11,10 @@ import boto3
 import fsspec
 import pytest
 from botocore.retries.standard import ExponentialBackoff
+from moto.server import ThreadedMotoServer
 
 from tests.flaky_s3 import Flaky
 from tests.stages.conftest import _package, drawn, files_below, greys, media, planned_build
-from tests.waiting import wait_until
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import remove_leftovers
@@ -26,28 +23,19 @@ from twinset.stages.finalise import remove_leftovers
 Files = Callable[[], dict[str, bytes]]
 WholeBuild = Callable[[Store], Any]
 SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
+LOGIN = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
 __all__ = ["_package", "drawn", "files_below", "greys", "media", "planned_build"]
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """URL of an S3 server on this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        wait_until(partial(answers, port), process)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    moto.start()
+    host, port = moto.get_host_and_port()
+    yield f"http://{host}:{port}"
+    moto.stop()
 
 
 @pytest.fixture
@@ -62,22 +50,12 @@ def flaky(server: str) -> Iterator[Flaky]:
 
 
 @pytest.fixture
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """botocore waits a hundredth of its time, up to seconds, before it repeats a request."""
-    chosen = ExponentialBackoff.delay_amount
-    monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda self, context: chosen(self, context) / 100)
-
-
-@pytest.fixture
-def bucket(server: str, flaky: Flaky, short_waits: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def bucket(server: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """An empty bucket, reached through the proxy by what a user would set: credentials and AWS_ENDPOINT_URL."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": flaky.url,
-    }.items():
+    for name, value in {**LOGIN, "AWS_ENDPOINT_URL": flaky.url}.items():
         monkeypatch.setenv(name, value)
+    chosen = ExponentialBackoff.delay_amount  # botocore waits a hundredth of its time, up to seconds
+    monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda self, context: chosen(self, context) / 100)
     name = f"bucket-{uuid.uuid4().hex}"
     boto3.client("s3", endpoint_url=server).create_bucket(Bucket=name)
     # fsspec keeps one connection a set of arguments, which would still point to an earlier test's proxy.
@@ -90,15 +68,14 @@ def bucket(server: str, flaky: Flaky, short_waits: None, monkeypatch: pytest.Mon
 def stored(server: str, bucket: str) -> Files:
     """All objects of the bucket, asked for without the proxy."""
 
-    def found() -> dict[str, bytes]:
+    def objects() -> dict[str, bytes]:
         name, _, prefix = bucket.removeprefix("s3://").partition("/")
-        client = boto3.client("s3", endpoint_url=server)
-        keys = [one["Key"] for one in client.list_objects_v2(Bucket=name).get("Contents", [])]
-        assert all(key.startswith(f"{prefix}/") for key in keys)
-        below = {key: key.removeprefix(f"{prefix}/") for key in keys if "/_meta/log/" not in key}
-        return {path: client.get_object(Bucket=name, Key=key)["Body"].read() for key, path in below.items()}
+        found = boto3.resource("s3", endpoint_url=server).Bucket(name).objects.all()
+        kept = [one for one in found if "/_meta/log/" not in one.key]
+        assert all(one.key.startswith(f"{prefix}/") for one in kept)
+        return {one.key.removeprefix(f"{prefix}/"): one.get()["Body"].read() for one in kept}
 
-    return found
+    return objects
 
 
 @pytest.fixture
@@ -121,8 +98,8 @@ def whole_build(planned_build: Any) -> WholeBuild:
 def local(whole_build: WholeBuild, files_below: Callable[[Path], dict[str, bytes]], tmp_path: Path) -> Files:
     """All files of that dataset in a folder."""
 
-    def found() -> dict[str, bytes]:
+    def files() -> dict[str, bytes]:
         whole_build(Store(str(tmp_path / "out")))
         return files_below(tmp_path / "out")
 
-    return found
+    return files

@@ -1,34 +1,32 @@
-"""A local store: files are whole or absent, the spool is swept, and trouble with the disk says what to do.
-
-The tar writer: fixed bytes, which every reader of tars understands.
-
-A file is there whole or not at all.
+"""A store, local or a bucket: files are whole or absent, the spool is swept, and trouble with disk or bucket says what
+to do. A file or a folder that is written elsewhere is there whole or not at all.
 """
 
 import contextlib
 import errno
 import gc
-import hashlib
-import io
 import os
 import socket
 import subprocess
 import sys
-import tarfile
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
-import webdataset
 
+from tests.flaky_s3 import Flaky
+from tests.shards.storage.conftest import Files, WholeBuild
 from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import CHUNK, TarWriter
+from twinset.shards.storage.tar_reader import TarWriter
 from twinset.shards.storage.whole_file import new_folder, whole_file
 from twinset.stages.child_processes import Children
+from twinset.stages.finalise import disagreeing
+from twinset.stages.verify import verify_stage
 
 
 @pytest.fixture
@@ -46,134 +44,128 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
-    store = Store(f"file://{tmp_path}/out/")
-    assert store.root == str(tmp_path / "out")
-    assert (store.size("a/b"), store.names("a"), store.names("")) == (None, [], [])
-    store.write("a/b/c.json", b"{}")
-    store.write("a/b/c.json", b"[1]")
-    assert (store.read("a/b/c.json"), store.size("a/b/c.json")) == (b"[1]", 3)
-    assert (store.names("a"), store.names("a/b")) == (["b"], ["c.json"])
-    with store.open("a/b/c.json") as stream:
-        stream.seek(1)
-        assert stream.read() == b"1]"
-    store.remove("a/b/c.json")
-    store.remove("a/b/c.json")
-    with pytest.raises(FileNotFoundError):
-        store.read("a/b/c.json")
+@pytest.fixture(params=["folder", "memory", pytest.param("bucket", marks=pytest.mark.slow)])
+def store(request: Any, tmp_path: Path) -> Store:
+    if request.param == "bucket":
+        return Store(request.getfixturevalue("bucket"))
+    return Store(f"file://{tmp_path}/out/" if request.param == "folder" else f"memory://{tmp_path.name}/out")
 
 
-@pytest.mark.parametrize("kind", ["local", "memory"])
-def test_a_listing_tells_sizes_and_what_was_replaced(tmp_path: Path, kind: str) -> None:
-    store = Store(str(tmp_path / "out") if kind == "local" else f"memory://{tmp_path.name}/out")
-    assert store.listing("a") == store.listing("") == {}
-    contents = {"one": b"1", "two": b"22", "none": b""}
-    for name, content in contents.items():
-        store.write(f"a/{name}", content)
-    store.write("a/below/file", b"")
-    listed = store.listing("a")
-    assert {name: entry.size for name, entry in listed.items()} == {"one": 1, "two": 2, "none": 0}
-    assert store.listing("a") == listed and store.listing("a/one") == {} and store.names("a/one") == []
-    store.write("a/one", b"3")
-    changed = store.listing("a")
-    assert {name for name in listed if listed[name] != changed[name]} == {"one"}
-    store.remove("a/one")
-    assert sorted(store.listing("a")) == ["none", "two"]
+def test_what_is_written_is_read_back(store: Store) -> None:
+    assert (store.size("a/b"), store.names("a"), store.listing("a")) == (None, [], {})
+    for path, content in [("a/b/c", b"{}"), ("a/b/none", b""), ("a/d", b"1"), ("a/b/c", b"22")]:
+        store.write(path, content)
+    assert (store.names("a"), store.names("a/b"), store.names("a/d")) == (["b", "d"], ["c", "none"], [])
+    assert (store.read("a/b/c"), store.size("a/b/c"), store.read("a/b/none")) == (b"22", 2, b"")
+    assert store.read_part("a/b/c", 1, 5) == b"2" and store.read_part("a/b/c", 1, 0) == b""
+    with store.open("a/b/c") as stream:
+        assert stream.seek(1) == 1 and stream.read() == b"2"
+    listed = store.listing("a/b")
+    assert {name: entry.size for name, entry in listed.items()} == {"c": 2, "none": 0}
+    store.write("a/b/c", b"33")
+    changed = store.listing("a/b")
+    assert changed["none"] == listed["none"] and changed["c"] != listed["c"] and store.listing("a/d") == {}
+    for _ in range(2):
+        store.remove("a/b/c")
+    assert list(store.listing("a/b")) == ["none"]
+    for read in (store.read, store.sha256):
+        with pytest.raises(FileNotFoundError):
+            read("a/b/c")
+
+
+@pytest.mark.slow
+def test_a_dataset_in_a_bucket_equals_the_local_one(
+    bucket: str, whole_build: WholeBuild, stored: Files, local: Files
+) -> None:
+    build = whole_build(Store(bucket))
+    assert (files := stored()) == local() and sum(name.endswith(".tar") for name in files) == 2
+    state = build.state()
+    assert state.todo == [] and disagreeing(build.store, state)[1] == []
+    assert list(verify_stage(build.store, state)) == []
+
+
+@pytest.mark.slow
+def test_a_bucket_that_cannot_be_reached_says_so(
+    bucket: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(FileNotFoundError, match="does the bucket exist"):
+        Store("s3://no-such-bucket-here/out").write("a", b"1")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed.getsockname()[1]}")
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
+        with pytest.raises(OSError, match="is the store reachable"):
+            Store(bucket).write("a", b"1")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    with pytest.raises(OSError, match=r"credentials"):
+        Store(bucket).write("a", b"1")
 
 
 def test_a_reader_never_meets_half_a_file(tmp_path: Path) -> None:
     store, contents = Store(str(tmp_path)), [bytes([value]) * 300_000 for value in (1, 2)]
     store.write("file", contents[0])
-    done = threading.Event()
-
-    def rewrite() -> None:
-        for number in range(60):
-            store.write("file", contents[number % 2])
-        done.set()
-
-    writer = threading.Thread(target=rewrite)
-    writer.start()
-    try:
-        while not done.is_set():
+    with ThreadPoolExecutor() as pool:
+        writer = pool.submit(lambda: [store.write("file", contents[number % 2]) for number in range(60)])
+        while not writer.done():
             assert store.read("file") in contents
-    finally:
-        writer.join()
 
 
-def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_else(tmp_path: Path) -> None:
-    store, ended = Store(str(tmp_path)), subprocess.Popen([sys.executable, "-c", ""])
+def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In OUT; and in the temporary folder, where models are opened and objects wait to be uploaded."""
+    ended, here = subprocess.Popen(["true"]), socket.gethostname()
     ended.wait()
-    dead = tmp_path / SPOOL / f"{socket.gethostname()}.{ended.pid}.abc123"
-    other = tmp_path / SPOOL / f"elsewhere-{socket.gethostname()}.{ended.pid}.abc123"
-    dead.mkdir(parents=True)
-    other.mkdir()
-    (dead / "tar").write_bytes(b"half")
-    with store.spool() as alive:
-        store.sweep()
-        assert alive.is_dir() and other.is_dir() and not dead.exists()
-    other.rmdir()
-    store.sweep()
-    assert not (tmp_path / SPOOL).exists()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    uses: list[tuple[Path, str, Any]] = [
+        (tmp_path / SPOOL, "", lambda: contextlib.nullcontext(Store(str(tmp_path)).sweep())),
+        *((tmp_path / "tmp", "twinset-", use) for use in (temporary_folder, lambda: contextlib.closing(Children(1)))),
+    ]
+    for parent, prefix, sweep in uses:
+        dead = [parent / f"{prefix}{here}.{process}.abc123" for process in (ended.pid, 10**30)]
+        kept = [parent / name for name in (f"{prefix}{here}.{os.getpid()}.a", f"elsewhere-{here}.{ended.pid}.abc123")]
+        for folder in (*dead, *kept):
+            (folder / "deep").mkdir(parents=True, exist_ok=True)
+        with sweep():
+            assert all(folder.exists() for folder in kept) and not any(folder.exists() for folder in dead)
 
 
 def test_sweeping_while_others_write_harms_nobody(tmp_path: Path) -> None:
-    store, failures = Store(str(tmp_path)), list[BaseException]()
-
-    def write(number: int) -> None:
-        try:
-            for _ in range(40):
-                store.write(f"file{number}", b"x")
-        except BaseException as error:
-            failures.append(error)
-
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
-    for writer in writers:
-        writer.start()
-    for _ in range(200):
-        store.sweep()
-    for writer in writers:
-        writer.join()
-    assert failures == []
+    store = Store(str(tmp_path))
+    with ThreadPoolExecutor() as pool:
+        writers = [pool.submit(lambda name: [store.write(name, b"x") for _ in range(40)], name) for name in "abc"]
+        for _ in range(200):
+            store.sweep()
+    assert [len(writer.result()) for writer in writers] == [40, 40, 40]
+    store.sweep()
+    assert store.names("") == ["a", "b", "c"]
 
 
 def test_a_full_disk_says_so_once_and_leaves_nothing_half_written(small_disk: Path, planned_build: Any) -> None:
     store = Store(str(small_disk / "out"))
+    full = r"the disk is full.*; free some room, here or where TMPDIR points, and run the same command again"
+    with pytest.raises(OSError, match=full), store.spool() as spool, TarWriter(spool / "tar") as tar:
+        for number in range(40):
+            tar.add(f"{number}.bin", os.urandom(100_000))
+    assert store.names(SPOOL) == []
     build = planned_build(store, "eq-x", [("a", 1, 2)], shard_size=1)
     ballast = small_disk / "ballast"
     with pytest.raises(OSError), ballast.open("wb", buffering=0) as stream:
         for _ in range(2000):
             stream.write(bytes(1024))
-    with pytest.raises(
-        OSError, match="the disk is full; free some room, here or where TMPDIR points, and run the same command again"
-    ) as caught:
+    with pytest.raises(OSError, match=full) as caught:
         build.make(0)
     assert caught.value.errno == errno.ENOSPC and str(caught.value).count("free some room") == 1
     assert build.state().todo == [0] and store.names("eq-x/test") == []
     ballast.unlink()
     build.make_all()
-    assert build.state().todo == []
-    assert store.names(SPOOL) == []
-
-
-def test_a_disk_without_room_for_one_more_file_says_so(small_disk: Path) -> None:
-    """Not that it is full: bytes enough are free."""
-    subprocess.run(["mount", "-o", "remount,nr_inodes=6", str(small_disk)], check=True)
-    with pytest.raises(
-        OSError, match=r"holds as many files as it can \(inodes\); remove some, here or where TMPDIR"
-    ) as one:
-        for number in range(10):
-            Store(str(small_disk)).write(f"{number}.json", b"{}")
-    assert one.value.errno == errno.ENOSPC
-
-
-def test_a_disk_that_fills_up_within_a_tar_leaves_no_tar(small_disk: Path) -> None:
-    from twinset.shards.storage.tar_reader import TarWriter
-
-    store = Store(str(small_disk))
-    with pytest.raises(OSError, match="the disk is full"), store.spool() as spool, TarWriter(spool / "tar") as tar:
-        for number in range(40):
-            tar.add(f"{number}.bin", os.urandom(100_000))
-    assert store.names(SPOOL) == []
+    assert build.state().todo == [] and store.names(SPOOL) == []
 
 
 @pytest.mark.parametrize("link", ["eq-x", "eq-x/test", SPOOL])
@@ -189,180 +181,47 @@ def test_nothing_is_written_or_removed_through_a_link_below_out(tmp_path: Path, 
     for change in (lambda: store.write(path, b"new"), lambda: store.remove(path)):
         with pytest.raises(WrongUse, match=f"out/{link}: a link to {outside}; nothing is written through a link"):
             change()
-    assert [one for one in outside.rglob("*") if one.is_file()] == [kept] and kept.read_bytes() == b"mine"
+    assert [path for path in outside.rglob("*") if path.is_file()] == [kept] and kept.read_bytes() == b"mine"
+    (out / "file").symlink_to(kept)
+    if link != SPOOL:
+        store.write("file", b"new")  # a link in place of a file is replaced
+        assert (out / "file").read_bytes() == b"new" and kept.read_bytes() == b"mine"
 
 
-def test_a_link_in_place_of_a_file_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "outside").write_bytes(b"mine")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/file").symlink_to(tmp_path / "outside")
-    Store(str(tmp_path / "out")).write("file", b"new")
-    assert (tmp_path / "out/file").read_bytes() == b"new" and (tmp_path / "outside").read_bytes() == b"mine"
-
-
-def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "receipt")
-    store = Store(str(tmp_path))
-    for look in (store.read, store.sha256, lambda path: store.read_part(path, 0, 1)):
-        with pytest.raises(WrongUse, match=r"receipt: a pipe or a device, not a file; remove it"):
-            look("receipt")
-
-
-def test_an_output_that_is_a_file_or_below_one_says_so(tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_says_so(tmp_path: Path, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(OSError, match="the file system is read-only; name another --out"):
+        Store(str(small_disk)).write("a", b"")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(WrongUse, match="file: is a file; name a folder"):
         Store(str(tmp_path / "file"))
     with pytest.raises(OSError, match="a part of this path is a file; name another --out"):
         Store(str(tmp_path / "file" / "out")).write("a", b"")
-    assert (tmp_path / "file").read_text() == "mine"
-
-
-def test_a_read_only_output_says_so(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    out = tmp_path / "out"
-    bound = subprocess.run(["mount", "--bind", str(out), str(out)], capture_output=True)
-    if bound.returncode:
-        out.chmod(0o555)
-        if os.access(out, os.W_OK):
-            pytest.skip("neither a mount nor permissions can make a folder read-only here")
-        with pytest.raises(OSError, match="name another --out"):
-            Store(str(out)).write("a", b"")
-        return
-    try:
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(out)], check=True)
-        with pytest.raises(OSError, match="the file system is read-only; name another --out"):
-            Store(str(out)).write("a", b"")
-    finally:
-        gc.collect()  # pyarrow keeps a file open that it could not finish, as long as the error lives
-        subprocess.run(["umount", str(out)], check=True)
-
-
-def test_temporary_folders_of_killed_processes_go_with_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of models that were being opened, and those of the children of a build that died with them."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    names = [f"twinset-{socket.gethostname()}.{pid}.a" for pid in (ended.pid, os.getpid())]
-    for begin in (temporary_folder, lambda: contextlib.closing(Children(1))):
-        for name in names:
-            (tmp_path / name / "deep").mkdir(parents=True, exist_ok=True)
-        with begin():
-            assert [name for name in names if (tmp_path / name).exists()] == names[1:]
-    assert os.listdir(tmp_path) == names[1:]
-
-
-SAMPLES = {
-    "eq-x-aaaaaaaaaaaaaaaa": [
-        ("image0.jpg", b"\xff\xd8" * 700),
-        ("caption0.txt", "écarlate".encode()),
-        ("json", b"{}"),
-    ],
-    "eq-x-bbbbbbbbbbbbbbbb": [("image0.jpg", b"\xff\xd8" * 256), ("caption0.txt", b""), ("json", b'{"a":1}')],
-}
-GOLDEN = "918791683e773c47b1a2ca48b52c64953eb529627e9e122aab28ab8175cfceb8"
-
-
-def write(path: Path) -> TarWriter:
-    with TarWriter(path) as tar:
-        for key, fields in SAMPLES.items():
-            tar.add_sample(key, fields)
-    return tar
-
-
-def test_the_bytes_never_change(tmp_path: Path) -> None:
-    tar = write(tmp_path / "tar")
-    content = (tmp_path / "tar").read_bytes()
-    assert hashlib.sha256(content).hexdigest() == tar.sha256 == GOLDEN
-    assert len(content) == tar.size == 10240
-
-
-def test_the_bytes_are_those_of_pythons_own_tarfile(tmp_path: Path) -> None:
-    write(tmp_path / "tar")
-    expected = io.BytesIO()
-    with tarfile.open(fileobj=expected, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for key, fields in SAMPLES.items():
-            for field, content in fields:
-                header = tarfile.TarInfo(f"{key}.{field}")
-                header.size, header.mode = len(content), 0o644
-                tar.addfile(header, io.BytesIO(content))
-    assert (tmp_path / "tar").read_bytes() == expected.getvalue()
-
-
-@pytest.mark.parametrize("size", [CHUNK - 512, CHUNK - 511, CHUNK, 3 * CHUNK + 1, 10 * CHUNK])
-def test_members_of_any_size_come_back_whole(tmp_path: Path, size: int) -> None:
-    content = bytes(range(251)) * (size // 251 + 1)
-    members = {"a.bin": content[:size], "b.bin": b"", "c.bin": content[: size // 3]}
-    with TarWriter(tmp_path / "tar") as tar:
-        for name, field in members.items():
-            tar.add(name, field)
-    written = (tmp_path / "tar").read_bytes()
-    assert (hashlib.sha256(written).hexdigest(), len(written)) == (tar.sha256, tar.size)
-    assert len(written) % tarfile.RECORDSIZE == 0
-    with tarfile.open(tmp_path / "tar") as opened:
-        for member in opened:
-            file = opened.extractfile(member)
-            assert file is not None and file.read() == members.pop(member.name)
-            assert (member.mode, member.mtime, member.uid, member.gid, member.uname) == (0o644, 0, 0, 0, "")
-    assert not members
-
-
-def test_webdataset_reads_it(tmp_path: Path) -> None:
-    write(tmp_path / "00000.tar")
-    rows = list(webdataset.WebDataset([str(tmp_path / "00000.tar")], shardshuffle=False))
-    assert [row["__key__"] for row in rows] == list(SAMPLES)
-    for row in rows:
-        assert {field: row[field] for field, _ in SAMPLES[row["__key__"]]} == dict(SAMPLES[row["__key__"]])
-
-
-def test_nothing_is_created_without_members(tmp_path: Path) -> None:
-    with TarWriter(tmp_path / "tar") as tar:
-        pass
-    assert (tar.sha256, tar.size) == ("", 0)
-    assert not (tmp_path / "tar").exists()
-
-
-def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
-    write(tmp_path / "tar")
-    with pytest.raises(FileExistsError):
-        write(tmp_path / "tar")
-
-
-def test_an_error_within_leaves_no_tar(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="generator"), TarWriter(tmp_path / "tar") as tar:
-        tar.add("a.bin", b"x" * (2 * CHUNK))
-        raise RuntimeError("generator")
-    assert not (tmp_path / "tar").exists()
-
-
-@pytest.mark.parametrize("name", ["x" * 101, f"{'x' * 60}/{'y' * 60}", "é.txt"])
-def test_names_that_the_format_cannot_hold_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError), TarWriter(tmp_path / "tar") as tar:
-        tar.add(name, b"")
-    assert not (tmp_path / "tar").exists()
+    (tmp_path / "out" / "a").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"a folder lies where a file belongs; remove it .*out/a'"):
+        Store(str(tmp_path / "out")).write("a", b"")
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from twinset.shards.storage.whole_file import whole_file
-with whole_file(Path(sys.argv[1])) as beside:
-    beside.write_text("half")
+with whole_file(Path(sys.argv[1])) as unfinished:
+    unfinished.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "file"
+    path = tmp_path / "folder" / ("long" * 60)
     subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=Path(__file__).parents[3], check=False)
     (left,) = path.parent.iterdir()
-    living = left.with_name(f"{left.name.rpartition('.')[0]}.1")  # the first process of any machine
-    living.write_text("more")
-    elsewhere = left.with_name(".file.another-machine.99")
-    elsewhere.write_text("more")
-    with whole_file(path) as beside:
-        beside.write_text("whole")
+    living = left.with_name(f".twinset-{socket.gethostname()}.1.x")  # the first process of any machine
+    elsewhere = left.with_name(".twinset-another-machine.99.x")
+    for folder in (living, elsewhere):
+        folder.mkdir()
+    with whole_file(path) as unfinished:
+        unfinished.write_text("whole")
         assert not path.exists()
     assert path.read_text() == "whole" and {*path.parent.iterdir()} == {path, living, elsewhere}
 
@@ -370,8 +229,8 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
 def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("before")
-    with pytest.raises(OSError, match="full") as raised, whole_file(path) as beside:
-        beside.write_text("half")
+    with pytest.raises(OSError, match="full") as raised, whole_file(path) as unfinished:
+        unfinished.write_text("half")
         raise OSError(errno.ENOSPC, "full")
     assert raised.value.__notes__ == [f"{path}: free some room, or name another folder, and run the same command again"]
     with whole_file(path):
@@ -379,23 +238,21 @@ def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert path.read_text() == "before" and [*tmp_path.iterdir()] == [path]
 
 
-def test_a_folder_where_a_file_system_is_mounted_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_new_folder_takes_its_place_when_it_is_whole(
+    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def busy(path: Path, to: Path) -> None:
-        raise OSError(errno.EBUSY, "Device or resource busy", str(path))
-
-    busy_said = r"cannot be made \(Device or resource busy\); name another --out"
-    with monkeypatch.context() as patch, pytest.raises(WrongUse, match=busy_said):
-        patch.setattr(Path, "rename", busy)
-        with new_folder(tmp_path, "--out"):
-            raise AssertionError
-    with new_folder(tmp_path / "new", "--out") as unfinished:
-        (unfinished / "a").write_text("b")
-    assert (tmp_path / "new/a").read_text() == "b"
+    with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "new", "--out") as unfinished:
+        (unfinished / "half").write_text("half")
+        raise ZeroDivisionError
+    assert [*tmp_path.iterdir()] == [small_disk]
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    with new_folder(".", "--out") as unfinished:
-        assert Path.cwd() == tmp_path / "empty"
-        (unfinished / "c").write_text("d")
-    assert (tmp_path / "empty/c").read_text() == "d"
+    for folder in (tmp_path / "new", Path(".")):
+        with new_folder(folder, "--out") as unfinished:
+            (unfinished / "a").write_text("b")
+            assert Path.cwd() == tmp_path / "empty" and not (folder / "a").exists()
+    assert (tmp_path / "new/a").read_text() == "b" == (tmp_path / "empty/a").read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "empty", "small"}
+    for folder, problem in {"new": "not an empty folder", "new/a/b": "cannot be made", "small": "be replaced"}.items():
+        with pytest.raises(WrongUse, match=f"{problem}.*; name another --out"), new_folder(tmp_path / folder, "--out"):
+            raise AssertionError

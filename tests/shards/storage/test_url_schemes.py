@@ -1,6 +1,6 @@
 """URLs of others: what fsspec would open, and this project does not."""
 
-import ast
+import re
 from pathlib import Path
 
 import fsspec
@@ -10,37 +10,11 @@ from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.store import Store
 
 CHECKOUT = Path(__file__).resolve().parents[3]
-HOSTILE = [
-    "reference://::file:///etc",
-    "reference://",
-    "simplecache::file:///etc",
-    "simplecache::s3://bucket/out",
-    "filecache::https://example.org/out",
-    "blockcache::s3://bucket/out",
-    "zip://hostname::file:///tmp/a.zip",
-    "tar://x::s3://bucket/a.tar",
-    "s3://bucket/a::file:///etc",
-    "dir::file:///etc",
-    "local:///etc",
-    "sftp://example.org/out",
-    "ssh://example.org/out",
-    "smb://example.org/share",
-    "ftp://example.org/out",
-    "github://owner:repository@main/",
-    "git:///tmp/repository:main@",
-    "hf://datasets/owner/name",
-    "webhdfs://example.org:50070/out",
-    "hdfs://example.org/out",
-    "jupyter://localhost:8888/",
-    "dask://scheduler/etc",
-    "cached://x",
-    "data://text/plain;base64,aGk=",
-    "generic://x",
-    "S3://bucket/out",
-]
+CHAINS = ("reference://::file:///etc", "simplecache::s3://bucket/out", "tar://x::s3://b/a.tar", "s3://b/a::file:///etc")
+OTHERS = ("reference", "local", "sftp", "ssh", "ftp", "github", "git", "hf", "hdfs", "jupyter", "cached", "data", "S3")
 
 
-@pytest.mark.parametrize("url", HOSTILE)
+@pytest.mark.parametrize("url", [*CHAINS, *(f"{scheme}://example.org/out" for scheme in OTHERS)])
 def test_a_url_of_another_scheme_or_a_chain_is_not_opened(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """S12: `reference://…::file:///etc/hostname` as OUT, stage or manifest read any local file; sftp and github log in
     with the user's own keys; caches write elsewhere."""
@@ -51,15 +25,7 @@ def test_a_url_of_another_scheme_or_a_chain_is_not_opened(url: str, monkeypatch:
 
 def test_one_module_hands_urls_to_fsspec() -> None:
     """A second way to fsspec would not ask for the scheme."""
-    using = []
     folders = [*(CHECKOUT / "src/twinset").glob("*/"), CHECKOUT / "demo", CHECKOUT / "extras/twinset_extras"]
-    for path in (path for folder in folders for path in folder.rglob("*.py")):
-        names = {
-            alias.name.partition(".")[0] if isinstance(node, ast.Import) else str(node.module).partition(".")[0]
-            for node in ast.walk(ast.parse(path.read_text("utf-8")))
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
-        }
-        if names & {"fsspec", "s3fs", "gcsfs", "adlfs", "smart_open"}:
-            using.append(path.relative_to(CHECKOUT).as_posix())
-    assert using == ["src/twinset/shards/storage/object_store.py"]
+    imports = re.compile(r"^\s*(import|from) (fsspec|s3fs|gcsfs|adlfs|smart_open)\b", re.MULTILINE)
+    using = [path for folder in folders for path in folder.rglob("*.py") if imports.search(path.read_text("utf-8"))]
+    assert using == [CHECKOUT / "src/twinset/shards/storage/object_store.py"]

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import webdataset
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 
 from twinset.contracts.errors import WrongUse
-from twinset.shards.media.decode import ORIENTATION
 from twinset.training.examples.contracts import DataPlace, data_place
 from twinset.training.examples.example_set import ExampleSet, open_examples
 from twinset.training.examples.neighbours import image_numbers
@@ -194,7 +193,7 @@ def test_tars_that_are_compressed_are_refused(tmp_path: Path, pattern: str) -> N
 @pytest.mark.parametrize("turn", range(1, 9))
 def test_pictures_are_turned_as_their_exif_says(tmp_path: Path, turn: int) -> None:
     stream, exif = io.BytesIO(), Image.Exif()
-    exif[ORIENTATION] = turn
+    exif[ExifTags.Base.Orientation] = turn
     picture = Image.new("RGB", (48, 32), "white")
     picture.paste("red", (0, 0, 16, 16))
     picture.save(stream, "JPEG", exif=exif)

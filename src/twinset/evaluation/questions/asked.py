@@ -30,7 +30,7 @@ from twinset.models.encoders.contract import NotApplicable
 from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.tar_reader import TarWriter
-from twinset.shards.storage.whole_file import atomic_folder
+from twinset.shards.storage.whole_file import new_folder
 
 IMAGES, TEXTS, PAIRS, ABOUT = "images.parquet", "texts.parquet", "pairs.parquet", "benchmarks.json"
 IMAGE_COLUMNS = pa.schema([("image", pa.int32()), *((name, pa.string()) for name in ("file", "member", "sha256"))])
@@ -93,7 +93,7 @@ def write_questions(benchmarks: Sequence[tuple[str, str]], subsets: Sequence[str
         raise WrongUse(f"{out}: is there already; name another folder for the questions")
     places = []
     with ExitStack() as stack:
-        folder = stack.enter_context(atomic_folder(out, f"remove {out}, and run the same command again"))
+        folder = stack.enter_context(new_folder(out, "folder"))
         scratch = stack.enter_context(temporary_folder())
         database = stack.enter_context(closing(sqlite3.connect(scratch / "asked.sqlite")))
         database.executescript(_TABLES)

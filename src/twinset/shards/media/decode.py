@@ -2,11 +2,8 @@
 
 import io
 import re
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, ImageOps
 
 from twinset.shards.storage.tar_reader import BrokenTar
 
@@ -15,30 +12,20 @@ FORMATS = ("JPEG", "PNG", "WEBP")
 MOST_PIXELS = 64_000_000  # twice 8K video; a small file can claim far more than memory holds
 #: Scans of a JPEG: cameras and encoders write about ten. Each of a few bytes costs a pass over all pixels.
 MOST_SCANS = 200
-warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # who opens an image has a limit of its own
+Image.MAX_IMAGE_PIXELS = None  # of Pillow, which warns and raises at others
 _MARK = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # of a JPEG, none of those that stand within a scan
-ORIENTATION = 0x0112  # of EXIF
-TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 
 
 class UnreadableImage(Exception):
     """Bytes that are not a whole image, or one too large.
 
     kind: the name of the error's class; unlike Pillow's words it never holds a memory address, and may enter rows.
-    size: width and height, where they are too large; pixels: their product, known to Pillow also without them.
+    size: width and height, where they are too large.
     """
 
-    def __init__(self, problem: str, kind: str, size: tuple[int, int] | None = None, pixels: int = 0) -> None:
+    def __init__(self, problem: str, kind: str, size: tuple[int, int] | None = None) -> None:
         super().__init__(problem)
-        self.kind, self.size, self.pixels = kind, size, pixels
+        self.kind, self.size = kind, size
 
 
 def open_image(
@@ -62,18 +49,27 @@ def open_image(
     Raises:
         UnreadableImage: for all but a lack of memory.
     """
-    with _opened(io.BytesIO(content), formats) as picture:
-        size = picture.size
-        if size[0] * size[1] > most:
-            problem = f"{size[0]} x {size[1]} pixels, at most {most:,} are read"
-            raise UnreadableImage(problem, "TooManyPixels", size, size[0] * size[1])
-        if picture.format in ("JPEG", "MPO") and _has_too_many_scans(content):
-            raise UnreadableImage(f"a JPEG of more than {MOST_SCANS} scans", "TooManyScans")
-        if fit is not None:
-            picture.draft("RGB", fit)
-        picture.load()
-        turn = TURNS.get(_orientation(picture)) if upright else None
-        return _on_white(picture if turn is None else picture.transpose(turn))
+    # Libraries switch this on for their whole process as they are imported (face_recognition does): Pillow would then
+    # fill up what is cut off, and expand texts and profiles without limit.
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        with Image.open(io.BytesIO(content), formats=formats) as picture:
+            width, height = picture.size
+            if width * height > most:
+                problem = f"{width} x {height} pixels, at most {most:,} are read"
+                raise UnreadableImage(problem, "TooManyPixels", picture.size)
+            if picture.format in ("JPEG", "MPO") and _has_too_many_scans(content):
+                raise UnreadableImage(f"a JPEG of more than {MOST_SCANS} scans", "TooManyScans")
+            if fit is not None:
+                picture.draft("RGB", fit)
+            picture.load()
+            if upright:
+                _turn(picture)
+            return _on_white(picture)
+    except (UnreadableImage, MemoryError):
+        raise
+    except Exception as error:  # Pillow's formats raise SyntaxError, struct.error, ValueError, and their own
+        raise UnreadableImage(" ".join(str(error).split())[:200], type(error).__name__) from error
 
 
 def _on_white(picture: Image.Image) -> Image.Image:
@@ -85,24 +81,6 @@ def _on_white(picture: Image.Image) -> Image.Image:
     flat.format = picture.format
     flat.info = {name: value for name, value in picture.info.items() if name != "transparency"}  # such as its colours
     return flat
-
-
-@contextmanager
-def _opened(source: io.BytesIO, formats: tuple[str, ...]) -> Iterator[Image.Image]:
-    """An image whose header is read; whatever Pillow raises meanwhile is an `UnreadableImage`."""
-    # Libraries switch this on for their whole process as they are imported (face_recognition does): Pillow would then
-    # fill up what is cut off, and expand texts and profiles without limit.
-    ImageFile.LOAD_TRUNCATED_IMAGES = False
-    try:
-        with Image.open(source, formats=formats) as picture:
-            yield picture
-    except (UnreadableImage, MemoryError):
-        raise
-    except Image.DecompressionBombError as error:
-        pixels = int(re.findall(r"\d+", str(error))[0])
-        raise UnreadableImage(str(error), type(error).__name__, pixels=pixels) from error
-    except Exception as error:  # Pillow's formats raise SyntaxError, struct.error, ValueError, and their own
-        raise UnreadableImage(" ".join(str(error).split())[:200], type(error).__name__) from error
 
 
 def _has_too_many_scans(content: bytes) -> bool:
@@ -118,11 +96,13 @@ def _has_too_many_scans(content: bytes) -> bool:
     return scans > MOST_SCANS
 
 
-def _orientation(picture: Image.Image) -> int:
+def _turn(picture: Image.Image) -> None:
     try:
-        return int(picture.getexif().get(ORIENTATION, 1))
-    except Exception:  # anything may stand there
-        return 1
+        ImageOps.exif_transpose(picture, in_place=True)
+    except MemoryError:
+        raise
+    except Exception:  # anything may stand in EXIF; what is turned stays so
+        return
 
 
 def decode(content: bytes, key: str, fit: tuple[int, int] | None = None, *, upright: bool = False) -> Image.Image:

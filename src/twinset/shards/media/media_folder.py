@@ -1,7 +1,6 @@
 """Finding videos and images by name or id in one folder of files, of tars, or of both, without ever leaving it."""
 
 import errno
-import filecmp
 import hashlib
 import os
 import re
@@ -72,14 +71,12 @@ class StoredImage:
             stream.seek(self.offset)
             return stream.read(self.size)
 
-
-def _are_copies(one: StoredImage, other: StoredImage) -> bool:
-    """Whether two names of files stand for the same bytes."""
-    if one.size != other.size:
-        return False
-    if one.offset or other.offset:
-        return one.read() == other.read()
-    return filecmp.cmp(one.path, other.path, shallow=False)
+    def sha256(self) -> tuple[str, int]:
+        """sha256 (hexadecimal) and size of its bytes."""
+        if not self.offset:  # a video may be larger than memory
+            return sha256_of_file(self.path)
+        content = self.read()
+        return hashlib.sha256(content).hexdigest(), len(content)
 
 
 class MediaFolder:
@@ -100,7 +97,9 @@ class MediaFolder:
         that leads out.
         """
         matches = self._matches(name)
-        return matches[0] if matches and all(_are_copies(matches[0], match) for match in matches[1:]) else None
+        if len({match.size for match in matches}) > 1 or (len(matches) > 1 and len({m.sha256() for m in matches}) > 1):
+            return None
+        return matches[0] if matches else None
 
     def absent(self, name: str, problem: str) -> str:
         """Why a name stands for no file: ``problem`` where none is called so, else what it may mean, and a remedy."""
@@ -117,10 +116,7 @@ class MediaFolder:
 
     def sha256(self, name: str) -> tuple[str, int] | None:
         stored = self.find(name)
-        if stored is None or not stored.offset:
-            return sha256_of_file(stored.path) if stored is not None else None
-        content = stored.read()
-        return hashlib.sha256(content).hexdigest(), len(content)
+        return stored.sha256() if stored is not None else None
 
     def spellings(self, name: str) -> list[list[str]]:
         """How the file of a name or id may be called, the likelier before."""
@@ -163,13 +159,13 @@ class MediaFolder:
 
     def _ending(self, spellings: list[list[str]]) -> list[StoredImage]:
         """The files whose path ends in one of the first spellings that any has."""
-        for spelled in spellings:
-            # Spellings that differ in the case of the suffix have the same places.
-            places = dict.fromkeys(at for name in spelled for at in ending_in(name, self._keys))
-            paths = [path_of(self._keys[at]) for at in places]
-            if matches := [stored for path in paths if (stored := self._at(path)) is not None]:
-                return matches
-        return []
+        return next(filter(None, map(self._all_ending, spellings)), [])
+
+    def _all_ending(self, spelled: list[str]) -> list[StoredImage]:
+        # Spellings that differ in the case of the suffix have the same places.
+        places = dict.fromkeys(at for name in spelled for at in ending_in(name, self._keys))
+        paths = [path_of(self._keys[at]) for at in places]
+        return [stored for path in paths if (stored := self._at(path)) is not None]
 
     @cached_property
     def _keys(self) -> list[bytes]:
@@ -220,33 +216,28 @@ class ImageFolder(MediaFolder):
     def _at(self, path: str) -> StoredImage | None:
         if (stored := super()._at(path)) is not None:
             return stored
-        tars = ((tar, member) for tar, member in _through_tars(path) if tar and is_file(self.root / tar))
-        return next((stored for split in tars for stored in self._in_tar(split[0], [split])), None)
+        splits = (split for split in _through_tars(path) if is_file(self.root / split[0]))
+        return next((stored for split in splits for stored in self._in_tar(split[0], [split])), None)
 
-    def _ending(self, spellings: list[list[str]]) -> list[StoredImage]:
-        splits = [[split for name in spelled for split in _through_tars(name)] for spelled in spellings]
-        found = [super(ImageFolder, self)._ending([spelled]) for spelled in spellings]
-        for tar in self._tars:
-            for matches, split in zip(found, splits, strict=True):
-                matches += self._in_tar(tar, split)
-        return next((matches for matches in found if matches), [])
+    def _all_ending(self, spelled: list[str]) -> list[StoredImage]:
+        splits = [split for name in spelled for split in _through_tars(name)]
+        members = [stored for tar in self._tars for stored in self._in_tar(tar, splits)]
+        return super()._all_ending(spelled) + members
 
     def _in_tar(self, tar: str, wanted: list[tuple[str, str]]) -> Iterator[StoredImage]:
         """Members of a tar whose path ends in a name. wanted: the name's part that is of the tar, and the rest."""
         path = inside(self.root, tar)
         try:
-            members, end = tar_members(path, IMAGE_SUFFIXES)
+            members = tar_members(path, IMAGE_SUFFIXES)
         except OSError as error:
             if error.errno not in FILE_ERRORS:
                 raise
             return
         for of_tar, name in wanted:
-            if not end_of(tar).startswith(end_of(of_tar)):
-                continue
-            for member, offset, size in members.ending_in(name):
-                # A member that is cut short will have the size that its header says once the download is finished.
-                if offset + size <= end and (not of_tar or end_of(member) == end_of(name)):
-                    yield StoredImage(f"{tar}/{member}", path, offset, size)
+            if end_of(tar).startswith(end_of(of_tar)):
+                for member, offset, size in members.ending_in(name):
+                    if not of_tar or end_of(member) == end_of(name):
+                        yield StoredImage(f"{tar}/{member}", path, offset, size)
 
     @cached_property
     def _tars(self) -> list[str]:

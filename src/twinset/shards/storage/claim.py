@@ -3,9 +3,9 @@
 import contextlib
 import errno
 import fcntl
-import json
 import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from twinset.contracts.errors import BuildFailed, TwinsetError
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.spool import is_running, refuse_link
 
 logger = logging.getLogger("twinset")
 
-CLAIM = "_building.json"  # below OUT, while a build runs
+CLAIM = "_building"  # below OUT, while a build runs
 BEAT = 15.0  # seconds between two signs of life of a build in an object store
 SILENT_FOR = 4 * BEAT  # after which a build on another machine counts as dead
+_WHO = re.compile(rb"process (\d{1,9}) on ([\w.-]{1,255})\n")  # how a claim begins
 #: Where nothing can be written or locked, nothing is claimed: what writes there says why it cannot.
 _NO_CLAIM = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ENOLCK}
 
@@ -44,7 +45,7 @@ def claimed(store: Any) -> Iterator[None]:
     """
     with _guard:
         if store.root in _held:
-            raise _taken(store.root, _read(_whoami()))
+            raise _taken(store.root, _whoami())
         _held.add(store.root)
     try:
         with _claimed_remotely(store) if store.is_remote else _locked(Path(store.root)):
@@ -66,19 +67,12 @@ def _locked(root: Path) -> Iterator[None]:
         yield
         return
     with file:
-        removed = f"{root}: was removed while a build wrote there; run the same command again to build it all"
         try:
             yield
-        except (TwinsetError, OSError) as error:
-            if not _lies_at(file, path):  # what the error says to remove is gone too
-                raise BuildFailed(removed) from error
-            raise
-        else:
-            if not _lies_at(file, path):
-                raise BuildFailed(removed)
         finally:
-            if _lies_at(file, path):
-                path.unlink(missing_ok=True)
+            if not _lies_at(file, path):  # what was written since lies in a new folder, without what came before
+                raise BuildFailed(f"{root}: was removed while a build wrote there; run the same command again")
+            path.unlink()
 
 
 def _lies_at(file: Any, path: Path) -> bool:
@@ -94,18 +88,16 @@ def _lock(path: Path) -> Any:
         file = path.open("a+b", buffering=0)
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except (BlockingIOError, PermissionError):
             with file:
-                if error.errno in (errno.EACCES, errno.EAGAIN):
-                    file.seek(0)
-                    raise _taken(str(path.parent), _read(file.read(10_000))) from None
-                raise
+                file.seek(0)
+                raise _taken(str(path.parent), file.read(1000)) from None
         if _lies_at(file, path):
             try:
                 file.truncate(0)
                 file.write(_whoami())
             except OSError:
-                path.unlink(missing_ok=True)
+                path.unlink()
                 raise
             return file
         file.close()  # its build ended between the two calls and removed it
@@ -137,12 +129,13 @@ def _claimed_remotely(store: Any) -> Iterator[None]:
 def _refuse_a_live_one(store: Any) -> None:
     """Return where the build that claims a store is dead; it may take `SILENT_FOR` seconds to know."""
     try:
-        other, stamp = _read(store.read(CLAIM)), store.listing("")[CLAIM].stamp
+        claim, stamp = store.read(CLAIM), store.listing("")[CLAIM].stamp
     except (FileNotFoundError, KeyError):
         return
-    if other.get("host") == socket.gethostname() and not is_running(other.get("process", 0)):
+    who = _WHO.match(claim)
+    if who and who[2].decode() == socket.gethostname() and not is_running(int(who[1])):
         return
-    logger.warning("%s; looking for %d s whether that still lives", _taken(store.root, other), SILENT_FOR)
+    logger.warning("%s; looking for %d s whether that still lives", _taken(store.root, claim), SILENT_FOR)
     until = time.monotonic() + SILENT_FOR
     while time.monotonic() < until:
         time.sleep(min(1.0, BEAT))
@@ -150,27 +143,18 @@ def _refuse_a_live_one(store: Any) -> None:
         if entry is None:
             return
         if entry.stamp != stamp:
-            raise _taken(store.root, other)
+            raise _taken(store.root, claim)
 
 
 def _whoami() -> bytes:
-    """What a claim says; other bytes at every call."""
-    who = {"host": socket.gethostname(), "process": os.getpid(), "beat": time.monotonic()}
-    return json.dumps(who).encode()
+    """What a claim says, and what changes at every call."""
+    return f"process {os.getpid()} on {socket.gethostname()}\n{time.monotonic()}\n".encode()
 
 
-def _read(content: bytes) -> dict[str, Any]:
-    """What a claim says; empty while it is being written."""
-    with contextlib.suppress(ValueError, RecursionError):
-        found = json.loads(content)
-        if isinstance(found, dict) and isinstance(found.get("process"), int):
-            return found
-    return {}
-
-
-def _taken(root: str, other: dict[str, Any]) -> Claimed:
-    who = f"process {other['process']} on {other.get('host')}" if other else "another process"
+def _taken(root: str, claim: bytes) -> Claimed:
+    who = _WHO.match(claim)
+    builder = who[0].decode().strip() if who else "another process"  # whose claim is being written
     return Claimed(
-        f"{root}: {who} is building here; wait until it ends, or end it, and run the same command again: "
+        f"{root}: {builder} is building here; wait until it ends, or end it, and run the same command again: "
         "what it finished stays"
     )

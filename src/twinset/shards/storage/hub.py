@@ -12,9 +12,8 @@ from twinset.shards.storage.spool import temporary_folder
 
 SCHEME = "hf://"
 SUMS = "SHA256SUMS"
-_FILES, _BYTES = 256, 1 << 30  # the most that is sent at a time: it stays when what comes after is cut off
 _PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)/?")
-_OWN = frozenset({".gitattributes"})  # what the Hub puts into a new repository
+_OWN = ".gitattributes"  # what the Hub puts into a new repository
 _REMEDIES = {
     401: "no valid token was sent; run `hf auth login`, or set HF_TOKEN to a token that may write there",
     403: "the token may not write there; make one with write access to it at https://huggingface.co/settings/tokens",
@@ -60,12 +59,10 @@ def upload(repo: Repository, folder: Path, tag: str, message: str, public: bool,
     """Make the repository hold what a folder holds, by one commit; it is created private.
 
     Args:
-        repo: to write to.
         folder: with `SUMS` of all its files.
-        tag: given to the commit; with ``update`` one that names another commit is moved.
-        message: of the commit.
+        tag: given to the commit, whose message is `message`.
         public: make it public when the commit is there.
-        update: replace other files that it holds.
+        update: replace other files that it holds, and move a tag of another commit.
 
     Returns:
         ``{"revision", "sent"}``: of the commit, and how many files it has; 0 where they were there.
@@ -84,16 +81,20 @@ def upload(repo: Repository, folder: Path, tag: str, message: str, public: bool,
             raise WrongUse(
                 f"{repo.page} is public: everybody would see this at once; add --public, or name another repository"
             )
-        theirs = {one.path for one in api.list_repo_tree(**kind, recursive=True, revision=head) if hasattr(one, "size")}
-        if {*ours} == theirs - _OWN and _sums(api, kind, head) == (folder / SUMS).read_bytes():
+        theirs = {*api.list_repo_files(**kind, revision=head)} - {_OWN}
+        if {*ours} == theirs and _sums(api, kind, head) == (folder / SUMS).read_bytes():
             revision, sent = head, 0
-        elif theirs - _OWN and not update:
+        elif theirs and not update:
             raise WrongUse(
-                f"{repo.page} holds {len(theirs - _OWN):,} files that differ from these; name another repository, or "
+                f"{repo.page} holds {len(theirs):,} files that differ from these; name another repository, or "
                 "replace them in one commit with --update"
             )
         else:
-            revision, sent = _commit(api, kind, ours, theirs - _OWN - {*ours}, head, message), len(ours)
+            library = _library()
+            operations = [library.CommitOperationAdd(name, str(path)) for name, path in ours.items()]
+            operations += [library.CommitOperationDelete(path) for path in sorted(theirs - {*ours})]
+            commit = api.create_commit(**kind, operations=operations, commit_message=message, parent_commit=head)
+            revision, sent = str(commit.oid), len(ours)
         tagged = _revision_of(api, kind, tag)
         if tagged not in (None, revision):
             if not update:
@@ -118,32 +119,14 @@ def _sums(api: Any, kind: Mapping[str, str], revision: str) -> bytes:
         return Path(api.hf_hub_download(**kind, filename=SUMS, revision=revision, local_dir=folder)).read_bytes()
 
 
-def _commit(
-    api: Any, kind: Mapping[str, str], files: Mapping[str, Path], gone: set[str], parent: str, message: str
-) -> str:
-    library = _library()
-    added = [library.CommitOperationAdd(name, str(path)) for name, path in files.items()]
-    part, size = list[Any](), 0
-    for one in [*added, None]:
-        if part and (one is None or len(part) == _FILES or size > _BYTES):
-            api.preupload_lfs_files(kind["repo_id"], part, repo_type="dataset", free_memory=False)
-            part, size = [], 0
-        if one is not None:
-            part.append(one)
-            size += one.upload_info.size
-    removed = [library.CommitOperationDelete(path) for path in sorted(gone)]
-    done = api.create_commit(**kind, operations=[*added, *removed], commit_message=message, parent_commit=parent)
-    return str(done.oid)
-
-
 @contextmanager
 def _explained(repo: Repository) -> Iterator[None]:
     """Errors of the library as sentences with a remedy."""
     library = _library()
-    http = (library.errors.HfHubHTTPError, library.errors.HTTPError)  # the latter is of its HTTP client
+    http = library.errors.HTTPError
     try:
         yield
-    except (*http, RuntimeError, ValueError, OSError) as error:
+    except (http, RuntimeError, ValueError, OSError) as error:
         cause: BaseException = error
         while cause.__cause__ is not None and not isinstance(cause, http):
             cause = cause.__cause__  # of a file that several threads send

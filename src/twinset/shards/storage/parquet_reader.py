@@ -24,11 +24,8 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some columns, at most ``rows`` at a time. A column may be a field of one: ``image.bytes``.
 
-    Args:
-        longest: bytes of a value.
-
     Raises:
-        pa.ArrowException: the file is damaged, or a value is longer than is read. OSError: it cannot be read.
+        pa.ArrowException: the file is damaged, or a value has more than ``longest`` bytes. OSError: it cannot be read.
     """
     with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER) as file:
         chosen = [*(range(file.num_row_groups) if groups is None else groups)]

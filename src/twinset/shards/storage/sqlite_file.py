@@ -9,19 +9,10 @@ from twinset.contracts.errors import BuildFailed
 
 WAIT_SECONDS = 60.0  # for another process that writes
 _SHOWN = 200  # characters of an error
-#: Kinds of errors that are no fault of the file's content.
-_OF_THE_DISK = (
-    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
-    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_AUTH),
-)
 
 
 def connect(path: Path, remedy: str) -> sqlite3.Connection:
-    """The file, for all threads, made with its folder if absent; callers begin transactions.
-
-    Args:
-        remedy: what an error of the folder's says to do.
-    """
+    """The file, for all threads, made with its folder if absent; callers begin transactions. remedy: for its errors."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -50,8 +41,9 @@ def explained(path: Path, what: str, remedy: str) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         said = str(error)[:_SHOWN]
-        # The lowest byte is the kind of error; one of Python's own, such as of text that is not UTF-8, has none.
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _OF_THE_DISK:
+        # An error without a code of SQLite's own is of Python's, such as of text that is not UTF-8.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:  # no fault of the content
             remedy = "see that it can be written and that its disk has room, and run the same command again"
             raise BuildFailed(f"{path}: {said}; {remedy}") from error
         raise BuildFailed(f"{path}: not a file of {what} ({said}); {remedy}") from error

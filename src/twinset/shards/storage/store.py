@@ -14,7 +14,7 @@ from twinset.contracts.canonical import sha256_of
 from twinset.contracts.errors import WrongUse
 from twinset.shards.storage import object_store
 from twinset.shards.storage.claim import claimed
-from twinset.shards.storage.spool import Spool, refuse_link
+from twinset.shards.storage.spool import Spool, refuse_link, sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +58,28 @@ class Store:
 
     def read(self, path: str) -> bytes:
         """The whole file; FileNotFoundError when it is absent."""
-        if self._local is not None:
-            with _open_regular(self._local / path) as stream:
-                return stream.read()
-        with self._reaching(path):
-            return object_store.read(self._remote, f"{self._base}/{path}")
+        with self.open(path) as stream:
+            return stream.read()
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
         """``size`` bytes from byte ``start`` on, fewer where the file ends; FileNotFoundError when it is absent."""
-        if self._local is not None:
-            with _open_regular(self._local / path) as stream:
-                # One call asks for at most 2 GB, and may give less than was asked for.
-                return os.pread(stream.fileno(), size, start)
-        with self._reaching(path):
-            return object_store.read_part(self._remote, f"{self._base}/{path}", start, size)
+        if self._local is None and size:
+            with self._reaching(path) as place:
+                return bytes(self._remote.cat_file(place, start=start, end=start + size))
+        with self.open(path) as stream:
+            stream.seek(start)
+            return stream.read(size)
 
     @contextlib.contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
         """The file as a seekable stream of bytes."""
         if self._local is not None:
-            with _open_regular(self._local / path) as stream:
-                yield stream
-            return
-        with self._reaching(path):
-            remote = object_store.opened(self._remote, f"{self._base}/{path}", f"{self.root}/{path}")
-        with remote:
-            yield remote
+            stream: BinaryIO = (self._local / path).open("rb")
+        else:
+            with self._reaching(path) as place:
+                stream = object_store.opened(self._remote, place, f"{self.root}/{path}")
+        with stream:
+            yield stream
 
     def local_copy(self, path: str, folder: Path) -> Path:
         """A file's own path, or that of a copy in a folder, which is made, where it lies in an object store."""
@@ -105,8 +101,8 @@ class Store:
         try:
             if self._local is not None:
                 return (self._local / path).stat().st_size
-            with self._reaching(path):
-                return int(self._remote.info(f"{self._base}/{path}")["size"])
+            with self._reaching(path) as place:
+                return int(self._remote.info(place)["size"])
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -118,26 +114,21 @@ class Store:
         return sorted(self._children(folder))
 
     def listing(self, folder: str) -> dict[str, Entry]:
-        """The files directly in a folder by name, of one listing; empty when it is absent.
-
-        Raises `WrongUse` where a pipe or a device lies there.
-        """
+        """The files directly in a folder by name, of one listing; empty when it is absent."""
         if self._local is None:
             return {
                 name: Entry(int(entry["size"]), object_store.stamp(entry))
                 for name, entry in self._children(folder).items()
                 if entry["type"] == "file"
             }
-        found = {}
+        files = {}
         with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._local / folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):  # another process can remove a file in between
                     status = entry.stat()
                     if stat.S_ISREG(status.st_mode):
-                        found[entry.name] = Entry(status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
-                    elif not stat.S_ISDIR(status.st_mode):
-                        raise _not_a_file(entry.path)
-        return found
+                        files[entry.name] = Entry(status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
+        return files
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file whole."""
@@ -149,8 +140,8 @@ class Store:
     def create(self, path: str, content: bytes) -> bool:
         """Write a small object of an object store, unless there is one; returns whether it is this one now."""
         try:
-            with self._reaching(path):
-                self._remote.pipe_file(f"{self._base}/{path}", content, mode="create")
+            with self._reaching(path) as place:
+                self._remote.pipe_file(place, content, mode="create")
         except FileExistsError:
             with contextlib.suppress(FileNotFoundError):
                 return self.read(path) == content  # an answer that was lost on the way is asked for again
@@ -160,20 +151,15 @@ class Store:
     def move_in(self, spooled: Path, path: str) -> None:
         """Move a finished file from the spool to its place; when this returns it is durable and whole."""
         if self._local is None:
-            with self._reaching(path):
-                large = spooled.stat().st_size > object_store.LARGE
-                (self._remote.patient if large else self._remote).put_file(str(spooled), f"{self._base}/{path}")
+            with self._reaching(path) as place:
+                self._remote.put_file(str(spooled), place)
             spooled.unlink()
             return
-        with spooled.open("rb+") as stream:
-            os.fsync(stream.fileno())
+        sync(spooled)
         target = self._target(self._local, path)
         new = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.replace(spooled, target)
-        except IsADirectoryError as error:  # it names the spooled file
-            raise IsADirectoryError(error.errno, error.strerror, str(target)) from error
+        os.replace(spooled, target)
         for folder in (target.parent, *(folder.parent for folder in new)):
             sync(folder)
 
@@ -182,8 +168,8 @@ class Store:
         if self._local is not None:
             self._target(self._local, path).unlink(missing_ok=True)
             return
-        with contextlib.suppress(FileNotFoundError), self._reaching(path):
-            self._remote.rm_file(f"{self._base}/{path}")
+        with contextlib.suppress(FileNotFoundError), self._reaching(path) as place:
+            self._remote.rm_file(place)
 
     def remove_folder(self, path: str) -> None:
         """Remove the files directly in a folder, and the folder where it is empty then; nothing when it is absent."""
@@ -224,50 +210,25 @@ class Store:
     @staticmethod
     def _target(root: Path, path: str) -> Path:
         """Where a file is written or removed. A link in its place is replaced or removed; one above it is refused."""
-        *folders, name = path.split("/")
         folder = root
-        for one in folders:
-            folder /= one
+        for name in path.split("/")[:-1]:
+            folder /= name
             refuse_link(folder)
-        return folder / name
+        return root / path
 
     def _children(self, folder: str) -> dict[str, dict[str, Any]]:
         """What the object store's own listing says of everything directly in a folder, by name."""
-        place = f"{self._base}/{folder}".rstrip("/")
         try:
-            with self._reaching(folder):
+            with self._reaching(folder) as place:
                 entries = self._remote.ls(place, detail=True)
         except FileNotFoundError:
             return {}
-        paths = ((entry["name"].rstrip("/"), entry) for entry in entries)
+        paths = ((entry["name"].strip("/"), entry) for entry in entries)
         # A listing can hold the folder itself: as an object of no bytes, or because the path is a file's.
-        return {path.rsplit("/", 1)[-1]: entry for path, entry in paths if path.strip("/") != place.strip("/")}
+        return {path.rsplit("/", 1)[-1]: entry for path, entry in paths if path != place.strip("/")}
 
     @contextlib.contextmanager
-    def _reaching(self, path: str) -> Iterator[None]:
-        """A request to the object store: nothing remembered from earlier ones, errors that name object and remedy."""
-        self._remote.invalidate_cache()
+    def _reaching(self, path: str) -> Iterator[str]:
+        """An object's path, for a request whose errors say what to do."""
         with object_store.explaining(f"{self.root}/{path}"):
-            yield
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    """Open a file to read it; a pipe in its place, which would be waited for without end, raises `WrongUse`."""
-    stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise _not_a_file(path)
-    return stream
-
-
-def _not_a_file(path: str | Path) -> WrongUse:
-    return WrongUse(f"{path}: a pipe or a device, not a file; remove it and run the same command again")
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, written to the disk itself."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            yield f"{self._base}/{path}".rstrip("/")

@@ -25,7 +25,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import EXTENSIONS
 from twinset.generators.annotation_files import LONGEST_LINE
 from twinset.generators.captions.tables import CAPTION
-from twinset.shards.storage.member_headers import MemberHeaders, member_headers
+from twinset.shards.storage.member_headers import member_headers
 from twinset.shards.storage.store import Entry, Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.shards.storage.whole_file import whole_file
@@ -208,7 +208,7 @@ def _rows(stream: BinaryIO, where: str, stem: str, left_out: dict[str, list[Any]
     rows: list[Row] = []
     whole = dict[str, bool]()  # by key, whether image and caption lay side by side
     try:
-        for key, members in groupby(_members(member_headers(stream, where)), key=lambda member: member.key):
+        for key, members in groupby(_members(stream, where), key=lambda member: member.key):
             fields = list(members)
             images, texts = _of_kind(fields, IMAGES), _of_kind(fields, TEXTS)
             if key in whole and not (whole[key] and images and texts):
@@ -241,16 +241,18 @@ class Member(NamedTuple):
     content: bytes
 
 
-def _members(headers: MemberHeaders) -> Iterator[Member]:
+def _members(stream: BinaryIO, where: str) -> Iterator[Member]:
     from webdataset.tariterators import base_plus_ext
 
-    for name, offset, size in headers:
+    for name, offset, size in member_headers(stream, where):
         if name.rpartition("/")[2].startswith("._"):  # what macOS adds to each file
             continue
         key, extension = base_plus_ext(name)
         extension = (extension or "").lower()
-        text = extension.rpartition(".")[2] in TEXTS
-        content = headers.content(offset, min(size, LONGEST_LINE)) if text else b""
+        content = b""
+        if extension.rpartition(".")[2] in TEXTS:
+            stream.seek(offset)
+            content = stream.read(min(size, LONGEST_LINE))
         yield Member(name, key or name, extension, offset, size, content)
 
 

@@ -22,8 +22,7 @@ import torch
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import BuildFailed
 from twinset.models.loading import loading, saving
-from twinset.shards.storage.spool import refuse_link
-from twinset.shards.storage.store import Store
+from twinset.shards.storage.spool import HIDDEN, refuse_link
 from twinset.shards.storage.whole_file import whole_file, write_text
 
 KEPT = 2  # checkpoints: where the last is damaged, the one before it is used
@@ -136,9 +135,10 @@ class Checkpoints:
         """Remove all checkpoints, since the run is finished."""
         self._remove(self.steps())
         with contextlib.suppress(OSError):
-            Store(str(self.folder)).sweep()
-            for left in (*self.folder.glob("*.safetensors"), *self.folder.glob(".*")):  # what killed runs left too
+            for left in self.folder.glob("*.safetensors"):  # what killed runs left too
                 left.unlink()
+            for unfinished in self.folder.glob(f"{HIDDEN}*"):
+                shutil.rmtree(unfinished)
             self.folder.rmdir()
 
     def _remove(self, steps: list[int]) -> None:
@@ -189,13 +189,10 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
 
     # Shared storage is refused by safetensors; a copy on the CPU is contiguous and its own.
     held = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-    store = Store(str(path.parent))
-    # In a folder that the next write sweeps: safetensors has unfinished files of its own, of any name.
-    with whole_file(path) as beside, store.tidied(), store.spool() as folder:
+    with whole_file(path) as beside:
         with saving(path, "the checkpoint before it is intact"):
-            save_file(held, folder / path.name, metadata={"format": "pt"})
-        sha256, _ = sha256_of_file(folder / path.name)
-        os.replace(folder / path.name, beside)
+            save_file(held, beside, metadata={"format": "pt"})
+        sha256, _ = sha256_of_file(beside)
     return sha256
 
 
