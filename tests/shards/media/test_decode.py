@@ -26,7 +26,7 @@ from twinset.evaluation.blind_probes.image_probes import _measured
 from twinset.evaluation.features import pictures
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.review.neutral_images import in_one_form
-from twinset.shards.export.eqben import export_eqben
+from twinset.shards.export.formats import export
 from twinset.shards.media.decode import MOST_SCANS, UnreadableImage, decode, open_image
 from twinset.shards.media.media_folder import ImageFolder
 from twinset.shards.read import read_samples
@@ -77,9 +77,8 @@ def test_what_is_no_image_of_ours_is_refused(
     stored.unlink()
     with TarWriter(stored) as tar:
         tar.add_sample(pair.key, fields)
-    (tmp_path / "export").mkdir()
     with pytest.raises(BrokenTar, match=rf"{pair.key}: an image"):
-        export_eqben(made_pairs.store, ["eq-youcook2"], tmp_path / "export")
+        export(made_pairs.store, ["eq-youcook2"], "eqben", tmp_path / "export")
     assert ghostscript == []
 
 
