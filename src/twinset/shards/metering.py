@@ -57,10 +57,7 @@ def made_one() -> None:
 
 def total(tallies: Iterable[Tally]) -> Tally:
     """Their sum."""
-    found = Tally()
-    for one in tallies:
-        found = found.plus(one)
-    return found
+    return Tally(*map(sum, zip(*tallies, strict=True)))
 
 
 def spent(store: Store, home: str) -> Tally:

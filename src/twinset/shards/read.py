@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.kind import Stored, Takes, kinds_of, plural
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.plan import parquet_batches, parquet_columns
@@ -132,8 +132,12 @@ def of_kind(samples: Iterable[Stored[Any]], takes: Takes, use: str) -> Iterator[
 def kept_rows(store: Store, subset: str, number: int) -> Iterator[Row]:
     """The rows of the samples that a shard keeps, in plan order."""
     path = layout.rows(subset, number)
-    with store.open(path) as stream:
-        yield from (row for row in read_rows(stream, f"{store.root}/{path}") if row.verdict == KEPT)
+    where = f"{store.root}/{path}"
+    try:
+        with store.open(path) as stream:
+            yield from (row for row in read_rows(stream, where) if row.verdict == KEPT)
+    except FileNotFoundError as error:
+        raise BuildFailed(f"{where}: absent, though its receipt is there; {REMEDY}") from error
 
 
 def read_spread(store: Store, subset: str, count: int, images: bool = True) -> list[Any]:

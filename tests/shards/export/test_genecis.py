@@ -12,7 +12,6 @@ from tests.made_samples import TASKS, entry_of, gallery_subset, template_shards
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.export.formats import export
 from twinset.shards.read import read_samples
-from twinset.shards.storage import layout
 
 FILES = {task: f"{task.replace('-', '_')}.json" for task in TASKS}
 
@@ -79,10 +78,3 @@ def test_an_entry_that_the_evaluation_cannot_read_is_not_written(made_templates:
     add("boxed", lambda task, number: entry_of("focus-attribute", number))
     with pytest.raises(BuildFailed, match="val_image_id Field required"):
         export(made_templates.store, ["boxed"], "genecis", tmp_path / "to")
-
-
-def test_nothing_kept_is_said(made_templates: MadeDataset, tmp_path: Path) -> None:
-    for name in made_templates.store.names(layout.meta("focus-object", "receipts")):
-        made_templates.store.remove(layout.meta("focus-object", f"receipts/{name}"))
-    with pytest.raises(WrongUse, match=r"no finished shard of focus-object keeps templates; twinset status"):
-        export(made_templates.store, ["focus-object"], "genecis", tmp_path / "to")

@@ -15,7 +15,7 @@ from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.licences.names import allowed, licence_named
 
 if TYPE_CHECKING:
-    from twinset.contracts.kinds.kind import SampleKind, Takes
+    from twinset.contracts.kinds.kind import Takes
     from twinset.shards.storage.store import Store
 
 W = TypeVar("W")
@@ -41,14 +41,6 @@ class Format:
     write: Callable[[Iterator[Shard], Path], None]
     images: bool = True
 
-    @property
-    def kinds(self) -> tuple[SampleKind, ...]:
-        """All kinds that it holds."""
-        from twinset.contracts.kinds.kind import kinds_of
-
-        return kinds_of(self.takes)
-
-
 KINDS = {
     "eqben": "twinset.shards.export.eqben:EQBEN_FORMAT",
     "openclip": "twinset.shards.export.openclip:OPENCLIP_FORMAT",
@@ -56,7 +48,6 @@ KINDS = {
     "negclip": "twinset.shards.export.negclip:NEGCLIP_FORMAT",
     "llava": "twinset.shards.export.chats:LLAVA_FORMAT",
     "genecis": "twinset.shards.export.genecis:GENECIS_FORMAT",
-    "genecis-training": "twinset.shards.export.genecis_training:GENECIS_TRAINING_FORMAT",
     "bivlc": "twinset.shards.export.generated_pairs:BIVLC_FORMAT",
     "trohn-img": "twinset.shards.export.generated_pairs:TROHN_IMG_FORMAT",
     "trohn": "twinset.shards.export.text_pairs:TROHN_FORMAT",
@@ -74,7 +65,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
     WrongUse when the format is unknown or holds other kinds of samples, ``to`` exists and is not an empty folder, or
     there is nothing to export.
     """
-    from twinset.contracts.kinds.kind import plural
+    from twinset.contracts.kinds.kind import kinds_of, plural
     from twinset.shards.records import planned_stage
     from twinset.shards.storage.whole_file import new_folder
 
@@ -83,7 +74,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
         only = frozenset(map(licence_named, licences)) or None
     for subset in subsets:
         makes = planned_stage(store, subset).facts["makes"]
-        if makes not in (kind.name for kind in chosen.kinds):
+        if makes not in (kind.name for kind in kinds_of(chosen.takes)):
             raise WrongUse(
                 f"{subset} holds {makes}s, and {use} takes {plural(chosen.takes)}; name other subsets with --only, or "
                 "a format that takes these (docs/export.md)"
@@ -151,10 +142,9 @@ class BySplit(ExitStack, Generic[W]):
 
 
 def lift_only_folder(folder: Path) -> None:
-    """Where a folder holds one folder, of its only split, give it the files of that instead."""
+    """Where a folder holds one folder, that of its only split, give it the files of that instead."""
     below = list(folder.iterdir())
     if len(below) == 1:
-        only = below[0].rename(folder / f".{below[0].name}")  # a split can be called as a file in it
-        for path in list(only.iterdir()):
+        for path in list(below[0].iterdir()):
             path.rename(folder / path.name)
-        only.rmdir()
+        below[0].rmdir()
