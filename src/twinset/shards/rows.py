@@ -194,7 +194,7 @@ class VerdictCheck:
     def __init__(self, settings: FilterSettings) -> None:
         self.kind = settings.kind
         self._settings = settings
-        self._scored: tuple[str, str] | None = None  # the first that was kept, and the name of its score
+        self._scored: tuple[str, str | None] | None = None  # the first that was kept, and the name of its score
 
     def each(self, keys: Sequence[str], verdicts: Any) -> Sequence[Verdict]:
         """The verdicts, one on each key; raises `BadVerdict` for any that the build cannot use."""
@@ -213,7 +213,8 @@ class VerdictCheck:
             return judged
         if isinstance(judged, CaptionedCandidate):
             left, given = (judged.captions0, judged.captions1), (candidate.captions0, candidate.captions1)
-            fewer = all(some and {*some} <= {*all_} for some, all_ in zip(left, given, strict=True))
+            pairs = zip(left, given, strict=True)
+            fewer = all(isinstance(some, tuple) and some and {*some} <= {*own} for some, own in pairs)
             if fewer and judged == replace(candidate, captions0=left[0], captions1=left[1]):
                 return judged
         self._refuse(candidate.key, f"answered by {judged!r:.300}; return this candidate, at most with fewer captions")
@@ -228,7 +229,7 @@ class VerdictCheck:
         """A reason of a verdict is declared, its number is finite, and all that is kept is scored by one name: loaders
         need the same keys in the JSON of every sample.
         """
-        reason, number, name = "", None, ""
+        reason, number, name = "", None, None
         if isinstance(verdict, Drop):
             reason, number = verdict.reason, verdict.score
         elif isinstance(verdict, Score):
@@ -240,13 +241,13 @@ class VerdictCheck:
         scored = number is not None or isinstance(verdict, Score)
         if scored and not (isinstance(number, float) and math.isfinite(number)):
             self._refuse(key, f"a score of {number!r}; give a finite Python float, or drop the sample")
-        if isinstance(verdict, Score) and not (isinstance(name, str) and name.isprintable() and name):
+        if isinstance(verdict, Score) and not (isinstance(name, str) and name and name.isprintable()):
             self._refuse(key, f"a score of name {name!r}; name it by a printable text")
         if not isinstance(verdict, Drop):
             self._scored = self._scored or (key, name)
             if name != self._scored[1]:
                 said = f"scored as {name!r}, and {self._scored[0]} as {self._scored[1]!r}"
-                self._refuse(key, f"{said}; score all that is kept, by one name")
+                self._refuse(key, f"{said}; score all that is kept by one name, or nothing")
 
     def _refuse(self, key: str, problem: str) -> NoReturn:
         raise BadVerdict(f"{FILTERS.named(self.kind)}: {key}: {problem}")

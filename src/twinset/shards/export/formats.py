@@ -41,6 +41,7 @@ class Format:
     write: Callable[[Iterator[Shard], Path], None]
     images: bool = True
 
+
 KINDS = {
     "eqben": "twinset.shards.export.eqben:EQBEN_FORMAT",
     "openclip": "twinset.shards.export.openclip:OPENCLIP_FORMAT",
