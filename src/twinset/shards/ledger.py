@@ -126,8 +126,9 @@ def damaged_receipts(store: Store, home: str) -> list[int]:
     A build would not notice, since it trusts the ledger where a stamp is the same.
     """
     (trusted, broken), (audited, unreadable) = read_receipts(store, home), read_receipts(store, home, trusting=False)
-    differing = (number for number in audited if number in trusted and audited[number] != trusted[number])
-    return sorted([*({*unreadable} - {*broken}), *differing])
+    known = {receipt.shard: receipt for receipt in trusted.receipts()}
+    differing = {one.shard for one in audited.receipts() if known.get(one.shard, one) != one}
+    return sorted(differing | ({*unreadable} - {*broken}))
 
 
 def keep(store: Store, home: str, receipts: Receipts) -> None:
