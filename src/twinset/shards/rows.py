@@ -212,10 +212,12 @@ class VerdictCheck:
             self._check(candidate.key, judged)
             return judged
         if isinstance(judged, CaptionedCandidate):
-            left, given = (judged.captions0, judged.captions1), (candidate.captions0, candidate.captions1)
-            pairs = zip(left, given, strict=True)
-            fewer = all(isinstance(some, tuple) and some and {*some} <= {*own} for some, own in pairs)
-            if fewer and judged == replace(candidate, captions0=left[0], captions1=left[1]):
+            left = {name: getattr(judged, name) for name in ("captions0", "captions1")}
+            fewer = all(
+                isinstance(some, tuple) and some and all(one in getattr(candidate, name) for one in some)
+                for name, some in left.items()
+            )
+            if fewer and judged == replace(candidate, **left):
                 return judged
         self._refuse(candidate.key, f"answered by {judged!r:.300}; return this candidate, at most with fewer captions")
 
