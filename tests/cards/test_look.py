@@ -29,7 +29,7 @@ from twinset.cards.sheet import (
     words,
 )
 from twinset.contracts.errors import WrongUse
-from twinset.shards.read import read_spread, read_spread_rows
+from twinset.shards.read import read_spread
 
 ODD = ["", "x" * 20_000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 2000, "a\nb\tc"]
 DISCS = ((255, 0, 0), (0, 128, 0), (0, 0, 255))
@@ -127,7 +127,7 @@ def test_an_index_is_a_table_without_pictures(made_triplets: MadeDataset) -> Non
     assert "img" not in page.tags and page.tags.count("tr") == 1 + 8
     assert "beside red disc" in page.text and "a disc on blue ground" in page.text and "8 triplets" in page.text
     assert page.tags.count("th") == 5, "no columns for distractors, which there are none of"
-    rows = read_spread_rows(store, "index-only", 3)
+    rows = read_spread(store, "index-only", 3, images=False)
     assert [row.words["reference_id"] for row in rows] == ["1", "5", "7"]  # places 1, 4 and 6 of 0 to 8 without 3
     assert write_look(store, ["index-only"], 3) == ["look-3-index-only.html"]
     assert Page(made_triplets.text("look-3-index-only.html")).tags.count("tr") == 1 + 3

@@ -222,7 +222,7 @@ class Bright(Filter):
         ("place", "f0: .* in another order; a verdict depends"),
         ("relative", "f1: .* alone; a verdict depends"),
         ("changes", "bright changes its samples"),
-        ("half", "bright.*f1: scored as 'level', and f0 not scored; score all"),
+        ("half", "bright.*f1: scored as 'level', and f0 as None; score all"),
     ],
 )
 def test_what_breaks_the_contract_is_said(fault: str, problem: str) -> None:

@@ -1,94 +1,35 @@
 """Samples of every kind: what is written into a tar is what is read back, and nothing else passes for one."""
 
 import hashlib
-import re
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.made_samples import Planned, pair_shards, template_shards, text_pair_shards, triplet_shards
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Sample
-from twinset.contracts.kinds.pair import PAIR, Pair
-from twinset.contracts.kinds.samples import EncodedImage, Frame, MediaFile, encode_image
-from twinset.contracts.kinds.template import Template
-from twinset.contracts.kinds.text_pair import TEXT_PAIR, TextPair
-from twinset.contracts.kinds.triplet import TRIPLET, Triplet
+from twinset.contracts.kinds.pair import PAIR
+from twinset.contracts.kinds.samples import EncodedImage, encode_image
+from twinset.contracts.kinds.triplet import TRIPLET
 from twinset.contracts.licences.terms import Terms
 from twinset.contracts.recipe import Encoding
 from twinset.shards.fields import content_digest, fields_of, stored
 from twinset.shards.read import of_kind
 from twinset.shards.storage.tar_reader import BrokenTar
 
-CAPTIONS = {"reference": "a dog on a hill", "target": "a dog in a car", "distractor": "a man in a car"}
+
+def first(shards: list[list[Planned]]) -> Any:
+    return shards[0][0].made
 
 
-def frame(grey: int, pts: float = -1.0) -> Frame:
-    return Frame(f"#{grey}", np.full((24, 32, 3), grey, np.uint8), pts, MediaFile(f"{grey}.jpg", 5, "0" * 64))
-
-
-def pair() -> Pair:
-    return Pair(
-        key="pairs-a",
-        group="g",
-        split="test",
-        change="colour",
-        image0=frame(1, 0.5),
-        image1=frame(2, 1.5),
-        captions0=("é one", "uno"),
-        captions1=("two",),
-        provenance={"b": 1, "a": [1, 2.5]},
-        scores={"s": 0.25},
-    )
-
-
-def triplet(distractor: bool = True, images: bool = True) -> Triplet:
-    return Triplet(
-        key="t-a",
-        group="g",
-        split="train",
-        condition="in car",
-        reference=frame(10) if images else None,
-        target=frame(20) if images else None,
-        distractor=frame(30) if images and distractor else None,
-        captions=CAPTIONS,
-        image_ids={part: f"{part}.jpg" for part in CAPTIONS},
-        provenance={"draw": 0},
-        scores={"c": 4.9},
-    )
-
-
-def text_pair(images: bool = True) -> TextPair:
-    return TextPair(
-        key="n-a",
-        group="7",
-        split="train",
-        image=frame(40) if images else None,
-        caption="a dog on a hill",
-        negative_caption="a dog in a car",
-        type="replace",
-        subtype="rel",
-        image_id="7",
-        provenance={"caption_id": "c/1"},
-        scores={"vera_caption": 0.5},
-    )
-
-
-def template(distractors: int = 14) -> Template:
-    return Template(
-        key="f-a",
-        group="r",
-        split="test",
-        task="focus-object",
-        condition="car",
-        reference=frame(1),
-        target=frame(2),
-        gallery=tuple(frame(3 + number) for number in range(distractors)),
-        entry={"condition": "car", "reference": {"val_image_id": 7}},
-        provenance={"draw": 0},
-    )
+NUMBERS = np.zeros((72, 96), np.uint8)
+PAIR_OF_IMAGES = first(pair_shards("p"))
+TRIPLET_OF_IMAGES, BARE_TRIPLET = first(triplet_shards("t")), first(triplet_shards("t", images=False))
+TWO_IMAGES = first(triplet_shards("t", distractors=False))
+TEXT_PAIR, BARE_TEXT_PAIR = first(text_pair_shards("n")), first(text_pair_shards("n", images=False))
+TEMPLATE, SMALL = first(template_shards("f", "focus-object")), first(template_shards("f", "focus-attribute"))
 
 
 def written(sample: Sample) -> dict[str, bytes]:
@@ -96,14 +37,15 @@ def written(sample: Sample) -> dict[str, bytes]:
     return dict(fields_of(sample, images, "genecis", Terms("CC0-1.0"), "png"))
 
 
-# Of the samples above, with names of roles for images: sha256 of fields (its start), and the content digest.
+# With names of roles for images: sha256 of fields (its start), and the content digest.
 GOLDEN = [
-    (pair(), "f61e41d753f77e5a", "bd2f3892b1b0e43ddf4f12302bba3b39"),
-    (triplet(), "f73322fc107085ba", "8c3e5729499955ac46aafc32ce363c74"),
-    (triplet(distractor=False), "872b45471ec463ef", "35726e86a73d17e047882bc4e5048db9"),
-    (triplet(images=False), "3b7e0987a43b892d", "be6ad48f73d2ead5518d91c3c66af1d0"),
-    (template(9), "1c7745592bdecbfb", "59f695ed57916d7c955ca3d2310883b5"),
-    (template(), "d52230de65f16572", "8bf2814eab671a746565b929ab08569b"),
+    (PAIR_OF_IMAGES, "15ab648daea425c4", "c52757f54dabd3cbaa378e96c1fbe6a5"),
+    (TRIPLET_OF_IMAGES, "36c5b62f359799d9", "45b15b6aa2b1189998b20b66d37116d5"),
+    (TWO_IMAGES, "c9980d67efaae3ee", "9eb313bfdfd3c75d750fb2fc28a5a61a"),
+    (BARE_TRIPLET, "60276ae8f67cc098", "68a6763f12d07d046253a55ab0ffbd6e"),
+    (TEXT_PAIR, "6541318c8612d162", "35ac008c85692f8a8b6ce53aa7b327c7"),
+    (SMALL, "2658531ca8cffd54", "3927f83d909822b4790506a416953fc0"),
+    (TEMPLATE, "76b3fcdbfe00432f", "83ee49b47deae2a89adfafb05ef51d9f"),
 ]
 
 
@@ -118,98 +60,58 @@ def test_bytes_change_with_the_version_of_the_json_alone(sample: Sample, sha256:
     assert content_digest(sample, {role: role for role in images}) == content
 
 
-def test_a_pair_is_read_as_it_was_written() -> None:
-    fields = written(pair())
-    found = stored("pairs-a", fields, "x.tar")
-    assert found.kind is PAIR and found.extension == "png"
-    assert found.images == {"image0": fields["image0.png"], "image1": fields["image1.png"]}
-    assert found.texts == {"caption0": "é one", "caption1": "two"}
-    assert found.json.captions.caption0 == ("é one", "uno") and found.json.image1.pts == 1.5
-
-
-@pytest.mark.parametrize("distractor", [True, False])
-def test_a_triplet_is_read_as_it_was_written(distractor: bool) -> None:
-    fields = written(triplet(distractor))
-    found = stored("t-a", fields, "x.tar")
-    assert found.kind is TRIPLET
-    assert list(found.images) == ["reference", "target", "distractor"][: 2 + distractor]
-    assert found.texts["condition"] == found.json.condition == "in car"
-    assert found.json.captions == CAPTIONS and found.json.scores == {"c": 4.9}
-    assert found.json.images["target"].size == (32, 24) and found.images["target"] == fields["target.png"]
-
-
-def without(fields: Mapping[str, bytes], name: str) -> dict[str, bytes]:
-    return {field: content for field, content in fields.items() if field != name}
+@pytest.mark.parametrize("sample", [PAIR_OF_IMAGES, TRIPLET_OF_IMAGES, TWO_IMAGES, TEXT_PAIR, SMALL, TEMPLATE])
+def test_a_sample_is_read_as_it_was_written(sample: Sample) -> None:
+    fields = written(sample)
+    found = stored(sample.key, fields, "x.tar")
+    assert found.kind is sample.kind and found.extension == "png" and found.fields == fields
+    assert found.images == {role: fields[f"{role}.png"] for role in sample.pictures()}
+    assert found.texts == {name: sample.described()[name] for name in sample.kind.texts}
+    assert (found.json.group, found.json.scores, found.json.licence) == (sample.group, sample.scores, "CC0-1.0")
 
 
 @pytest.mark.parametrize(
     "sample, name",
     [
-        *((pair(), name) for name in ("image0.png", "caption1.txt", "json")),
-        *((triplet(), name) for name in ("reference.png", "target.png", "condition.txt", "json")),
-        *((text_pair(), name) for name in ("image.png", "negative_caption.txt")),
-        *((template(), name) for name in ("target.png", "gallery00.png", "gallery03.png")),
+        *((PAIR_OF_IMAGES, name) for name in ("image0.png", "caption1.txt", "json")),
+        *((TRIPLET_OF_IMAGES, name) for name in ("reference.png", "target.png", "condition.txt", "json")),
+        *((TEXT_PAIR, name) for name in ("image.png", "negative_caption.txt")),
+        *((TEMPLATE, name) for name in ("target.png", "gallery00.png", "gallery03.png")),
     ],
 )
 def test_a_sample_that_lacks_something_is_refused(sample: Sample, name: str) -> None:
     with pytest.raises(BrokenTar, match=rf"x\.tar: {sample.key} has \[.*build this shard again"):
-        stored(sample.key, without(written(sample), name), "x.tar")
+        stored(sample.key, {field: one for field, one in written(sample).items() if field != name}, "x.tar")
 
 
 def test_a_json_of_another_shape_is_refused() -> None:
-    fields = written(pair())
-    with pytest.raises(BrokenTar, match=r"pairs-a\.json: change Input should be a valid string"):
-        stored("pairs-a", {**fields, "json": fields["json"].replace(b'"colour"', b"7")}, "x.tar")
+    fields = written(PAIR_OF_IMAGES)
+    with pytest.raises(BrokenTar, match=r"a\.json: change Input should be a valid string"):
+        stored("a", {**fields, "json": fields["json"].replace(b'"colour"', b"7")}, "x.tar")
 
 
 def test_what_takes_one_kind_says_what_it_was_given() -> None:
-    found = stored("t-a", written(triplet()), "x.tar")
+    found = stored("t-a", written(TRIPLET_OF_IMAGES), "x.tar")
     assert list(of_kind([found], TRIPLET, "this")) == [found]
     with pytest.raises(WrongUse, match="is a triplet, and --format openclip takes pairs"):
         list(of_kind([found], PAIR, "--format openclip"))
 
 
-def test_a_text_pair_is_read_as_it_was_written() -> None:
-    found = stored("n-a", written(text_pair()), "x.tar")
-    assert found.kind is TEXT_PAIR and list(found.images) == ["image"]
-    assert found.texts == {"caption": "a dog on a hill", "negative_caption": "a dog in a car"}
-    assert (found.json.type, found.json.subtype, found.json.image_id) == ("replace", "rel", "7")
-    assert found.json.scores == {"vera_caption": 0.5} and found.json.source.files["image"].path == "40.jpg"
-
-
-def test_text_pairs_of_one_image_with_the_same_words_are_duplicates() -> None:
-    other, another = text_pair(), text_pair(images=False)
-    other.image_id, other.type, another.image_id = "8", "swap", "8"
-    assert content_digest(text_pair(), {"image": "a"}) == content_digest(other, {"image": "a"})
-    assert content_digest(text_pair(), {"image": "a"}) != content_digest(text_pair(), {"image": "b"})
-    # Without images their ids tell them apart.
-    assert content_digest(text_pair(images=False), {}) != content_digest(another, {})
-    another.image_id, another.caption = "7", "a dog"
-    assert content_digest(text_pair(images=False), {}) != content_digest(another, {})
-
-
 def test_the_same_question_is_a_duplicate_and_another_is_none() -> None:
+    def same(one: Sample, images: dict[str, str], other: Sample, shown: dict[str, str] | None = None) -> bool:
+        return content_digest(one, images) == content_digest(other, images if shown is None else shown)
+
     hashes = {"reference": "a", "target": "b"}
-    other = triplet()
-    other.captions = {**CAPTIONS, "target": "my dog in the car"}
-    assert content_digest(triplet(), hashes) == content_digest(other, hashes)
-    assert content_digest(triplet(), {"reference": "b", "target": "a"}) != content_digest(triplet(), hashes)
+    reworded = replace(TRIPLET_OF_IMAGES, captions={**TRIPLET_OF_IMAGES.captions, "target": "my disc"})
+    assert same(TRIPLET_OF_IMAGES, hashes, reworded)
+    assert not same(TRIPLET_OF_IMAGES, hashes, TRIPLET_OF_IMAGES, {"reference": "b", "target": "a"})
     # Without images the words are all that tells triplets apart.
-    assert content_digest(triplet(images=False), {}) != content_digest(other, {})
-    mirrored = pair()
-    mirrored.captions0, mirrored.captions1 = mirrored.captions1, mirrored.captions0
-    assert content_digest(pair(), {"image0": "a", "image1": "b"}) == content_digest(
-        mirrored, {"image0": "b", "image1": "a"}
-    )
-
-
-def test_nothing_outside_its_module_asks_which_kind_a_sample_has() -> None:
-    root, kinds = Path(__file__).parents[2] / "src/twinset", "|".join(name.capitalize() for name in KINDS)
-    asked = [
-        f"{path}: {line.strip()}"
-        for room in ("cards", "shards", "contracts")
-        for path in (root / room).rglob("*.py")
-        for line in path.read_text("utf-8").splitlines()
-        if re.search(rf"isinstance\(.*\b({kinds})", line)
-    ]
-    assert asked == []
+    assert not same(BARE_TRIPLET, {}, replace(reworded, reference=None, target=None, distractor=None))
+    pair = PAIR_OF_IMAGES
+    mirrored = replace(pair, captions0=pair.captions1, captions1=pair.captions0)
+    assert same(pair, {"image0": "a", "image1": "b"}, mirrored, {"image0": "b", "image1": "a"})
+    renamed = {"image_id": "8", "type": "swap"}
+    assert same(TEXT_PAIR, {"image": "a"}, replace(TEXT_PAIR, **renamed))
+    assert not same(TEXT_PAIR, {"image": "a"}, TEXT_PAIR, {"image": "b"})
+    # Without images the ids of text pairs tell them apart.
+    assert not same(BARE_TEXT_PAIR, {}, replace(BARE_TEXT_PAIR, **renamed))

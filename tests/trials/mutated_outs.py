@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.made_datasets import MadeDataset, _pairs, _templates, _text_pairs
-from tests.made_samples import MINED_SUBSET, triplet_shards
+from tests.made_datasets import MadeDataset, _pairs, _templates, _text_pairs, _triplets
 from tests.trials.mutated_data import Act, command, copied, noise, of_source, recipe
 from twinset.cli.main import main
 from twinset.shards.storage.store import Store
@@ -63,13 +62,6 @@ def made(fill: Any, folder: Path) -> None:
     of = MadeDataset(Store(str(folder / "out")), folder / "out")
     fill(of)
     of.describe()
-
-
-def mined(of: MadeDataset) -> None:
-    """Triplets that say their relations."""
-    from tests.shards.export.test_genecis_training import told
-
-    of.add("triplets", MINED_SUBSET, told(triplet_shards("triplets")))
 
 
 def load(*subsets: str) -> Act:
@@ -160,7 +152,7 @@ def score_again(folder: Path) -> None:
 KINDS: tuple[tuple[Any, ...], ...] = (
     ("built dataset", built, BUILT, OUT, 14),
     ("made pairs", partial(made, _pairs), made_acts("eq-ag", "openclip", "eqben"), OUT, 3),
-    ("made triplets", partial(made, mined), made_acts("triplets", "genecis-training"), OUT, 3),
+    ("made triplets", partial(made, _triplets), made_acts("triplets"), OUT, 3),
     ("made text pairs", partial(made, _text_pairs), made_acts("text"), OUT, 2),
     ("made templates", partial(made, _templates), made_acts("change-object", "genecis"), OUT, 2),
     ("answers of people", screened, SCREENED, ["out/_review/*.sqlite"], 2),

@@ -18,7 +18,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.markdown import ranked
 from twinset.contracts.stage import Stage
-from twinset.shards.read import finished, read_spread, read_spread_rows, term_counts
+from twinset.shards.read import finished, read_spread, term_counts
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -78,7 +78,7 @@ def _section(store: Store, home: str, stage: Stage, count: int, name: str) -> di
     """
     kind, receipts = CARD_KINDS[stage.facts["makes"]], finished(store, home)
     blocks = [_with_terms(kind.block(sample), sample) for sample in read_spread(store, home, count)]
-    rows = [] if blocks else read_spread_rows(store, home, count)
+    rows = [] if blocks else read_spread(store, home, count, images=False)
     kept = sum(receipts.column("kept"))
     terms = {} if store.size(layout.meta(home, "index.parquet")) is None else term_counts(store, home)
     sheet, legend = layout.meta(home, f"{name}.png"), legend_of(kind, blocks)

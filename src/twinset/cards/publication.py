@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import yaml
 
 from twinset.cards import terms
@@ -220,7 +219,7 @@ def write_preview(store: Store, part: Part, folder: Path) -> bool:
     schema = split_schema(["key", *images, *kind.texts, "group", *TERMS, "json"], images)
     place = folder / PREVIEWS / part.name
     place.mkdir(parents=True)
-    write_splits(((split, pa.Table.from_pylist(rows, schema)) for split, rows in splits.items()), place)
+    write_splits(splits.items(), schema, place)
     return True
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +13,12 @@ from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.licences.names import allowed
-from twinset.contracts.plan import parquet_batches, parquet_columns, read_parquet
+from twinset.contracts.plan import read_parquet
 from twinset.contracts.receipt import IndexRecord
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.stage import parse_stage
 from twinset.shards.fields import REMEDY
-from twinset.shards.read import opened_index, read_from_tar
+from twinset.shards.read import index_batches, index_columns, opened_index, read_from_tar
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -64,8 +62,8 @@ class FinishedStage:
                 )
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Columns of all rows that were kept, in plan order."""
-        with self._index(columns) as stream:
+        """Columns of all rows that were kept, in plan order; raises `WrongUse` for a column that it lacks."""
+        with opened_index(self.store, self.home, columns) as stream:
             return read_parquet(stream, columns)
 
     def rejected(self, columns: Sequence[str]) -> pa.Table:
@@ -75,40 +73,31 @@ class FinishedStage:
 
     def columns(self) -> list[str]:
         """Names of the columns that its index has."""
-        with self._index(()) as stream:
-            return parquet_columns(stream)
+        return index_columns(self.store, self.home)
 
     def batches(self, columns: Sequence[str], chosen: NDArray[np.bool_] | None = None) -> Iterator[pa.RecordBatch]:
         """As `read`, a row group at a time, for an index that memory does not hold; no batch is empty.
 
         chosen: whether each row is read, all when absent.
         """
-        start, only = 0, self.store.licences
-        read = columns if only is None or "licence" in columns else (*columns, "licence")
-        with self._index(read) as stream:
-            for batch in parquet_batches(stream, read):
-                if chosen is not None:
-                    here = chosen[start : start + len(batch)]
-                    start += len(batch)
-                    batch = batch.filter(pa.array(here)) if here.any() else batch.slice(0, 0)
-                if only is not None:
-                    batch = batch.filter(pa.array([allowed(str(one), only) for one in batch["licence"]], pa.bool_()))
-                if len(batch):
-                    yield batch.select(columns)
+        start = 0
+        for batch in index_batches(self.store, self.home, columns):
+            if chosen is not None:
+                here = chosen[start : start + len(batch)]
+                start += len(batch)
+                batch = batch.filter(pa.array(here)) if here.any() else batch.slice(0, 0)
+            if len(batch):
+                yield batch
 
     def frame(self, folder: Path) -> pl.LazyFrame:
-        """The index as a frame, in plan order, without the rows of licences that the store was opened without.
+        """The index as a frame, in plan order.
 
         folder: where a copy lies, of one in an object store; it must outlive the frame.
         """
         import polars as pl
 
-        with self._index(()):  # refuses what is damaged
-            rows = pl.scan_parquet(self.store.local_copy(layout.meta(self.home, "index.parquet"), folder))
-        if (only := self.store.licences) is None:
-            return rows
-        there = rows.select(pl.col("licence").unique()).collect()["licence"].to_list()
-        return rows.filter(pl.col("licence").is_in([name for name in there if allowed(str(name), only)]))
+        self.columns()  # refuses what is damaged
+        return pl.scan_parquet(self.store.local_copy(layout.meta(self.home, "index.parquet"), folder))
 
     def pictured_rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Columns of each row, a row group at a time, with ``key`` and ``tar``; raises `WrongUse` without images."""
@@ -144,19 +133,6 @@ class FinishedStage:
             if hashlib.sha256(stored.images[role]).hexdigest() != sha256:
                 what = f"the {role} of {stored.key} is not the one that was planned from"
                 raise BrokenTar(f"{self.where}/{tar}: {what}; run the build again")
-
-    @contextmanager
-    def _index(self, columns: Sequence[str]) -> Iterator[BinaryIO]:
-        """The file; raises `WrongUse` when it is damaged, or lacks a column: then the stage is of another kind."""
-        with opened_index(self.store, self.home) as stream:
-            found = parquet_columns(stream)
-            if lacking := [name for name in columns if name not in found]:
-                raise WrongUse(
-                    f"{self.where}: its index has no column {lacking[0]!r}; name a stage of the right kind that this "
-                    "version built"
-                )
-            stream.seek(0)
-            yield stream
 
     def _record(self) -> IndexRecord:
         path, record = layout.meta(self.home, "index.json"), read_index_record(self.store, self.home)

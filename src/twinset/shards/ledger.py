@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.plan import read_parquet
@@ -37,11 +36,9 @@ _NESTED: dict[str, TypeAdapter[Any]] = {
     "missing": TypeAdapter(dict[str, int | None]),
     "duplicates": TypeAdapter(dict[str, str]),
 }
-_TYPES = {"str": pa.string(), "int": pa.int64()}
-_FIELDS = {
-    name: pa.string() if name in _NESTED else _TYPES[str(field.annotation.__name__)]  # type: ignore[union-attr]
-    for name, field in Receipt.model_fields.items()
-}
+#: A split becomes part of a path.
+_SPLITS = TypeAdapter(list[Annotated[str, Field(pattern=SPLIT)]])
+_FIELDS = {name: pa.int64() if field.annotation is int else pa.string() for name, field in Receipt.model_fields.items()}
 _STAMPS = ("stamp", "rows_stamp", "tar_stamp")
 SCHEMA = pa.schema([*_FIELDS.items(), *((name, pa.string()) for name in _STAMPS)])
 
@@ -128,11 +125,10 @@ def damaged_receipts(store: Store, home: str) -> list[int]:
 
     A build would not notice, since it trusts the ledger where a stamp is the same.
     """
-    entries, known = _entries(store, home), Receipts(_known(store, home))
-    same = [number for number, stamp in known.columns("stamp") if number in entries and entries[number].stamp == stamp]
-    table, unreadable = _read(store, home, same, entries)
-    found = Receipts(table)
-    return sorted([*unreadable, *(number for number in found if found[number] != known[number])])
+    (trusted, broken), (audited, unreadable) = read_receipts(store, home), read_receipts(store, home, trusting=False)
+    known = {receipt.shard: receipt for receipt in trusted.receipts()}
+    differing = {one.shard for one in audited.receipts() if known.get(one.shard, one) != one}
+    return sorted(differing | ({*unreadable} - {*broken}))
 
 
 def keep(store: Store, home: str, receipts: Receipts) -> None:
@@ -149,50 +145,40 @@ def _entries(store: Store, home: str) -> dict[int, Entry]:
 
 
 def _known(store: Store, home: str) -> pa.Table:
+    """The ledger; empty where it does not hold what receipts hold: it may be damaged, or come from elsewhere."""
     try:
         with store.open(layout.meta(home, LEDGER)) as stream:
             table = read_parquet(stream, checksums=True)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, pa.ArrowException):
-        return SCHEMA.empty_table()
-    return table if _is_sound(table) else SCHEMA.empty_table()
-
-
-def _is_sound(table: pa.Table) -> bool:
-    """Whether a ledger holds what receipts hold: it may be damaged, or come from elsewhere with the dataset."""
-    if not table.schema.equals(SCHEMA) or any(column.null_count for column in table.columns):
-        return False
-    if len(table["shard"].unique()) < len(table):
-        return False
-    try:
+        if not table.schema.equals(SCHEMA) or any(column.null_count for column in table.columns):
+            raise ValueError("not the columns of receipts")
+        if len(table["shard"].unique()) < len(table):
+            raise ValueError("two receipts of a shard")
         for name, values in _NESTED.items():
             for text in table[name].unique().to_pylist():
                 values.validate_json(text, strict=True)
-    except ValidationError:
-        return False
-    # A split becomes part of a path.
-    return all(re.fullmatch(SPLIT, one) for one in table["split"].unique().to_pylist())
+        _SPLITS.validate_python(table["split"].unique().to_pylist())
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, pa.ArrowException):
+        return SCHEMA.empty_table()
+    return table
 
 
 def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Entry]) -> tuple[pa.Table, list[int]]:
-    def read(number: int) -> bytes | None:
-        with contextlib.suppress(FileNotFoundError):
-            return store.read(layout.receipt(home, number))
+    """The receipts of some shards from their own files, and the numbers of those that are none."""
+    tables, unreadable = [SCHEMA.empty_table()], list[int]()
+
+    def read(number: int) -> dict[str, Any] | None:
+        with contextlib.suppress(FileNotFoundError):  # it was taken back meanwhile
+            receipt = parse_receipt(store.read(layout.receipt(home, number)))
+            if receipt is not None and receipt.shard == number:
+                return row_of(receipt, entries[number].stamp)
+            unreadable.append(number)
         return None
 
-    tables, unreadable = [SCHEMA.empty_table()], []
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         for first in range(0, len(numbers), BATCH):
-            batch, rows = numbers[first : first + BATCH], []
-            # Few are read one after the other, so that a worker with one shard starts no threads.
-            contents = pool.map(read, batch) if len(numbers) > PARALLEL_READS else map(read, batch)
-            for number, content in zip(batch, contents, strict=True):
-                receipt = parse_receipt(content) if content is not None else None
-                if receipt is not None and receipt.shard == number:
-                    rows.append(row_of(receipt, entries[number].stamp))
-                elif content is not None:
-                    unreadable.append(number)
+            rows = [row for row in pool.map(read, numbers[first : first + BATCH]) if row is not None]
             tables.append(pa.Table.from_pylist(rows, SCHEMA))
-    return pa.concat_tables(tables).combine_chunks(), unreadable
+    return pa.concat_tables(tables).combine_chunks(), sorted(unreadable)
 
 
 def row_of(receipt: Receipt, stamp: str = "") -> dict[str, Any]:

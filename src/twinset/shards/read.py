@@ -11,9 +11,8 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.kind import Stored, Takes, kinds_of, plural
-from twinset.contracts.licences.names import allowed
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.plan import parquet_batches, parquet_columns
 from twinset.contracts.recipe import Recipe, Subset, recipe_from_json
@@ -27,7 +26,7 @@ from twinset.shards.storage.tar_reader import BrokenTar
 
 
 class DamagedIndex(WrongUse):
-    """``index.parquet`` is not what a build wrote."""
+    """``index.parquet`` is not what a build wrote, or of another kind of stage than is asked for."""
 
 
 def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
@@ -58,50 +57,42 @@ def finished_tars(store: Store, subset: str) -> Iterator[tuple[str, int]]:
             yield layout.tar(subset, split, number), kept
 
 
-def pictured_tars(store: Store, subset: str, use: str) -> Iterator[tuple[str, str, int]]:
-    """As `finished_tars`, with the split behind the path. Raises `WrongUse` for samples without images, which lie in
-    no tar, and as `term_counts` where samples are chosen by licence. use: what takes images, for the message.
-    """
-    rows = () if store.licences is None else index_rows(store, subset, ("tar", "licence"))
-    allowed_in = Counter(row["tar"] for row in rows if allowed(row["licence"], store.licences))
-    for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
-        if kept and not tar_size:
-            raise WrongUse(
-                f"{subset} is an index without images, and {use} takes images; build it with "
-                f"subsets.{subset}.source.images"
-            )
-        if kept and (shown := kept if store.licences is None else allowed_in[layout.tar_name(split, number)]):
-            yield layout.tar(subset, split, number), split, shown
-
-
 def index_columns(store: Store, subset: str) -> list[str]:
     """Names of the columns of ``index.parquet``; raises `DamagedIndex`."""
     with opened_index(store, subset) as stream:
         return parquet_columns(stream)
 
 
-def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Columns of ``index.parquet``, row by row as a stream."""
+def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Columns of ``index.parquet``, row by row as a stream; raises as `opened_index`."""
     for batch in index_batches(store, subset, columns):
         yield from batch.to_pylist()
 
 
 def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """As `index_rows`, a batch at a time."""
-    with opened_index(store, subset) as stream:
+    """Columns of ``index.parquet``, a batch at a time; raises as `opened_index`."""
+    with opened_index(store, subset, columns) as stream:
         for batch in parquet_batches(stream, columns):
             for name in {"key", "tar", *TERMS} & {*columns}:
-                if name not in batch.schema.names or batch[name].null_count or not pa.types.is_string(batch[name].type):
+                if batch[name].null_count or not pa.types.is_string(batch[name].type):
                     raise pa.ArrowInvalid(f"a {name} is absent or no text")
             yield batch
 
 
 @contextmanager
-def opened_index(store: Store, subset: str) -> Iterator[BinaryIO]:
-    """The file; what is found damaged in it while it is open is raised as `DamagedIndex`."""
+def opened_index(store: Store, subset: str, columns: Sequence[str] = ()) -> Iterator[BinaryIO]:
+    """The file; raises `DamagedIndex` for what is found damaged in it while it is open, and when it lacks a column."""
     path = layout.meta(subset, "index.parquet")
     try:
         with store.open(path) as stream:
+            there = parquet_columns(stream)
+            if lacking := [name for name in columns if name not in there]:
+                where = f"{store.root}/{subset}".rstrip("/")
+                raise DamagedIndex(
+                    f"{where}: its index has no column {lacking[0]!r}; name a stage of the right kind "
+                    "that this version built"
+                )
+            stream.seek(0)
             yield stream
     except pa.ArrowMemoryError:
         raise
@@ -111,7 +102,7 @@ def opened_index(store: Store, subset: str) -> Iterator[BinaryIO]:
 
 
 def term_counts(store: Store, subset: str) -> dict[tuple[str, str], int]:
-    """Rows of ``index.parquet`` by licence and credit; raises as `index_batches`."""
+    """Rows of ``index.parquet`` by licence and credit; raises as `opened_index`."""
     columns, counts = ["licence", "credit"], Counter[tuple[str, str]]()
     for batch in index_batches(store, subset, columns):
         found = pa.Table.from_batches([batch]).group_by(columns, use_threads=False).aggregate([([], "count_all")])
@@ -138,42 +129,35 @@ def of_kind(samples: Iterable[Stored[Any]], takes: Takes, use: str) -> Iterator[
         yield sample
 
 
-def _spread(shards: Sequence[tuple[str, int]], count: int) -> Iterator[tuple[str, set[int]]]:
-    """Shards of ``count`` samples that are evenly spread (all when there are fewer), with their places in the shard.
+def kept_rows(store: Store, subset: str, number: int) -> Iterator[Row]:
+    """The rows of the samples that a shard keeps, in plan order."""
+    path = layout.rows(subset, number)
+    where = f"{store.root}/{path}"
+    try:
+        with store.open(path) as stream:
+            yield from (row for row in read_rows(stream, where) if row.verdict == KEPT)
+    except FileNotFoundError as error:
+        raise BuildFailed(f"{where}: absent, though its receipt is there; {REMEDY}") from error
+
+
+def read_spread(store: Store, subset: str, count: int, images: bool = True) -> list[Any]:
+    """``count`` samples that are evenly spread over a subset (all when it has fewer), in plan order.
 
     Sample k is the middle of the k-th of ``count`` equal parts, so that the same dataset shows the same.
-
-    Args:
-        shards: path of each and the number of samples in it.
-        count: samples that are wanted.
+    images: False for those without images, which lie in no tar: their `Row` is all there is of them.
     """
-    start, total = 0, sum(kept for _, kept in shards)
+    columns = finished(store, subset).columns("split", "kept", "tar_size")
+    shards = [(number, split, kept) for number, split, kept, size in columns if bool(size) == images]
+    total, start, found = sum(kept for *_, kept in shards), 0, list[Any]()
     count = min(count, total)
     wanted = {(2 * k + 1) * total // (2 * count) for k in range(count)}
-    for path, kept in shards:
+    for number, split, kept in shards:
         if places := {place - start for place in wanted if start <= place < start + kept}:
-            yield path, places
+            tar = layout.tar(subset, split, number)
+            samples = read_tar(store, tar) if images else kept_rows(store, subset, number)
+            upto = itertools.islice(samples, max(places) + 1)
+            found += [sample for place, sample in enumerate(upto) if place in places]
         start += kept
-
-
-def read_spread(store: Store, subset: str, count: int) -> list[Stored[Any]]:
-    """``count`` samples with images evenly spread over a subset (all when it has fewer), in plan order."""
-    found: list[Stored[Any]] = []
-    for tar, places in _spread(list(finished_tars(store, subset)), count):
-        upto = itertools.islice(read_tar(store, tar), max(places) + 1)
-        found += [sample for place, sample in enumerate(upto) if place in places]
-    return found
-
-
-def read_spread_rows(store: Store, subset: str, count: int) -> list[Row]:
-    """As `read_spread`, but the rows of samples without images, which lie in no tar."""
-    found: list[Row] = []
-    columns = finished(store, subset).columns("kept", "tar_size")
-    shards = [(layout.rows(subset, number), kept) for number, kept, tar_size in columns if not tar_size]
-    for path, places in _spread(shards, count):
-        with store.open(path) as stream:
-            kept = [row for row in read_rows(stream, f"{store.root}/{path}") if row.verdict == KEPT]
-        found += [row for place, row in enumerate(kept) if place in places]
     return found
 
 
@@ -182,7 +166,7 @@ def read_tar(store: Store, path: str) -> Iterator[Stored[Any]]:
     where = f"{store.root}/{path}"
     try:
         with store.open(path) as stream:
-            yield from (one for one in _samples(stream, where) if allowed(one.json.licence, store.licences))
+            yield from _samples(stream, where)
     except FileNotFoundError as error:
         raise BrokenTar(f"{where}: named by its receipt, but absent; {REMEDY}") from error
 

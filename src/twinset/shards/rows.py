@@ -157,6 +157,8 @@ def read_rows(stream: BinaryIO, where: str = "rows of a shard") -> list[Row]:
 
 def _rows(table: pa.Table) -> list[Row]:
     kind = _kind_of(table.schema)
+    if absent := [name for name in {*table.column_names} - {"score", *kind.numbers} if table[name].null_count]:
+        raise ValueError(f"the column {min(absent)} lacks values")
     return [
         Row(
             kind=kind,
@@ -196,30 +198,28 @@ class VerdictCheck:
 
     def each(self, keys: Sequence[str], verdicts: Any) -> Sequence[Verdict]:
         """The verdicts, one on each key; raises `BadVerdict` for any that the build cannot use."""
-        first = keys[0] if keys else "no sample"
-        if not isinstance(verdicts, Sequence):
-            self._refuse(first, f"a {type(verdicts).__name__}, not a list of verdicts; return one each, in order")
-        if len(verdicts) != len(keys):
-            self._refuse(first, f"{len(verdicts)} verdicts on {len(keys)} from this on; return one each, in order")
+        if not isinstance(verdicts, Sequence) or len(verdicts) != len(keys):
+            first = keys[0] if keys else "no sample"
+            count = len(verdicts) if isinstance(verdicts, Sequence) else f"a {type(verdicts).__name__} of"
+            self._refuse(first, f"{count} verdicts on {len(keys)} from this on; return a list of one each, in order")
         for key, verdict in zip(keys, verdicts, strict=True):
             self._check(key, verdict)
         return verdicts
 
     def captions(self, candidate: CaptionedCandidate, judged: Any) -> CaptionedCandidate | Drop:
-        """As `each`, of a filter of captions."""
+        """As `each`, of a filter of captions: the candidate with some of its captions, or a `Drop`."""
         if isinstance(judged, Drop):
             self._check(candidate.key, judged)
             return judged
-        if isinstance(judged, CaptionedCandidate) and judged.key == candidate.key:
-            for name in ("captions0", "captions1"):
-                left, given = getattr(judged, name), getattr(candidate, name)
-                if not isinstance(left, tuple) or not left or not all(one in given for one in left):
-                    self._refuse(candidate.key, f"{name} are {left!r}; return a tuple of some of its own")
-            if judged != replace(candidate, captions0=judged.captions0, captions1=judged.captions1):
-                self._refuse(candidate.key, "more than its captions is changed; leave all other fields as they are")
-            return judged
-        found = judged.key if isinstance(judged, CaptionedCandidate) else type(judged).__name__
-        self._refuse(candidate.key, f"answered by {found}; return this candidate with fewer captions, or a Drop")
+        if isinstance(judged, CaptionedCandidate):
+            left = {name: getattr(judged, name) for name in ("captions0", "captions1")}
+            fewer = all(
+                isinstance(some, tuple) and some and all(one in getattr(candidate, name) for one in some)
+                for name, some in left.items()
+            )
+            if fewer and judged == replace(candidate, **left):
+                return judged
+        self._refuse(candidate.key, f"answered by {judged!r:.300}; return this candidate, at most with fewer captions")
 
     def added(self, key: str, scores: dict[str, float], name: str, value: float) -> None:
         """Add a score to those of a sample; raises `BadVerdict` where it has one of this name."""
@@ -228,29 +228,28 @@ class VerdictCheck:
         scores[name] = value
 
     def _check(self, key: str, verdict: Any) -> None:
-        if not isinstance(verdict, Keep | Drop | Score):
+        """A reason of a verdict is declared, its number is finite, and all that is kept is scored by one name: loaders
+        need the same keys in the JSON of every sample.
+        """
+        reason, number, name = "", None, None
+        if isinstance(verdict, Drop):
+            reason, number = verdict.reason, verdict.score
+        elif isinstance(verdict, Score):
+            reason, number, name = verdict.flag, verdict.value, verdict.name
+        elif not isinstance(verdict, Keep):
             self._refuse(key, f"a {type(verdict).__name__}, not a Keep, Drop or Score; return one verdict a sample")
-        reason = verdict.reason if isinstance(verdict, Drop) else verdict.flag if isinstance(verdict, Score) else ""
         if (reason or isinstance(verdict, Drop)) and reason not in [*self._settings.meanings]:
             self._refuse(key, f"reason {reason!r} is not explained; add it to {type(self._settings).__name__}.reasons")
-        number = verdict.score if isinstance(verdict, Drop) else verdict.value if isinstance(verdict, Score) else None
-        if number is not None or isinstance(verdict, Score):
-            if not isinstance(number, float):
-                self._refuse(key, f"a score of type {type(number).__name__}; give a Python float: float(score)")
-            if not math.isfinite(number):
-                self._refuse(key, f"a score of {number}; drop the sample, or give a finite number")
-        name = verdict.name if isinstance(verdict, Score) else "score"
-        if not isinstance(name, str) or not name or name.encode(errors="ignore").decode() != name:
-            self._refuse(key, f"a score of name {name!r}; name it by a text that is not empty, of UTF-8")
+        scored = number is not None or isinstance(verdict, Score)
+        if scored and not (isinstance(number, float) and math.isfinite(number)):
+            self._refuse(key, f"a score of {number!r}; give a finite Python float, or drop the sample")
+        if isinstance(verdict, Score) and not (isinstance(name, str) and name and name.isprintable()):
+            self._refuse(key, f"a score of name {name!r}; name it by a printable text")
         if not isinstance(verdict, Drop):
-            self._same_score(key, verdict.name if isinstance(verdict, Score) else None)
-
-    def _same_score(self, key: str, name: str | None) -> None:
-        """Loaders need the same keys in the JSON of every sample."""
-        self._scored = self._scored or (key, name)
-        if name != self._scored[1]:
-            said = [f"scored as {one!r}" if one else "not scored" for one in (name, self._scored[1])]
-            self._refuse(key, f"{said[0]}, and {self._scored[0]} {said[1]}; score all that is kept, by one name")
+            self._scored = self._scored or (key, name)
+            if name != self._scored[1]:
+                said = f"scored as {name!r}, and {self._scored[0]} as {self._scored[1]!r}"
+                self._refuse(key, f"{said}; score all that is kept by one name, or nothing")
 
     def _refuse(self, key: str, problem: str) -> NoReturn:
         raise BadVerdict(f"{FILTERS.named(self.kind)}: {key}: {problem}")

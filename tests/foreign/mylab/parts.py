@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from twinset import (
     Drop,
@@ -18,9 +18,7 @@ from twinset import (
 from twinset.contracts.kinds.pair import PAIR
 from twinset.generators.decisions.pairs import PairScreening
 from twinset.generators.decisions.question import BlockText, Layout, Option, ReviewQuestion, TaskCandidate
-from twinset.shards.export.formats import Format
-from twinset.shards.read import read_samples
-from twinset.shards.storage.store import Store
+from twinset.shards.export.formats import Format, Shard
 
 
 class Squares(NamedPairSource):
@@ -87,12 +85,12 @@ class Screening(PairScreening):
     asks = Fits
 
 
-def write_list(store: Store, subsets: Sequence[str], folder: Path) -> int:
+def write_list(shards: Iterator[Shard], folder: Path) -> None:
     """A line a pair: its key and both captions."""
-    found: list[Any] = [sample for subset in subsets for sample in read_samples(store, subset, None)]
-    lines = [f"{one.key}\t{one.texts['caption0']}\t{one.texts['caption1']}\n" for one in found]
-    (folder / "pairs.tsv").write_text("".join(lines))
-    return len(found)
+    with (folder / "pairs.tsv").open("w") as stream:
+        for shard in shards:
+            for one in shard.samples:
+                stream.write(f"{one.key}\t{one.texts['caption0']}\t{one.texts['caption1']}\n")
 
 
 LIST = Format(PAIR, write_list)

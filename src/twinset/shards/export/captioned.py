@@ -2,20 +2,19 @@
 
 import csv
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from twinset.contracts.kinds.image_text import IMAGE_TEXT
-from twinset.contracts.kinds.kind import Stored, Takes
+from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import PAIR
 from twinset.contracts.kinds.text_pair import TEXT_PAIR
 from twinset.contracts.licences.terms import Terms
-from twinset.shards.read import of_kind, read_tar
-from twinset.shards.storage.store import Store
 
 #: What `pandas.read_csv` takes for a missing value, also in quotes.
 _MISSING = frozenset({
@@ -42,46 +41,40 @@ class Row:
     opposite: str = ""
 
 
-def caption_rows(store: Store, tar: str, takes: Takes, use: str) -> Iterator[Row]:
-    """The rows of a tar: a pair is two, an image with captions one a caption. Text pairs of one image and caption are
+def caption_rows(samples: Iterable[Stored[Any]]) -> Iterator[Row]:
+    """The rows of samples: a pair is two, an image with captions one a caption. Text pairs of one image and caption are
     one row, with all their negative captions: repeated, it would be its own negative in a batch.
-
-    Raises `WrongUse` for samples that ``use`` does not take, such as ``--format openclip``.
     """
-    samples = of_kind(read_tar(store, tar), takes, use)
     for (kind, _), group in groupby(samples, key=lambda sample: (sample.kind.name, sample.json.group)):
         yield from _ROWS[kind](group)
 
 
+def _row(sample: Stored[Any], number: int, role: str, caption: str, **more: Any) -> Row:
+    image, about = sample.images[role], sample.json
+    return Row(f"{sample.key}-{number}", about.group, image, sample.extension, caption, about.terms, **more)
+
+
 def _of_pairs(pairs: Iterable[Stored[Any]]) -> Iterator[Row]:
     for pair in pairs:
-        captions, group = tuple(pair.texts.values()), pair.json.group
-        for this, image in enumerate(pair.images.values()):
-            keys = f"{pair.key}-{this}", f"{pair.key}-{1 - this}"
-            yield Row(
-                keys[0], group, image, pair.extension, captions[this], pair.json.terms, (captions[1 - this],), keys[1]
-            )
+        captions = tuple(pair.texts.values())
+        for this, role in enumerate(pair.images):
+            wrong, opposite = (captions[1 - this],), f"{pair.key}-{1 - this}"
+            yield _row(pair, this, role, captions[this], wrong=wrong, opposite=opposite)
 
 
 def _of_text_pairs(group: Iterable[Stored[Any]]) -> Iterator[Row]:
-    first = dict[tuple[bytes, str], Stored[Any]]()
-    wrong = dict[tuple[bytes, str], dict[str, None]]()
+    alike = dict[tuple[bytes, str], list[Stored[Any]]]()
     for one in group:
-        said = one.images["image"], one.texts["caption"]
-        first.setdefault(said, one)
-        wrong.setdefault(said, {})[one.texts["negative_caption"]] = None
-    for said, one in first.items():
-        yield Row(
-            f"{one.key}-0", one.json.group, *(said[0], one.extension, said[1]), one.json.terms, tuple(wrong[said])
-        )
+        alike.setdefault((one.images["image"], one.texts["caption"]), []).append(one)
+    for (_, caption), found in alike.items():
+        wrong = tuple(dict.fromkeys(one.texts["negative_caption"] for one in found))
+        yield _row(found[0], 0, "image", caption, wrong=wrong)
 
 
 def _of_image_texts(samples: Iterable[Stored[Any]]) -> Iterator[Row]:
     for one in samples:
         for number, caption in enumerate(one.json.captions):
-            yield Row(
-                f"{one.key}-{number}", one.json.group, one.images["image"], one.extension, caption, one.json.terms
-            )
+            yield _row(one, number, "image", caption)
 
 
 _ROWS: Mapping[str, Callable[[Iterable[Stored[Any]]], Iterator[Row]]] = {
@@ -91,14 +84,17 @@ _ROWS: Mapping[str, Callable[[Iterable[Stored[Any]]], Iterator[Row]]] = {
 }
 
 
-def image_file(row: Row, folder: Path) -> str:
-    """Write a row's image unless it is there; returns its path below ``folder``, which its sha256 names."""
-    name = hashlib.sha256(row.image).hexdigest()
-    relative = f"images/{name[:2]}/{name}.{row.extension}"
+def write_image(content: bytes, folder: Path, extension: str, below: str = "images") -> str:
+    """Write an image unless it is there; returns its path relative to ``folder``, which its sha256 names.
+
+    The digest is computed here: a name from a sample's own JSON could lead out of the folder.
+    """
+    name = hashlib.sha256(content).hexdigest()
+    relative = f"{below}/{name[:2]}/{name}.{extension}"
     path = folder / relative
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(row.image)
+        path.write_bytes(content)
     return relative
 
 
@@ -106,7 +102,7 @@ class TabTable(AbstractContextManager["TabTable"]):
     """A new file of columns with tabs between them that `pandas.read_csv` reads as they were written."""
 
     def __init__(self, path: Path, columns: Iterable[str]) -> None:
-        self._stream: TextIO = path.open("w", encoding="utf-8", newline="")
+        self._stream = path.open("w", encoding="utf-8", newline="")
         # All is quoted: of line ends, the module quotes only its own, and pandas ends a line at each.
         self._writer = csv.writer(self._stream, delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n")
         self._writer.writerow(columns)
@@ -117,3 +113,24 @@ class TabTable(AbstractContextManager["TabTable"]):
 
     def __exit__(self, *_: object) -> None:
         self._stream.close()
+
+
+class JsonItems(AbstractContextManager["JsonItems"]):
+    """A new file of a JSON array, or of an object (``brackets`` "{}"), written item by item.
+
+    It is ASCII, because released loaders open files with whatever encoding the machine prefers.
+    """
+
+    def __init__(self, path: Path, brackets: str = "[]") -> None:
+        self._stream, self._end, self.length = path.open("w", encoding="ascii"), brackets[1], 0
+        self._stream.write(brackets[0])
+
+    def append(self, item: Any, key: str | None = None) -> None:
+        """Write one item, of an object with its key, on a line of its own."""
+        named = "" if key is None else f"{json.dumps(key)}: "
+        self._stream.write(("," if self.length else "") + f"\n{named}{json.dumps(item)}")
+        self.length += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._stream:
+            self._stream.write(f"\n{self._end}\n")

@@ -8,7 +8,7 @@ The last has the name that the released example scripts ask for; its rows are in
 1, image 1 with caption 0 and 1), so that scores need no private permutation.
 """
 
-import hashlib
+import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,11 +19,9 @@ import numpy as np
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import PAIR, PairRecord
-from twinset.shards.export.formats import Format
+from twinset.shards.export.captioned import JsonItems, write_image
+from twinset.shards.export.formats import Format, Shard
 from twinset.shards.media.decode import decode
-from twinset.shards.read import of_kind, read_samples
-from twinset.shards.storage.store import Store
-from twinset.shards.storage.whole_file import JsonArray, as_json
 
 ALL = "ann_json_finegrained_random.json"
 
@@ -32,39 +30,37 @@ FOLDERS = {"action-genome": "eqbenag", "gebc": "eqbengebc", "youcook2": "eqbenyo
 ARRAYS = "eqbenyoucook2"
 
 Entry = dict[str, Any]
-StoredPair = Stored[PairRecord]
-Exported = Sequence[tuple[StoredPair, Entry]]
+Exported = Sequence[tuple[Stored[PairRecord], Entry]]
 
 
-def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
-    """Write images and annotations of the subsets into ``folder``; returns the number of pairs.
+def write_eqben(shards: Iterator[Shard], folder: Path) -> None:
+    """Write images and annotations of the subsets.
 
     Action Genome: ``{video: {object: [pair]}}`` with lists of captions; YouCook2 and GEBC: ``{video: [pair]}``; other
     sources: ``[pair]``. A pair has its licence, credit and source URL too, which the loader does not read. Images that
     pairs share are written once, named by their sha256.
     """
-    annotations, count = folder / "annotation", 0
+    annotations = folder / "annotation"
     annotations.mkdir()
-    with JsonArray(annotations / ALL) as flat:
-        for subset in subsets:
-            samples = of_kind(read_samples(store, subset), PAIR, "--format eqben")
-            first = next(samples, None)
-            kind = first.json.source.dataset if first is not None else ""
-            exported = _exported(itertools.chain([first] if first else [], samples), folder / "image", subset, flat)
-            path = annotations / f"{subset}.json"
-            if kind in _BY_VIDEO:
-                count += _write_groups(exported, path, _BY_VIDEO[kind])
-                continue
-            with JsonArray(path) as array:
-                for _, entry in exported:
-                    array.append(entry)
-            count += array.length
-    return count
+    with JsonItems(annotations / ALL) as flat:
+        for subset, of_subset in itertools.groupby(shards, key=lambda shard: shard.subset):
+            samples = itertools.chain.from_iterable(shard.samples for shard in of_subset)
+            exported = _exported(samples, folder / "image", subset, flat)
+            first = next(exported)
+            exported = itertools.chain([first], exported)
+            describe = _BY_VIDEO.get(first[0].json.source.dataset)
+            with JsonItems(annotations / f"{subset}.json", "[]" if describe is None else "{}") as file:
+                if describe is None:
+                    for _, entry in exported:
+                        file.append(entry)
+                    continue
+                for video, pairs in itertools.groupby(exported, key=lambda pair: pair[0].json.group):
+                    file.append(describe(list(pairs)), video)
 
 
 def _exported(
-    samples: Iterable[StoredPair], images: Path, subset: str, flat: JsonArray
-) -> Iterator[tuple[StoredPair, Entry]]:
+    samples: Iterable[Stored[PairRecord]], images: Path, subset: str, flat: JsonItems
+) -> Iterator[tuple[Stored[PairRecord], Entry]]:
     """Samples with their annotation entries, once their images are written."""
     for sample in samples:
         folder = FOLDERS.get(sample.json.source.dataset, subset)
@@ -74,21 +70,13 @@ def _exported(
         yield sample, {**paths, **sample.texts, "key": sample.key, **sample.json.terms.columns}
 
 
-def _write_image(content: bytes, sample: StoredPair, images: Path, folder: str) -> str:
-    """Write an image unless it is there; returns its path relative to the image root."""
-    # The digest is computed here: a name from the sample's own JSON could lead out of the folder.
-    name = hashlib.sha256(content).hexdigest()
-    suffix = "npy" if folder == ARRAYS else sample.extension
-    relative = f"{folder}/{name[:2]}/{name}.{suffix}"
-    path = images / relative
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if suffix == "npy":
-            rgb = np.asarray(decode(content, sample.key), dtype=np.uint8)
-            np.save(path, np.ascontiguousarray(rgb[:, :, ::-1]), allow_pickle=False)  # BGR, as EqBen stores YouCook2
-        else:
-            path.write_bytes(content)
-    return relative
+def _write_image(content: bytes, sample: Stored[PairRecord], images: Path, folder: str) -> str:
+    """Write an image, as a picture or as an array; returns its path relative to the image root."""
+    if folder != ARRAYS:
+        return write_image(content, images, sample.extension, folder)
+    rgb, stream = np.asarray(decode(content, sample.key), dtype=np.uint8), io.BytesIO()
+    np.save(stream, np.ascontiguousarray(rgb[:, :, ::-1]), allow_pickle=False)  # BGR, as EqBen stores YouCook2
+    return write_image(stream.getvalue(), images, "npy", folder)
 
 
 def _entries(pairs: Exported) -> list[Entry]:
@@ -109,20 +97,7 @@ def _by_object(pairs: Exported) -> dict[str, list[Entry]]:
     return objects
 
 
-def _write_groups(exported: Iterator[tuple[StoredPair, Entry]], path: Path, describe: Callable[[Exported], Any]) -> int:
-    """A JSON object with a key a video, written video by video: a plan never splits a group."""
-    written, separator = 0, ""
-    with path.open("w", encoding="ascii") as stream:
-        stream.write("{")
-        for video, group in itertools.groupby(exported, key=lambda pair: pair[0].json.group):
-            pairs = list(group)
-            stream.write(f"{separator}\n{as_json(video)}: {as_json(describe(pairs))}")
-            written, separator = written + len(pairs), ","
-        stream.write("\n}\n")
-    return written
-
-
+#: What a key of the file, a video, has; a plan never splits a group.
 _BY_VIDEO: dict[str, Callable[[Exported], Any]] = {"action-genome": _by_object, "gebc": _entries, "youcook2": _entries}
 
-
-EQBEN_FORMAT = Format(PAIR, export_eqben)
+EQBEN_FORMAT = Format(PAIR, write_eqben)

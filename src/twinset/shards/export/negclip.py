@@ -7,8 +7,8 @@
 each the training picks one at random, so that none may be empty; it reads the picked line's captions too.
 """
 
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -17,37 +17,24 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import PAIR
 from twinset.contracts.kinds.text_pair import TEXT_PAIR
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.shards.export.captioned import Row, TabTable, caption_rows, image_file
-from twinset.shards.export.formats import Format
-from twinset.shards.read import pictured_tars
-from twinset.shards.storage.store import Store
+from twinset.shards.export.captioned import Row, TabTable, caption_rows, write_image
+from twinset.shards.export.formats import BySplit, Format, Shard
 
-KINDS = (PAIR, TEXT_PAIR)
 COLUMNS = ("filepath", "title", "neg_caption", "neg_image", *TERMS)
 
 
-def export_negclip(store: Store, subsets: Sequence[str], folder: Path) -> int:
-    """Write ``SPLIT.csv`` and ``images/`` into ``folder``; returns the number of samples.
+def write_negclip(shards: Iterator[Shard], folder: Path) -> None:
+    """Write ``SPLIT.csv`` and ``images/``.
 
     A line is an image with a caption. Of a pair, the negatives are the other caption and the other image's line; of a
     text pair, its negative captions and the line of the next group's image, since no similar image is known.
 
     Raises `WrongUse` when a split of text pairs has one group: its image has no negative.
     """
-    count, use = 0, "--format negclip"
-    with ExitStack() as files:
-        tables = dict[str, _Lines]()
-        for subset in subsets:
-            for tar, split, kept in pictured_tars(store, subset, use):
-                if split not in tables:
-                    table = files.enter_context(TabTable(folder / f"{split}.csv", COLUMNS))
-                    tables[split] = _Lines(table, folder, split)
-                for _, rows in groupby(caption_rows(store, tar, KINDS, use), key=lambda row: row.group):
-                    tables[split].add(rows)
-                count += kept
-        for lines in tables.values():
-            lines.write(0)
-    return count
+    with BySplit(lambda split: _lines_of(split, folder)) as files:
+        for shard in shards:
+            for _, rows in groupby(caption_rows(shard.samples), key=lambda row: row.group):
+                files[shard.split].add(rows)
 
 
 @dataclass(slots=True)
@@ -75,7 +62,7 @@ class _Lines:
         """Take the rows of a group: pairs that share an image and its caption share a line."""
         self.write(self.written + len(self.waiting))
         for row in rows:
-            said = image_file(row, self.folder), row.caption
+            said = write_image(row.image, self.folder, row.extension), row.caption
             line = self.waiting.setdefault(said, _Line(self.written + len(self.waiting), row.terms))
             self.numbers[row.key] = line.number
             line.negatives |= dict.fromkeys(row.wrong)
@@ -96,4 +83,12 @@ class _Lines:
         self.numbers.clear()
 
 
-NEGCLIP_FORMAT = Format(KINDS, export_negclip)
+@contextmanager
+def _lines_of(split: str, folder: Path) -> Iterator[_Lines]:
+    with TabTable(folder / f"{split}.csv", COLUMNS) as table:
+        lines = _Lines(table, folder, split)
+        yield lines
+        lines.write(0)
+
+
+NEGCLIP_FORMAT = Format((PAIR, TEXT_PAIR), write_negclip)

@@ -30,11 +30,7 @@ class Store:
 
     Local files are written under a temporary name on the same file system, fsynced and renamed; objects are spooled
     locally and uploaded whole. Either way a reader never meets half a file.
-
-    licences: readers give only samples under these; None for all.
     """
-
-    licences: frozenset[str] | None = None
 
     def __init__(self, root: str) -> None:
         self.root = root.rstrip("/") or "/"

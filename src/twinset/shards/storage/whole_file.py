@@ -1,16 +1,12 @@
-"""Local files and folders that are there whole or not at all, also when two processes make one; and JSON written piece
-by piece into a file.
-"""
+"""Local files and folders that are there whole or not at all, also when two processes make one."""
 
 import contextlib
 import errno
-import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.spool import beside, sync
@@ -41,29 +37,6 @@ def write_text(path: Path, text: str) -> None:
     """Write a text whole, as UTF-8; half a surrogate pair becomes ``?``."""
     with whole_file(path) as unfinished:
         unfinished.write_bytes(text.encode("utf-8", "replace"))
-
-
-class JsonArray(contextlib.AbstractContextManager["JsonArray"]):
-    """A new file of a JSON array, written item by item. length: of what is written."""
-
-    def __init__(self, path: Path) -> None:
-        self._stream = path.open("w", encoding="ascii")
-        self.length = 0
-        self._stream.write("[")
-
-    def append(self, item: Any) -> None:
-        """Write one item on a line of its own."""
-        self._stream.write(("," if self.length else "") + "\n" + as_json(item))
-        self.length += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._stream:
-            self._stream.write("\n]\n")
-
-
-def as_json(value: Any) -> str:
-    """ASCII, because released loaders open files with whatever encoding the machine prefers."""
-    return json.dumps(value, ensure_ascii=True)
 
 
 @contextmanager
