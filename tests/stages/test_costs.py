@@ -45,7 +45,10 @@ def test_the_first_shards_of_a_build_or_of_a_trial_tell_what_all_of_it_takes(gre
 
 
 FILES = {
-    "youcook2": ({"database": {"v": {"duration": 8, "annotations": [{"segment": [0, 4], "id": 0}]}}}, "1 left out, such"),
+    "youcook2": (
+        {"database": {"v": {"duration": 8, "annotations": [{"segment": [0, 4], "id": 0}]}}},
+        "1 left out, such",
+    ),
     "image-pairs": ([1], r"1 left out, such as some\.json record 1: "),
 }
 

@@ -86,7 +86,7 @@ LEDGER = "eq-x/_meta/log/ledger.parquet"
         ("_meta/rows/00001.parquet", 600, "sha256", ["_meta/receipts/00001.json"]),
         ("_meta/receipts/00001.json", 40, f"not what {LEDGER} says was", ["_meta/receipts/00001.json", LEDGER[5:]]),
         ("_meta/log/recipe.json", 20, BESIDE, ["_meta/stage.json"]),
-        ("_meta/index.parquet", 600, "absent, or not the one of eq-x/_meta/index.json", ["_meta/index.json"]),
+        ("_meta/index.parquet", 600, "absent, or not of the shards", ["_meta/index.json"]),
     ],
 )
 def test_damage_that_no_stamp_tells_of_is_mended_as_the_audit_says(

@@ -51,14 +51,21 @@ def index_schemas(makes: str, columns: pa.Schema | None, numbers: Sequence[str] 
 
 def is_indexed(store: Store, state: StageState, hashed: bool = False) -> bool:
     """Whether the index that lies there is of these very shards. hashed: also look for damage that changed no size."""
+    return not damaged_index(store, state, hashed)
+
+
+def damaged_index(store: Store, state: StageState, hashed: bool = True) -> str:
+    """The first file of an index that is absent or not of these very shards; empty where all are. hashed: as above."""
     record = read_index_record(store, state.home)
     current = (state.stage.content, state.stage.plan, shards_digest(state))
     if record is None or (record.content, record.plan, record.digest) != current:
-        return False
+        return layout.meta(state.home, "index.json")
     there = store.listing(f"{state.home}/{layout.META}")
-    if any(name not in there or there[name].size != size for name, (_, size) in record.files.items()):
-        return False
-    return not hashed or all(store.sha256(layout.meta(state.home, name)) == file for name, file in record.files.items())
+    for name, file in record.files.items():
+        path = layout.meta(state.home, name)
+        if name not in there or there[name].size != file[1] or (hashed and store.sha256(path) != file):
+            return path
+    return ""
 
 
 def write_index(

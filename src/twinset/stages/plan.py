@@ -28,9 +28,8 @@ from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.stages.index import INDEX_FILES, is_indexed, write_table_record
 from twinset.stages.job import Job
-from twinset.stages.problems import plan_problem
 from twinset.stages.stage_worker import StageWorker, facts_of
-from twinset.stages.status import state_of
+from twinset.stages.status import plan_problem, state_of
 from twinset.stages.table import compute, write_table
 
 logger = logging.getLogger("twinset")
@@ -158,11 +157,7 @@ def _planned_before(store: Store, worker: StageWorker) -> Stage | None:
 
 
 def _write_candidates(worker: StageWorker, folder: Path) -> tuple[PlanSummary, dict[str, int]]:
-    """Write the candidates of a stage into a folder and check them.
-
-    Returns:
-        The summary, and candidates by what they are counted as.
-    """
+    """Write the candidates of a stage into a folder and check them; returns also candidates by `counted_as`."""
     origin, kinds = worker.source.planned_from, Counter[str]()
     candidates = _candidates(worker, kinds)
     summary = write_plan(candidates, worker.generator.candidate, worker.subset.shard_size, folder, origin)
@@ -198,12 +193,8 @@ def _candidates(worker: StageWorker, kinds: Counter[str]) -> Iterator[Candidate]
 def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
     """Raise `WrongUse` where a key of a written plan is repeated, or a group lies in two places.
 
-    Memory holds hashes of keys and groups; where two are equal, the candidates themselves are compared.
-
-    Args:
-        folder: of the plan's files.
-        summary: of the plan.
-        origin: what messages name, such as the annotation file.
+    Memory holds hashes of keys and groups; where two are equal, the candidates themselves are compared. origin: what
+    messages name, such as the annotation file.
     """
     if not summary.shards:
         return
