@@ -66,22 +66,6 @@ def test_receipts_are_read_and_files_are_hashed_once(built: Any, tmp_path: Path)
     assert disagreeing(store, state)[1] == [] and store.asked == {("open", "test"): 1}
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("split", "../../x"), ("split", None), ("rejected", "{"), ("missing", "[]"), ("rejected", '{"a": "b"}')],
-)
-def test_a_hostile_ledger_is_ignored_though_its_stamps_are_right(
-    built: Any, tmp_path: Path, column: str, value: Any
-) -> None:
-    before, path = built.state(), tmp_path / "out/eq-x/_meta" / LEDGER
-    table = pq.read_table(path)
-    place, values = table.schema.get_field_index(column), [value, *table[column].to_pylist()[1:]]
-    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, pa.string())), path)
-    state = built.state()
-    assert (state.counts(), state.todo) == (before.counts(), [])
-    assert list(state.done.receipts()) == list(before.done.receipts())
-
-
 def test_hundreds_of_shards_are_looked_at_with_listings(tmp_path: Path, planned_build: Any) -> None:
     """... where a request a shard would take minutes on an object store."""
     asked = {}

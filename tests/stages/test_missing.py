@@ -41,11 +41,6 @@ def test_a_build_without_any_medium_makes_nothing_and_says_where_it_looked(
     assert main(["status", str(out), "--missing", str(tmp_path)]) == 2
 
 
-def test_where_all_may_be_missing_shards_are_made(greys: Any, tmp_path: Path, no_cards: list[list[str]]) -> None:
-    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}, max_missing=1), str(tmp_path / "out"))
-    assert MADE
-
-
 def test_a_stage_that_cannot_be_read_is_named_and_the_others_are_listed(
     greys: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -75,17 +75,6 @@ def test_missing_media_that_appears_makes_its_shard_stale(built: Any, media: Pat
     assert built.state().counts()["kept"] == 4 and built.state().todo == []
 
 
-def test_unreadable_media_goes_stale_only_when_its_size_changes(built: Any, media: Path, tmp_path: Path) -> None:
-    (media / "gone.mp4").write_bytes(b"half")
-    rewritten_path = tmp_path / "out/eq-x/_meta/receipts/00002.json"
-    receipt = parse_receipt(rewritten_path.read_bytes())
-    assert receipt is not None
-    rewritten_path.write_bytes(receipt.model_copy(update={"missing": {"gone": 4}}).to_bytes())
-    assert built.state().todo == []
-    (media / "gone.mp4").write_bytes(b"whole")
-    assert built.state().stale == {2: "gone was unreadable and has changed"}
-
-
 def test_a_record_of_another_subset_is_refused(built: Any, tmp_path: Path) -> None:
     record = tmp_path / "out/eq-x/_meta/stage.json"
     for name in ("../victim", "eq-y"):

@@ -77,11 +77,8 @@ def prepare(job: Job, name: str) -> Stage:
         _record(store, home, layout.recipe(home), recorded)
         return before
     if before is not None and (before.content, before.count) != (content, worker.subset.count):
-        logger.warning(
-            "%s: the recipe, its inputs or a version changed; it is planned again: shards of the same settings and "
-            "candidates stay, and the card, README.md, is removed until the build ends",
-            name,
-        )
+        changed = "the recipe, its inputs or a version changed"
+        logger.warning("%s: planned again, %s; its card, README.md, is removed until the build ends", name, changed)
     for earlier in job.recipe.reads(name):
         job.earlier(earlier).check_whole()
     with store.spool() as spool:
@@ -232,15 +229,11 @@ def _replace_plan(store: Store, worker: StageWorker, spool: Path) -> None:
     home, reports = worker.home, worker.generator.report_files()
     # Until the new stage record is written, the old one must not vouch for new candidates.
     store.remove(layout.meta(home, "stage.json"))
-    withdraw(store, home, worker.source.reports)
+    pictures = fnmatch.filter(store.names(f"{home}/{layout.META}"), "*.png")
+    for name in (*DESCRIPTIONS, *worker.source.reports, *pictures):
+        store.remove(layout.meta(home, name))
+    store.remove(f"{home}/README.md")
     for name, report in reports.items():
         store.write(layout.meta(home, name), report)
     for path in sorted(spool.iterdir()):
         store.move_in(path, layout.meta(home, path.name) if path.name in INDEX_FILES else layout.plan(home, path.name))
-
-
-def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
-    """Remove the descriptions of a stage that is planned again: they describe stale shards."""
-    pictures = fnmatch.filter(store.names(f"{home}/{layout.META}"), "*.png")
-    for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *pictures))):
-        store.remove(path)
