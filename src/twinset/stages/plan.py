@@ -83,7 +83,7 @@ def prepare(job: Job, name: str) -> Stage:
         job.earlier(earlier).check_whole()
     with store.spool() as spool:
         if isinstance(generator, TableStage):
-            summary, kinds = write_table(worker, compute(worker, store), spool), {}
+            summary, kinds = write_table(worker, compute(worker, store), spool), dict[str, int]()
         else:
             summary, kinds = _write_candidates(worker, spool)
         _replace_plan(store, worker, spool)
@@ -146,10 +146,10 @@ def _planned_before(store: Store, worker: StageWorker) -> Stage | None:
         problem = plan_problem(home, stage, read_planned(store, home))
         if problem is None:
             return stage
+        why = problem.message
     except (TwinsetError, FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError) as error:
-        logger.warning("%s: planned again, %s", home, error)
-    else:
-        logger.warning("%s: planned again, %s", home, problem.message)
+        why = str(error)
+    logger.warning("%s: planned again, %s", home, why)
     return None
 
 
@@ -221,7 +221,8 @@ def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
 
 def _rows(candidates: pl.LazyFrame, chosen: pl.DataFrame) -> pl.DataFrame:
     """Those of the candidates whose ``row`` is chosen, in order."""
-    return candidates.join(chosen.lazy(), on="row", how="semi").collect(engine="streaming").sort("row")
+    rows = candidates.join(chosen.lazy(), on="row", how="semi") if chosen.height else candidates.head(0)
+    return rows.collect(engine="streaming").sort("row")
 
 
 def _replace_plan(store: Store, worker: StageWorker, spool: Path) -> None:
