@@ -7,10 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stages.drawn_sources import Dark
-from twinset.contracts.kinds.samples import Score
 from twinset.shards.storage.store import Store
-from twinset.stages.index import FLAGGED, is_indexed, summarise, write_index
+from twinset.stages.index import is_indexed, summarise, write_index
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
 FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")
@@ -56,31 +54,6 @@ def test_the_index_holds_every_candidate_once(built: Any, tmp_path: Path) -> Non
     assert summary.rejected == {"bright": 1, "missing-media": 2, "near": 2}
     assert summary.by_filter["test-apart"] == {"near": 2} and summary.images == ("image0", "image1")
     assert summary.tars == tars and summary.bytes == sum(built.store.size(f"eq-x/{tar}") for tar in tars)
-
-
-def test_flags_of_what_is_kept_are_listed_and_counted(
-    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flags(_: Any, frames: Any) -> list[Score]:
-        greys = [float(frame.pixels[0, 0, 0]) for frame in frames]
-        return [Score("grey", grey, "odd" if grey % 2 else "") for grey in greys]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Dark, "judge", flags)
-        patched.setattr(Dark, "reasons", {"odd": "an odd grey"})
-        build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 3), ("a", 2, 8)], 2, ["test-dark"])
-        build.make_all()
-    write_index(build.store, build.state(), "pair")
-    (row,) = pq.read_table(tmp_path / "out/eq-x/_meta" / FLAGGED).to_pylist()
-    assert (row["identity"], row["tar"], row["reason"]) == ('["a",1,3]', "test/00000.tar", "odd")
-    summary = summarise(build.store, build.state())
-    assert summary.flagged == {"odd": 1} and summary.kept == 2
-    # Made again without flags, there is no list of them either.
-    build.store.remove("eq-x/_meta/receipts/00000.json")
-    build.make(0)
-    write_index(build.store, build.state(), "pair")
-    assert summarise(build.store, build.state()).flagged == {}
-    assert build.store.size(f"eq-x/_meta/{FLAGGED}") is None
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -13,7 +13,6 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Greys
-from twinset.cards import describe as describe_module
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.store import Store
@@ -58,29 +57,6 @@ def test_what_is_lost_is_written_again(
     for _ in range(2):
         build_here(two_recipes(greys)[0], str(out))
         assert files_below(out) == whole and no_cards[1:] == [[*drawn, "eq-x"], []]
-
-
-def test_a_build_that_is_killed_between_two_cards_goes_on_after_the_first(
-    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = recipe_of({name: greys(name, [(name, *SCENES[0][1:])], 1) for name in ("eq-x", "eq-y", "eq-z")})
-    build_here(recipe, str(tmp_path / "whole"))
-    drawn = list(no_cards[0])
-    del no_cards[:-1]
-    write = describe_module.describe
-
-    def killed(store: Any, name: str, summary: Any) -> None:
-        if name == drawn[len(no_cards[0])] == drawn[1] and not (tmp_path / "twice").exists():
-            (tmp_path / "twice").touch()
-            raise KeyboardInterrupt
-        write(store, name, summary)
-
-    monkeypatch.setattr(describe_module, "describe", killed)
-    with pytest.raises(KeyboardInterrupt):
-        build_here(recipe, str(tmp_path / "out"))
-    build_here(recipe, str(tmp_path / "out"))
-    assert no_cards == [drawn, []], "each card once"
-    assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
 LINES = ["red pen", "  ", "a green tree", "blue", ""]
