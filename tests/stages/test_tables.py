@@ -43,7 +43,7 @@ def test_corrected_words_of_a_source_reach_a_finished_card(
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards and words"
 
 
-@pytest.mark.parametrize(("lost", "drawn"), [("eq-x/README.md", ["eq-x"]), ("empty", ["eq-x"])])
+@pytest.mark.parametrize(("lost", "drawn"), [("README.md", []), ("eq-x/README.md", ["eq-x"]), ("empty", ["eq-x"])])
 def test_what_is_lost_is_written_again(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, lost: str, drawn: list[str]
 ) -> None:

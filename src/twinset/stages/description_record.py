@@ -38,6 +38,8 @@ class _Description(Model):
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
     """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
+    if published and store.size("README.md") is None:
+        return False
     return all(has_card(store, home, state, recipe, published) for home, state in published.items())
 
 
