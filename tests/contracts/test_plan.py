@@ -141,7 +141,7 @@ def test_a_key_that_is_planned_twice_is_refused_wherever_it_is(tmp_path: Path) -
     whole = planned([("a", 2, "test"), ("b", 9, "test")])
     checked(whole, tmp_path / "whole")
     with pytest.raises(WrongUse, match=r"ann\.json: k-a-1 is planned twice, in group a and in group c; correct"):
-        checked([*whole, candidate("k-a-1", "c")], tmp_path / "twice")
+        checked([*whole, candidate("k-a-1", "c")], tmp_path / "twice[1]")
 
 
 def test_a_group_in_two_places_is_refused(tmp_path: Path) -> None:

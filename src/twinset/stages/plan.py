@@ -196,7 +196,8 @@ def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
     if not summary.shards:
         return
     group = pl.struct("split", "group")
-    candidates = pl.scan_parquet(folder / "[0-9]*.parquet").select("key", "split", "group").with_row_index("row")
+    files = sorted(folder.glob("[0-9]*.parquet"))
+    candidates = pl.scan_parquet(files, glob=False).select("key", "split", "group").with_row_index("row")
     hashes = candidates.select("row", pl.col("key").hash(), group.hash().alias("group")).collect(engine="streaming")
     shards = np.repeat(np.arange(len(summary.shards)), [shard.planned for shard in summary.shards])
     begins = hashes.with_columns(shard=shards).filter(
