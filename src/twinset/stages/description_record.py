@@ -40,15 +40,14 @@ def is_described(store: Store, published: Mapping[str, StageState], recipe: Reci
     """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
     if published and store.size("README.md") is None:
         return False
-    return all(has_card(store, home, state, recipe, published) for home, state in published.items())
+    page = _digest(published)
+    return all(has_card(store, home, state, recipe, page) for home, state in published.items())
 
 
-def has_card(
-    store: Store, home: str, state: StageState, recipe: Recipe, shown: Mapping[str, StageState] | None = None
-) -> bool:
-    """As `is_described`, of a subset's own description. shown: what the page shows that was written with it, or any."""
+def has_card(store: Store, home: str, state: StageState, recipe: Recipe, page: str | None = None) -> bool:
+    """As `is_described`, of a subset's own description. page: digest of what the page with it shows; None for any."""
     record = _read(store, home)
-    if record.shards != _digest({home: state}) or (shown is not None and record.page != _digest(shown)):
+    if record.shards != _digest({home: state}) or page not in (None, record.page):
         return False
     current = home not in recipe.subsets or record.words == _words(recipe, home)
     return current and record.files.keys() <= {*_beside(store, home)} and bool(store.size(f"{home}/README.md"))
