@@ -1,6 +1,5 @@
 """Planning a stage: its candidates as Parquet, and the record that vouches for them."""
 
-import fnmatch
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -231,7 +230,7 @@ def _replace_plan(store: Store, worker: StageWorker, spool: Path) -> None:
     home, reports = worker.home, worker.generator.report_files()
     # Until the new stage record is written, the old one must not vouch for new candidates.
     store.remove(layout.meta(home, "stage.json"))
-    pictures = fnmatch.filter(store.names(f"{home}/{layout.META}"), "*.png")
+    pictures = [name for name in store.names(f"{home}/{layout.META}") if name.endswith(".png")]
     for name in (*DESCRIPTIONS, *worker.source.reports, *pictures):
         store.remove(layout.meta(home, name))
     store.remove(f"{home}/README.md")
