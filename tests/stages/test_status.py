@@ -1,5 +1,6 @@
 """Receipts are all that says what is done: every way in which one stops holding is noticed and named."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import twinset
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.plan import SHARD_SCHEMA
 from twinset.contracts.receipt import Receipt, parse_receipt
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage.store import Store
+from twinset.stages.overview import published
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
 RECEIPT = "eq-x/_meta/receipts/00001.json"
@@ -73,6 +76,13 @@ def test_missing_media_that_appears_makes_its_shard_stale(built: Any, media: Pat
     assert built.state().stale == {2: "gone was absent and has changed"}
     built.make_all()
     assert built.state().counts()["kept"] == 4 and built.state().todo == []
+
+
+def test_a_stage_of_the_name_of_a_subset_is_looked_at_too(built: Any, tmp_path: Path) -> None:
+    shutil.copytree(tmp_path / "out/eq-x", tmp_path / "out/_stages/eq-x")
+    for found in (twinset.status(built.store.root), twinset.verify(built.store.root, "eq-x")):
+        assert [*found["stages"]] == [*found["subsets"]] == ["eq-x"]
+    assert published(built.store, ["eq-x"]) == ["eq-x"]
 
 
 def test_a_record_of_another_subset_is_refused(built: Any, tmp_path: Path) -> None:

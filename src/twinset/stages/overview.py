@@ -186,13 +186,14 @@ def _split(rows: dict[str, Any]) -> dict[str, Any]:
 
 def chosen(store: Store, only: Iterable[str]) -> list[str]:
     """Homes of the stages below OUT, or of those named; raises `WrongUse` when there are none, or a name is unknown."""
-    names = {home.rsplit("/", 1)[-1]: home for home in (*stages_in(store), *unplanned_in(store))}
-    if not names:
+    homes, wanted = [*stages_in(store), *unplanned_in(store)], list(only)
+    if not homes:
         raise NoDataset(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
-    for name in (wanted := list(only)):
+    names = [home.rsplit("/", 1)[-1] for home in homes]
+    for name in wanted:
         if name not in names:
             raise WrongUse(f"{store.root} has no subset {name!r}; {suggested(name, names)}")
-    return [home for name, home in names.items() if name in wanted or not wanted]
+    return [home for home, name in zip(homes, names, strict=True) if name in wanted or not wanted]
 
 
 def published(store: Store, only: Iterable[str], stages: bool = False) -> list[str]:
@@ -200,14 +201,12 @@ def published(store: Store, only: Iterable[str], stages: bool = False) -> list[s
 
     Raises `WrongUse` when there are none, or one has no plan, or a named one is not published.
     """
-    only = list(only)
-    homes, unplanned = chosen(store, only), unplanned_in(store)
-    subsets = [home for home in homes if "/" not in home or (only and stages)]
-    if only and len(subsets) < len(homes):
+    only, unplanned = list(only), unplanned_in(store)
+    subsets = [home for home in chosen(store, only) if "/" not in home or (only and stages)]
+    for name in {*only} - {home.rsplit("/", 1)[-1] for home in subsets}:
         raise WrongUse(
-            f"{store.root}: a stage that is not published is named, and only subsets are loaded and exported; name "
-            f"one, look at samples of the stage with twinset look {store.root} --only STAGE, or read its "
-            "_meta/index.parquet"
+            f"{store.root}: {name} is a stage that is not published: only subsets are loaded and exported; name one, "
+            f"look at its samples with twinset look {store.root} --only {name}, or read its _meta/index.parquet"
         )
     if lost := [unplanned[home] for home in subsets if home in unplanned]:
         raise WrongUse("\n".join(lost))
