@@ -19,8 +19,17 @@ from twinset.stages.status import Problem, StageState, again, missing_problem, s
 from twinset.stages.verify import verify_stage
 
 LOGS = 16  # of finished shards that an estimate reads, evenly spread: on an object store each is a request
-#: Of a stage that cannot be read.
+#: Of a stage that is not planned, and of one that cannot be read.
 _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
+_UNREAD = {
+    "examples": [],
+    "meanings": {},
+    "done": None,
+    "missing": None,
+    "waiting": {},
+    "stale": {},
+    "missing_media": None,
+}
 
 
 def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, Any]:
@@ -159,7 +168,8 @@ def _looked_at(store: Store, only: Iterable[str], look: Callable[[str], dict[str
         try:
             rows[home] = look(home)
         except TwinsetError as error:
-            rows[home] = {**_UNKNOWN, "problems": [Problem("stage-unreadable", home, str(error), "")]}
+            problem = Problem("stage-unreadable", home, str(error), "")
+            rows[home] = {**_UNKNOWN, **_UNREAD, "problems": [problem]}
     return _split(rows)
 
 
