@@ -121,7 +121,7 @@ def plan(
     Returns:
         ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}`` in the order of the DAG, each with what it ``reads``,
         and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
-        ``estimate``: what all of it takes (`stages.costs.estimated`); None if unknown.
+        ``estimate``: what all of it takes (`stages.overview.plan_states`); None if unknown.
         ``outside``: ``{"reads", "writes", "hosts", "variables"}``, what the recipe names outside of its folder, each
         by key path. ``not_found``: models and GPUs that the recipe names and that are not here, each with a remedy.
     """
@@ -219,7 +219,7 @@ def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]
 
 
 def verify(out: str | Path, only: str | Iterable[str] = (), media: bool = False) -> dict[str, Any]:
-    """Hash everything below ``out`` again; of each stage its counts and its ``problems`` (`stages.problems.Problem`).
+    """Hash everything below ``out`` again; of each stage its counts and its ``problems`` (`stages.status.Problem`).
 
     Args:
         media: hash the source media too.

@@ -88,7 +88,7 @@ def test_a_damaged_index_is_named(out: Path, damaged: bytes, capsys: pytest.Capt
     (out / "pairs/_meta/index.parquet").write_bytes(damaged)
     assert run(out, "--to", out.parent / "x") == 2
     said = capsys.readouterr().err
-    assert "pairs/_meta/index.parquet" in said and "is not published" in said and "Traceback" not in said
+    assert "pairs/_meta/index.parquet: cannot be read" in said and "Traceback" not in said
 
 
 def test_a_full_disk_leaves_no_folder(

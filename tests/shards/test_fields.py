@@ -4,7 +4,6 @@ import hashlib
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.made_samples import Planned, pair_shards, template_shards, text_pair_shards, triplet_shards
@@ -24,7 +23,6 @@ def first(shards: list[list[Planned]]) -> Any:
     return shards[0][0].made
 
 
-NUMBERS = np.zeros((72, 96), np.uint8)
 PAIR_OF_IMAGES = first(pair_shards("p"))
 TRIPLET_OF_IMAGES, BARE_TRIPLET = first(triplet_shards("t")), first(triplet_shards("t", images=False))
 TWO_IMAGES = first(triplet_shards("t", distractors=False))

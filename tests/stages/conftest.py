@@ -82,15 +82,8 @@ def drawn(_package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kinds of `tests.stages.drawn_sources`, here and in child processes."""
     monkeypatch.syspath_prepend(str(_package))
     doors.all_installed.cache_clear()
-    for remembered in (
-        drawn_sources.MEANWHILE,
-        drawn_sources.MADE,
-        drawn_sources.PASSES,
-        drawn_sources.Dark.shown,
-    ):
-        remembered.clear()  # type: ignore[attr-defined]
     yield
-    drawn_sources.MEANWHILE.clear()
+    drawn_sources.forget()
     doors.all_installed.cache_clear()
 
 

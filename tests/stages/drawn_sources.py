@@ -190,6 +190,12 @@ class Apart(Filter):
         return [Drop("near", distance) if distance <= 1 else Keep() for distance in distances]
 
 
+def forget() -> None:
+    """Empty what this process remembers."""
+    for remembered in (MADE, PASSES, Dark.shown, MEANWHILE):
+        remembered.clear()  # type: ignore[attr-defined]
+
+
 def install(folder: Path) -> None:
     """Write what an installed package leaves on the import path, for this process and its children."""
     meta = folder / "twinset_tests-1.0.dist-info"

@@ -252,7 +252,7 @@ def test_a_plan_tells_what_waits_and_what_is_stale(recipe: Any, tmp_path: Path, 
 
 def test_a_stage_is_neither_loaded_nor_exported_and_looked_at_when_named(recipe: Any, tmp_path: Path) -> None:
     build_here(recipe(), str(tmp_path / "out"))
-    with pytest.raises(WrongUse, match=r"a stage that is not published is named, .* read its _meta/index"):
+    with pytest.raises(WrongUse, match=r"words is a stage that is not published: .* read its _meta/index"):
         published(Store(str(tmp_path / "out")), ["greys", "words"])
     assert published(Store(str(tmp_path / "out")), ["greys", "words"], stages=True) == ["greys", "_stages/words"]
 

@@ -7,11 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stages.drawn_sources import Dark
-from twinset.contracts.errors import BuildFailed
-from twinset.contracts.kinds.samples import Score
 from twinset.shards.storage.store import Store
-from twinset.stages.index import FLAGGED, is_indexed, summarise, write_index
+from twinset.stages.index import is_indexed, summarise, write_index
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
 FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")
@@ -50,56 +47,13 @@ def test_the_index_holds_every_candidate_once(built: Any, tmp_path: Path) -> Non
         ('["b",7,200]', "test-dark", "bright"),
     ]
     assert rejections[4]["score"] == 200.0 and rejections[1]["caption0"] == "grey 1"
-    assert json.loads((meta / "sizes.json").read_bytes()) == {"test/00000.tar": 1, "test/00002.tar": 1}
-
-
-def test_what_a_subset_holds_in_numbers(built: Any) -> None:
-    write_index(built.store, built.state(), "pair")
+    tars = {"test/00000.tar": 1, "test/00002.tar": 1}
+    assert json.loads((meta / "sizes.json").read_bytes()) == tars
     summary = summarise(built.store, built.state())
     assert (summary.planned, summary.kept, summary.shards, summary.kept_by_split) == (7, 2, 3, {"test": 2})
     assert summary.rejected == {"bright": 1, "missing-media": 2, "near": 2}
-    assert summary.by_filter == {
-        "generator": {"missing-media": 2},
-        "test-apart": {"near": 2},
-        "test-dark": {"bright": 1},
-    }
-    assert summary.tars == {"test/00000.tar": 1, "test/00002.tar": 1} and summary.images == ("image0", "image1")
-    assert summary.bytes == sum(built.store.size(f"eq-x/{tar}") for tar in summary.tars)
-
-
-def test_flags_of_what_is_kept_are_listed_and_counted(
-    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flags(_: Any, frames: Any) -> list[Score]:
-        greys = [float(frame.pixels[0, 0, 0]) for frame in frames]
-        return [Score("grey", grey, "odd" if grey % 2 else "") for grey in greys]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Dark, "judge", flags)
-        patched.setattr(Dark, "reasons", {"odd": "an odd grey"})
-        build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 3), ("a", 2, 8)], 2, ["test-dark"])
-        build.make_all()
-    write_index(build.store, build.state(), "pair")
-    (row,) = pq.read_table(tmp_path / "out/eq-x/_meta" / FLAGGED).to_pylist()
-    assert (row["identity"], row["tar"], row["reason"]) == ('["a",1,3]', "test/00000.tar", "odd")
-    summary = summarise(build.store, build.state())
-    assert summary.flagged == {"odd": 1} and summary.kept == 2
-    # Made again without flags, there is no list of them either.
-    build.store.remove("eq-x/_meta/receipts/00000.json")
-    build.make(0)
-    write_index(build.store, build.state(), "pair")
-    assert summarise(build.store, build.state()).flagged == {}
-    assert build.store.size(f"eq-x/_meta/{FLAGGED}") is None
-
-
-def test_rows_that_disagree_with_their_receipt_are_named(built: Any) -> None:
-    state = built.state()
-    built.store.write("eq-x/_meta/rows/00000.parquet", built.store.read("eq-x/_meta/rows/00001.parquet"))
-    with pytest.raises(BuildFailed, match=r"rows/00000\.parquet: 0 kept and 2 rejected.*receipt says 1 of 2.*remove"):
-        write_index(built.store, state, "pair")
-    built.store.remove("eq-x/_meta/rows/00000.parquet")
-    with pytest.raises(BuildFailed, match=r"rows/00000\.parquet: absent.*receipts/00000\.json and run the build"):
-        write_index(built.store, state, "pair")
+    assert summary.by_filter["test-apart"] == {"near": 2} and summary.images == ("image0", "image1")
+    assert summary.tars == tars and summary.bytes == sum(built.store.size(f"eq-x/{tar}") for tar in tars)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -14,7 +14,6 @@ from twinset.contracts.receipt import parse_receipt
 from twinset.shards.ledger import LEDGER, read_receipts
 from twinset.shards.storage.store import Store
 from twinset.stages.finalise import disagreeing
-from twinset.stages.making.make import write_shard
 from twinset.stages.overview import verify
 from twinset.stages.status import state_of
 
@@ -64,39 +63,6 @@ def test_receipts_are_read_and_files_are_hashed_once(built: Any, tmp_path: Path)
     state = state_of(store, "eq-x")
     store.asked.clear()
     assert disagreeing(store, state)[1] == [] and store.asked == {("open", "test"): 1}
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("split", "../../x"), ("split", None), ("rejected", "{"), ("missing", "[]"), ("rejected", '{"a": "b"}')],
-)
-def test_a_hostile_ledger_is_ignored_though_its_stamps_are_right(
-    built: Any, tmp_path: Path, column: str, value: Any
-) -> None:
-    before, path = built.state(), tmp_path / "out/eq-x/_meta" / LEDGER
-    table = pq.read_table(path)
-    place, values = table.schema.get_field_index(column), [value, *table[column].to_pylist()[1:]]
-    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(values, pa.string())), path)
-    state = built.state()
-    assert (state.counts(), state.todo) == (before.counts(), [])
-    assert list(state.done.receipts()) == list(before.done.receipts())
-
-
-def test_hundreds_of_shards_are_looked_at_with_listings(tmp_path: Path, planned_build: Any) -> None:
-    """... where a request a shard would take minutes on an object store."""
-    asked = {}
-    for count in (20, 200):
-        scenes = [(f"v{number}", 1, 2) for number in range(count)]  # absent: rows alone, made quickly
-        build = planned_build(Store(str(tmp_path / f"{count}")), "eq-x", scenes, 1)
-        for planned, candidate in zip(build.planned, build.worker.generator.plan(), strict=True):
-            write_shard(build.store, build.stage, planned, [candidate], build.worker)
-        assert disagreeing(build.store, build.state())[1] == []
-        store = CountingStore(build.store.root)
-        again = state_of(store, "eq-x", build.worker.source.media_files())
-        assert again.todo == [] and disagreeing(store, again)[1] == []
-        assert again.counts()["rejected"] == {"missing-media": count}
-        asked[count] = dict(store.asked)
-    assert asked[20] == asked[200] and sum(asked[200].values()) < 10
 
 
 def test_an_audit_does_not_ask_the_ledger(built: Any, tmp_path: Path) -> None:

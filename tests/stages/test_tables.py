@@ -13,14 +13,11 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Greys
-from twinset.cards import describe as describe_module
-from twinset.contracts.canonical import digest, sample_key
+from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.stage import SCHEMA_VERSION, parse_stage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset.stages.run_here import build_here
-from twinset.stages.status import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
 
@@ -46,21 +43,7 @@ def test_corrected_words_of_a_source_reach_a_finished_card(
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards and words"
 
 
-def test_files_of_others_are_no_matter(tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any) -> None:
-    """... such as those that file managers leave: nothing is described again, and an edited card stays."""
-    out = tmp_path / "out"
-    build_here(two_recipes(greys)[0], str(out))
-    (out / "eq-x/_meta/.DS_Store").write_bytes(b"x")
-    (out / "eq-x/_meta/my notes.txt").write_bytes(b"x")
-    (out / "eq-x/README.md").write_text("edited")
-    whole = files_below(out)
-    build_here(two_recipes(greys)[0], str(out))
-    assert files_below(out) == whole and no_cards[1:] == [[]]
-
-
-@pytest.mark.parametrize(
-    ("lost", "drawn"), [("README.md", []), ("look.html", []), ("eq-x/README.md", ["eq-x"]), ("empty", ["eq-x"])]
-)
+@pytest.mark.parametrize(("lost", "drawn"), [("README.md", []), ("eq-x/README.md", ["eq-x"]), ("empty", ["eq-x"])])
 def test_what_is_lost_is_written_again(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, lost: str, drawn: list[str]
 ) -> None:
@@ -74,48 +57,6 @@ def test_what_is_lost_is_written_again(
     for _ in range(2):
         build_here(two_recipes(greys)[0], str(out))
         assert files_below(out) == whole and no_cards[1:] == [[*drawn, "eq-x"], []]
-
-
-def test_a_subset_of_an_earlier_version_is_stale_and_left_as_it_is(
-    tmp_path: Path, greys: Any, no_cards: list[list[str]], caplog: pytest.LogCaptureFixture
-) -> None:
-    out = tmp_path / "out"
-    recipe, other = two_recipes(greys)
-    build_here(recipe, str(out))
-    record, index = out / "eq-x/_meta/stage.json", out / "eq-x/_meta/index.parquet"
-    whole = record.read_bytes()
-    facts = {**parse_stage("", whole).facts, "schema_version": SCHEMA_VERSION - 1}
-    earlier = {**json.loads(whole), "schema_version": SCHEMA_VERSION - 1, "facts": facts, "content": digest(facts)}
-    record.write_text(json.dumps(earlier))
-    pq.write_table(pq.read_table(index).drop_columns(["licence"]), index)
-    assert set(state_of(Store(str(out)), "eq-x").stale.values()) == {"built by another version of twinset"}
-    build_here(other, str(out))
-    assert no_cards[-2] == ["eq-y"] * 2 and "version of twinset; run their builds again: eq-x" in caplog.text
-    build_here(recipe, str(out))
-    assert record.read_bytes() == whole and state_of(Store(str(out)), "eq-x").todo == []
-
-
-def test_a_build_that_is_killed_between_two_cards_goes_on_after_the_first(
-    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = recipe_of({name: greys(name, [(name, *SCENES[0][1:])], 1) for name in ("eq-x", "eq-y", "eq-z")})
-    build_here(recipe, str(tmp_path / "whole"))
-    drawn = list(no_cards[0])
-    del no_cards[:-1]
-    write = describe_module.describe
-
-    def killed(store: Any, name: str, summary: Any) -> None:
-        if name == drawn[len(no_cards[0])] == drawn[1] and not (tmp_path / "twice").exists():
-            (tmp_path / "twice").touch()
-            raise KeyboardInterrupt
-        write(store, name, summary)
-
-    monkeypatch.setattr(describe_module, "describe", killed)
-    with pytest.raises(KeyboardInterrupt):
-        build_here(recipe, str(tmp_path / "out"))
-    build_here(recipe, str(tmp_path / "out"))
-    assert no_cards == [drawn, []], "each card once"
-    assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
 LINES = ["red pen", "  ", "a green tree", "blue", ""]

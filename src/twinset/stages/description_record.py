@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.lineage import citations_of
 from twinset.cards.rebuilding import OF_THE_WHOLE
 from twinset.contracts.canonical import digest
@@ -39,22 +38,16 @@ class _Description(Model):
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
     """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
-    pictured = any(state.stage.facts["makes"] in CARD_KINDS for state in published.values())
-    pages = (["README.md"] if published else []) + (["look.html"] if pictured else [])
-    if any(store.size(page) is None for page in pages):
+    if published and store.size("README.md") is None:
         return False
-    return all(has_card(store, home, state, recipe, published) for home, state in published.items())
+    page = _digest(published)
+    return all(has_card(store, home, state, recipe, page) for home, state in published.items())
 
 
-def has_card(
-    store: Store, home: str, state: StageState, recipe: Recipe, shown: Mapping[str, StageState] | None = None
-) -> bool:
-    """Whether a subset's own description is of its shards, in today's words, and still there.
-
-    shown: the subsets that the page must show that was written with it; None for whichever.
-    """
+def has_card(store: Store, home: str, state: StageState, recipe: Recipe, page: str | None = None) -> bool:
+    """As `is_described`, of a subset's own description. page: digest of what the page with it shows; None for any."""
     record = _read(store, home)
-    if record.shards != _digest({home: state}) or (shown is not None and record.page != _digest(shown)):
+    if record.shards != _digest({home: state}) or page not in (None, record.page):
         return False
     current = home not in recipe.subsets or record.words == _words(recipe, home)
     return current and record.files.keys() <= {*_beside(store, home)} and bool(store.size(f"{home}/README.md"))
@@ -63,10 +56,7 @@ def has_card(
 def keep_description(
     store: Store, home: str, state: StageState, recipe: Recipe, shown: Mapping[str, StageState]
 ) -> None:
-    """Record that the files beside the tars of a subset describe its shards.
-
-    shown: the subsets that the page shows which was written with its contact sheet; none before.
-    """
+    """Record that the files beside the tars of a subset describe its shards. shown: on the page, none before it."""
     index = read_index_record(store, home)
     vouched = () if index is None else index.files
     names = [name for name in _beside(store, home) if name not in vouched]

@@ -27,12 +27,9 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
     unless two subsets hold the very same record of the same kind of source. Tars with a duplicate are written again
     without it.
 
-    Args:
-        states: of stages whose index is current (`stages.index.is_indexed`).
-
-    Returns:
-        Subsets of which a shard changed; and by subset the shards to be made again, because their tar lacks a sample
-        that an earlier run took for a duplicate of one that is now gone.
+    states: of stages whose index is current (`stages.index.is_indexed`). Returns the subsets of which a shard changed;
+    and by subset the shards to be made again, because their tar lacks a sample that an earlier run took for a duplicate
+    of one that is now gone.
     """
     expected = _duplicates(store, states)
     changed, again = set[str](), dict[str, list[int]]()

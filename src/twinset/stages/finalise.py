@@ -1,10 +1,8 @@
 """The end of a stage: every new file hashed against its receipt, leftovers of older plans removed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
-from typing import NamedTuple
 
 from twinset.contracts.plan import SHARDS_A_FILE
 from twinset.shards.ledger import keep
@@ -14,7 +12,6 @@ from twinset.shards.storage.store import Store
 from twinset.stages.status import StageState
 
 PARALLEL_HASHES = 4
-AT_ONCE = 1024  # files that wait to be hashed: a hundred thousand would take more memory than anything else
 
 
 def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]:
@@ -23,42 +20,33 @@ def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]
     Returns the state with its ledger brought up to date, and the shards whose files are not what their receipt says.
     """
 
-    def agrees(file: _ChangedFile) -> bool:
+    def agrees(file: tuple[str, str, str]) -> bool:
+        path, sha256, _ = file
         try:
-            return store.sha256(file.path)[0] == file.sha256
+            return store.sha256(path)[0] == sha256
         except FileNotFoundError:
             return False
 
-    bad, stamps, changed = set[int](), dict[tuple[str, int], str](), _changed_files(state)
-    with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
-        while files := list(islice(changed, AT_ONCE)):
-            bad |= {file.number for file, right in zip(files, pool.map(agrees, files), strict=True) if not right}
-            stamps |= {(file.column, file.number): file.stamp for file in files}
-    if not stamps:
+    if not (changed := _changed_files(state)):
         return state, []
-    done = state.done.hashed({place: stamp for place, stamp in stamps.items() if place[1] not in bad})
+    with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
+        right = pool.map(agrees, changed.values())
+        bad = {number for (_, number), same in zip(changed, right, strict=True) if not same}
+    done = state.done.hashed({file: stamp for file, (_, _, stamp) in changed.items() if file[1] not in bad})
     keep(store, state.home, done)
     return replace(state, done=done), sorted(bad)
 
 
-class _ChangedFile(NamedTuple):
-    """A file of a shard that is not the one that was hashed. column: of the ledger, that its stamp belongs to."""
-
-    number: int
-    column: str
-    path: str
-    sha256: str
-    stamp: str
-
-
-def _changed_files(state: StageState) -> Iterator[_ChangedFile]:
+def _changed_files(state: StageState) -> dict[tuple[str, int], tuple[str, str, str]]:
+    """Path, sha256 and stamp of each file that is not the one that was hashed, by column of the ledger and shard."""
+    home, changed = state.home, dict[tuple[str, int], tuple[str, str, str]]()
     columns = state.done.columns("split", "rows_sha256", "rows_stamp", "tar_sha256", "tar_size", "tar_stamp")
     for number, split, rows_sha256, rows_stamp, tar_sha256, tar_size, tar_stamp in columns:
-        stamp = state.rows[f"{number:05d}.parquet"].stamp
-        if stamp != rows_stamp:
-            yield _ChangedFile(number, "rows_stamp", layout.rows(state.home, number), rows_sha256, stamp)
+        if (stamp := state.rows[f"{number:05d}.parquet"].stamp) != rows_stamp:
+            changed["rows_stamp", number] = layout.rows(home, number), rows_sha256, stamp
         if tar_size and (stamp := state.tars[layout.tar_name(split, number)].stamp) != tar_stamp:
-            yield _ChangedFile(number, "tar_stamp", layout.tar(state.home, split, number), tar_sha256, stamp)
+            changed["tar_stamp", number] = layout.tar(home, split, number), tar_sha256, stamp
+    return changed
 
 
 def forget(store: Store, home: str, numbers: Iterable[int]) -> None:

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.lineage import counted, rejections
 from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
-from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.plan import compact, read_parquet
@@ -51,14 +50,21 @@ def index_schemas(makes: str, columns: pa.Schema | None, numbers: Sequence[str] 
 
 def is_indexed(store: Store, state: StageState, hashed: bool = False) -> bool:
     """Whether the index that lies there is of these very shards. hashed: also look for damage that changed no size."""
+    return not damaged_index(store, state, hashed)
+
+
+def damaged_index(store: Store, state: StageState, hashed: bool = True) -> str:
+    """The first file of an index that is absent or not of these very shards; empty where all are. hashed: as above."""
     record = read_index_record(store, state.home)
     current = (state.stage.content, state.stage.plan, shards_digest(state))
     if record is None or (record.content, record.plan, record.digest) != current:
-        return False
+        return layout.meta(state.home, "index.json")
     there = store.listing(f"{state.home}/{layout.META}")
-    if any(name not in there or there[name].size != size for name, (_, size) in record.files.items()):
-        return False
-    return not hashed or all(store.sha256(layout.meta(state.home, name)) == file for name, file in record.files.items())
+    for name, file in record.files.items():
+        path = layout.meta(state.home, name)
+        if name not in there or there[name].size != file[1] or (hashed and store.sha256(path) != file):
+            return path
+    return ""
 
 
 def write_index(
@@ -67,7 +73,6 @@ def write_index(
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
     Where samples have flags, ``flagged.parquet`` has a row for each flag of each. The bytes depend on the rows alone.
-    Raises `BuildFailed` when rows and receipt of a shard disagree.
     """
     home, sizes = state.home, dict[str, int]()
     store.remove(layout.meta(home, "index.json"))
@@ -77,8 +82,10 @@ def write_index(
             index = stack.enter_context(_Rows(spool / INDEX, kept_schema))
             rejected = stack.enter_context(_Rows(spool / REJECTIONS, rejected_schema))
             flagged = stack.enter_context(_Rows(spool / FLAGGED, _FLAGGED))
-            for number, split, planned, kept, tar_size in state.done.columns("split", "planned", "kept", "tar_size"):
-                good, bad = _verdicts(store, home, number, planned, kept)
+            for number, split, kept, tar_size in state.done.columns("split", "kept", "tar_size"):
+                with store.open(layout.rows(home, number)) as stream:
+                    table = read_parquet(stream)
+                good, bad = (table.filter(pc.equal(table["verdict"], v)) for v in (rows.KEPT, rows.REJECTED))
                 tar = layout.tar_name(split, number) if tar_size else ""
                 if tar:
                     sizes[tar] = kept
@@ -160,22 +167,6 @@ def shards_digest(state: StageState) -> str:
 def receipts_digest(receipts: Receipts) -> str:
     """The same for the same shards: over split, rows and tar of each, in order."""
     return digest([list(values) for values in receipts.columns("split", "rows_sha256", "tar_sha256")])
-
-
-def _verdicts(store: Store, home: str, number: int, planned: int, kept: int) -> tuple[pa.Table, pa.Table]:
-    """The rows of a shard that were kept, and those that were rejected. planned, kept: of its receipt."""
-    path, remedy = layout.rows(home, number), f"remove {layout.receipt(home, number)} and run the build again"
-    try:
-        with store.open(path) as stream:
-            table = read_parquet(stream)
-    except (FileNotFoundError, pa.ArrowInvalid) as error:
-        raise BuildFailed(f"{store.root}/{path}: absent or not Parquet ({error}); {remedy}") from error
-    good, bad = (table.filter(pc.equal(table["verdict"], verdict)) for verdict in (rows.KEPT, rows.REJECTED))
-    samples = len(good["key"].unique())  # a table can have several rows of one candidate
-    if (samples, len(bad)) != (kept, planned - kept):
-        counts = f"{samples} kept and {len(bad)} rejected, but the receipt says {kept} of {planned}"
-        raise BuildFailed(f"{store.root}/{path}: {counts}; {remedy}")
-    return good, bad
 
 
 def _flagged(kept: pa.Table) -> pa.Table:

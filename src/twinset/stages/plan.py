@@ -1,6 +1,5 @@
 """Planning a stage: its candidates as Parquet, and the record that vouches for them."""
 
-import fnmatch
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -28,9 +27,8 @@ from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.stages.index import INDEX_FILES, is_indexed, write_table_record
 from twinset.stages.job import Job
-from twinset.stages.problems import plan_problem
 from twinset.stages.stage_worker import StageWorker, facts_of
-from twinset.stages.status import state_of
+from twinset.stages.status import plan_problem, state_of
 from twinset.stages.table import compute, write_table
 
 logger = logging.getLogger("twinset")
@@ -78,16 +76,13 @@ def prepare(job: Job, name: str) -> Stage:
         _record(store, home, layout.recipe(home), recorded)
         return before
     if before is not None and (before.content, before.count) != (content, worker.subset.count):
-        logger.warning(
-            "%s: the recipe, its inputs or a version changed; it is planned again: shards of the same settings and "
-            "candidates stay, and the card, README.md, is removed until the build ends",
-            name,
-        )
+        changed = "the recipe, its inputs or a version changed"
+        logger.warning("%s: planned again, %s; its card, README.md, is removed until the build ends", name, changed)
     for earlier in job.recipe.reads(name):
         job.earlier(earlier).check_whole()
     with store.spool() as spool:
         if isinstance(generator, TableStage):
-            summary, kinds = write_table(worker, compute(worker, store), spool), {}
+            summary, kinds = write_table(worker, compute(worker, store), spool), dict[str, int]()
         else:
             summary, kinds = _write_candidates(worker, spool)
         _replace_plan(store, worker, spool)
@@ -150,19 +145,15 @@ def _planned_before(store: Store, worker: StageWorker) -> Stage | None:
         problem = plan_problem(home, stage, read_planned(store, home))
         if problem is None:
             return stage
+        why = problem.message
     except (TwinsetError, FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError) as error:
-        logger.warning("%s: planned again, %s", home, error)
-    else:
-        logger.warning("%s: planned again, %s", home, problem.message)
+        why = str(error)
+    logger.warning("%s: planned again, %s", home, why)
     return None
 
 
 def _write_candidates(worker: StageWorker, folder: Path) -> tuple[PlanSummary, dict[str, int]]:
-    """Write the candidates of a stage into a folder and check them.
-
-    Returns:
-        The summary, and candidates by what they are counted as.
-    """
+    """Write the candidates of a stage into a folder and check them; returns also candidates by `counted_as`."""
     origin, kinds = worker.source.planned_from, Counter[str]()
     candidates = _candidates(worker, kinds)
     summary = write_plan(candidates, worker.generator.candidate, worker.subset.shard_size, folder, origin)
@@ -198,17 +189,14 @@ def _candidates(worker: StageWorker, kinds: Counter[str]) -> Iterator[Candidate]
 def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
     """Raise `WrongUse` where a key of a written plan is repeated, or a group lies in two places.
 
-    Memory holds hashes of keys and groups; where two are equal, the candidates themselves are compared.
-
-    Args:
-        folder: of the plan's files.
-        summary: of the plan.
-        origin: what messages name, such as the annotation file.
+    Memory holds hashes of keys and groups; where two are equal, the candidates themselves are compared. origin: what
+    messages name, such as the annotation file.
     """
     if not summary.shards:
         return
     group = pl.struct("split", "group")
-    candidates = pl.scan_parquet(folder / "[0-9]*.parquet").select("key", "split", "group").with_row_index("row")
+    files = sorted(folder.glob("[0-9]*.parquet"))
+    candidates = pl.scan_parquet(files, glob=False).select("key", "split", "group").with_row_index("row")
     hashes = candidates.select("row", pl.col("key").hash(), group.hash().alias("group")).collect(engine="streaming")
     shards = np.repeat(np.arange(len(summary.shards)), [shard.planned for shard in summary.shards])
     begins = hashes.with_columns(shard=shards).filter(
@@ -233,7 +221,8 @@ def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
 
 def _rows(candidates: pl.LazyFrame, chosen: pl.DataFrame) -> pl.DataFrame:
     """Those of the candidates whose ``row`` is chosen, in order."""
-    return candidates.join(chosen.lazy(), on="row", how="semi").collect(engine="streaming").sort("row")
+    rows = candidates.join(chosen.lazy(), on="row", how="semi") if chosen.height else candidates.head(0)
+    return rows.collect(engine="streaming").sort("row")
 
 
 def _replace_plan(store: Store, worker: StageWorker, spool: Path) -> None:
@@ -241,15 +230,11 @@ def _replace_plan(store: Store, worker: StageWorker, spool: Path) -> None:
     home, reports = worker.home, worker.generator.report_files()
     # Until the new stage record is written, the old one must not vouch for new candidates.
     store.remove(layout.meta(home, "stage.json"))
-    withdraw(store, home, worker.source.reports)
+    pictures = [name for name in store.names(f"{home}/{layout.META}") if name.endswith(".png")]
+    for name in (*DESCRIPTIONS, *worker.source.reports, *pictures):
+        store.remove(layout.meta(home, name))
+    store.remove(f"{home}/README.md")
     for name, report in reports.items():
         store.write(layout.meta(home, name), report)
     for path in sorted(spool.iterdir()):
         store.move_in(path, layout.meta(home, path.name) if path.name in INDEX_FILES else layout.plan(home, path.name))
-
-
-def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
-    """Remove the descriptions of a stage that is planned again: they describe stale shards."""
-    pictures = fnmatch.filter(store.names(f"{home}/{layout.META}"), "*.png")
-    for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *pictures))):
-        store.remove(path)

@@ -1,12 +1,13 @@
-"""Which shards of a stage are done. The receipts say so; nothing else is remembered."""
+"""Which shards of a stage are done, as receipts say, which alone are remembered; and what is wrong with a dataset."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twinset.contracts.canonical import digest
 from twinset.contracts.errors import TwinsetError
-from twinset.contracts.plan import PlannedShard
+from twinset.contracts.plan import PlannedShard, plan_digest
 from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.stage import SCHEMA_VERSION, Stage
@@ -19,6 +20,29 @@ from twinset.shards.storage.store import Entry, Store
 OTHER_VERSION = "built by another version of twinset"
 MISSING_REASONS = ("missing-media", "broken-media")
 WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is written again
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong, and what to do about it.
+
+    code: what kind, such as ``tar-damaged``. path: of the file or folder, below OUT. message: what is wrong with it.
+    remedy: what to do. shard: its number, where it is of one.
+    """
+
+    code: str
+    path: str
+    message: str
+    remedy: str
+    shard: int | None = None
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (f"{self.path}: {self.message}", self.remedy)))
+
+
+def again(*paths: str) -> str:
+    """A remedy: have what some files vouch for made again. Without the removal a build trusts what it hashed once."""
+    return f"remove {' and '.join(paths)} and run the same build again" if paths else "run the same build again"
 
 
 @dataclass(slots=True)
@@ -86,15 +110,10 @@ class StageState:
 def state_of(
     store: Store, home: str, media: Media | None = None, wanted: Collection[int] | None = None, trusting: bool = True
 ) -> StageState:
-    """State of a planned stage, by listings rather than a look at each file.
+    """State of a planned stage, by listings rather than a look at each file; raises `WrongUse` without a plan.
 
-    Args:
-        media: where inputs are looked for, to notice rejections that went stale; None leaves that out.
-        wanted: numbers of the shards to look at; all when None.
-        trusting: False to read every receipt again (`shards.ledger.read_receipts`).
-
-    Raises:
-        WrongUse: nothing was planned there.
+    media: where inputs are looked for, to notice rejections that went stale; None leaves that out. wanted: numbers of
+    the shards to look at; all when None. trusting: False to read every receipt again (`shards.ledger.read_receipts`).
     """
     stage = planned_stage(store, home)
     planned = read_planned(store, home)
@@ -181,20 +200,33 @@ def _why_stale(
 def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     """What to do when more inputs of a stage are missing, broken or out of reach than the recipe allows; else empty."""
     missing, unsafe = state.missing_media(), state.rejected().get("unsafe-path", 0)
-    most, source = recipe.max_missing * state.stage.planned, recipe[name].source
+    planned, source = state.stage.planned, recipe[name].source
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
-    if unsafe > most:
+    if unsafe > recipe.max_missing * planned:
         return (
-            f"{name}: {unsafe} of {state.stage.planned} candidates name media by paths that lead out of {media}; write "
-            "them relative to it, and run the same command again"
+            f"{name}: {unsafe} of {planned} candidates name media by paths that lead out of {media}; write them "
+            "relative to it, and run the same command again"
         )
-    if missing <= most:
+    if missing <= recipe.max_missing * planned:
         return ""
     files = sorted(state.missing_files())
-    counted = f"{len(files):,} file{'s' * (len(files) != 1)}, such as {files[0]}" if files else "such as those"
+    named = f"{len(files):,} file{'s' * (len(files) != 1)}, such as {', '.join(files[:1])}"
     return (
-        f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken: {counted} in {media}; "
-        f"max_missing is {recipe.max_missing:.2%}. twinset status OUT --missing FILE lists them. Correct "
-        f"{recipe.key(name)}.source or raise the recipe's max_missing (--set max_missing=0.2), and run the same "
-        "command again: shards that lacked nothing stay"
+        f"{name}: media of {missing} of {planned} candidates is missing or broken: {named} in {media}; max_missing is "
+        f"{recipe.max_missing:.2%}. twinset status OUT --missing FILE lists them. Correct {recipe.key(name)}.source or "
+        "raise the recipe's max_missing (--set max_missing=0.2), and run the same command again: shards that lacked "
+        "nothing stay"
     )
+
+
+def plan_problem(home: str, stage: Stage, planned: Sequence[PlannedShard]) -> Problem | None:
+    """A record that its own facts or its list of shards contradict. Raises ValueError or TypeError for odd facts."""
+    record = layout.meta(home, "stage.json")
+    if digest(stage.facts) != stage.content:
+        return Problem("plan-damaged", record, "its digest is not that of its facts", again(record))
+    counts = sum(shard.planned for shard in planned), len(planned)
+    is_one_table = stage.facts["makes"] == "table" and not planned
+    if not is_one_table and (plan_digest(planned), *counts) != (stage.plan, stage.planned, stage.shards):
+        path = layout.plan(home, "shards.parquet")
+        return Problem("plan-damaged", path, "not the plan of stage.json", again(record))
+    return None

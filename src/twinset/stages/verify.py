@@ -12,18 +12,15 @@ from twinset.contracts.plan import PlannedShard, plan_file, read_parquet
 from twinset.contracts.receipt import Receipt
 from twinset.shards.ledger import LEDGER, damaged_receipts
 from twinset.shards.media.media_folder import Media
-from twinset.shards.records import read_index_record
 from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.member_headers import read_members
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.description_record import changed_descriptions
-from twinset.stages.index import shards_digest
-from twinset.stages.problems import Problem, index_again, make_again, plan_again, plan_problem
-from twinset.stages.status import StageState
+from twinset.stages.index import damaged_index
+from twinset.stages.status import Problem, StageState, again, plan_problem
 
-AGAIN = "run the same build again"
 UNREADABLE = (OSError, ValueError, TypeError, LookupError, pa.ArrowException)
 
 
@@ -32,47 +29,53 @@ def verify_stage(store: Store, state: StageState, media: Media | None = None) ->
 
     media: where the sources lie, to hash them too.
     """
-    home = state.home
+    home, record, ledger = state.home, layout.meta(state.home, "stage.json"), layout.meta(state.home, LEDGER)
     if problem := plan_problem(home, state.stage, state.planned):
         yield problem
     for number in state.missing:
-        yield Problem("shard-missing", home, f"shard {number:05d} is not made yet", AGAIN, number)
+        yield Problem("shard-missing", home, f"shard {number:05d} is not made yet", again(), number)
     damaged = damaged_receipts(store, home)
     for number in damaged:
-        message = f"not what {layout.meta(home, LEDGER)} says was read from it"
-        remedy = f"one of them was damaged: remove both and {AGAIN}"
-        yield Problem("receipt-damaged", layout.receipt(home, number), message, remedy, number)
+        path, message = (
+            layout.receipt(home, number),
+            f"not what {ledger} says was read from it; one of them was damaged",
+        )
+        yield Problem("receipt-damaged", path, message, again(path, ledger), number)
     for number in sorted(state.stale.keys() - {*damaged}):
-        message = f"shard {number:05d} is stale, {state.stale[number]}"
-        yield Problem("shard-stale", home, message, AGAIN, number)
-    sources = defaultdict[MediaFile, list[int]](list)
+        yield Problem("shard-stale", home, f"shard {number:05d} is stale, {state.stale[number]}", again(), number)
+    sources = defaultdict[MediaFile, list[str]](list)
     for receipt in state.done.receipts():
-        yield from _of_plan(store, home, state.planned[receipt.shard])
-        rows = _of_shard(store, home, receipt)
+        if message := _plan_problem(store, home, state.planned[receipt.shard]):
+            path = layout.plan(home, plan_file(receipt.shard)[0])
+            yield Problem("plan-damaged", path, message, again(record), receipt.shard)
+        rows, own = _of_shard(store, home, receipt), layout.receipt(home, receipt.shard)
         if isinstance(rows, Problem):
             yield rows
         elif media is not None and state.makes != "table":
             for source in {MediaFile(**source) for listed in rows["sources"].to_pylist() for source in listed or ()}:
-                sources[source].append(receipt.shard)
-    if not state.todo:  # of a stage that is not finished the index is not asked to be right
-        yield from _of_index(store, state)
+                sources[source].append(own)
+    # Of a stage that is not finished, or only made by hand, the index is not asked to be right.
+    if not state.todo and store.size(layout.meta(home, "index.json")) is not None:
+        if path := damaged_index(store, state):
+            remedy = again(layout.meta(home, "index.json"), ledger)
+            yield Problem("index-damaged", path, "absent, or not of the shards that the receipts vouch for", remedy)
         for path in changed_descriptions(store, home):
-            yield Problem("description-changed", path, "absent, or not the one that the build wrote", plan_again(home))
+            yield Problem("description-changed", path, "absent, or not the one that the build wrote", again(record))
     for source in sorted(sources, key=lambda source: source.path):
         if media is not None and "://" not in source.path:  # what lies in a bucket is in no media folder
-            yield from _of_source(media, home, source, sources[source])
+            yield from _of_source(media, source, sources[source])
 
 
-def _of_plan(store: Store, home: str, planned: PlannedShard) -> Iterator[Problem]:
+def _plan_problem(store: Store, home: str, planned: PlannedShard) -> str:
+    """What is wrong with the candidates of a shard; empty where nothing is."""
     name, row_group = plan_file(planned.shard)
-    path, message = layout.plan(home, name), f"the candidates of shard {planned.shard:05d} are not those of the plan"
     try:
-        with store.open(path) as stream:
-            if digest(read_parquet(stream, row_group=row_group).to_pylist()) == planned.slice:
-                return
+        with store.open(layout.plan(home, name)) as stream:
+            candidates = read_parquet(stream, row_group=row_group).to_pylist()
+            same = digest(candidates) == planned.slice
     except UNREADABLE as error:
-        message = f"cannot be read ({error})"
-    yield Problem("plan-damaged", path, message, plan_again(home), planned.shard)
+        return f"cannot be read ({error})"
+    return "" if same else f"the candidates of shard {planned.shard:05d} are not those of the plan"
 
 
 def _of_shard(store: Store, home: str, receipt: Receipt) -> Problem | pa.Table:
@@ -92,7 +95,7 @@ def _of_shard(store: Store, home: str, receipt: Receipt) -> Problem | pa.Table:
                     return table
     except (BrokenTar, *UNREADABLE) as error:
         message = f"cannot be read ({error})"
-    return Problem(code, path, message, make_again(home, number), number)
+    return Problem(code, path, message, again(layout.receipt(home, number)), number)
 
 
 def _changed(store: Store, path: str, sha256: str) -> str:
@@ -111,29 +114,11 @@ def _tar_problem(store: Store, path: str, receipt: Receipt, keys: list[str]) -> 
     return "" if list(there) == keys else "its samples are not those that the rows of the shard keep"
 
 
-def _of_index(store: Store, state: StageState) -> Iterator[Problem]:
-    """Files of the index that are not those its record vouches for."""
-    home, path = state.home, layout.meta(state.home, "index.json")
-    if store.size(path) is None:
-        return
-    index = read_index_record(store, home)
-    counts = state.stage.content, state.stage.plan, state.stage.planned, state.kept, shards_digest(state)
-    if index is None or (index.content, index.plan, index.planned, index.kept, index.digest) != counts:
-        message = "cannot be read, or of other shards than the receipts"
-        remedy = f"remove {layout.meta(home, LEDGER)}, {index_again(home)}"
-        yield Problem("index-damaged", path, message, remedy)
-    for file, (sha256, _) in index.files.items() if index is not None else ():
-        place = layout.meta(home, file)
-        if store.size(place) is None or store.sha256(place)[0] != sha256:
-            yield Problem("index-damaged", place, f"absent, or not the one of {path}", index_again(home))
-
-
-def _of_source(media: Media, home: str, source: MediaFile, numbers: list[int]) -> Iterator[Problem]:
+def _of_source(media: Media, source: MediaFile, receipts: list[str]) -> Iterator[Problem]:
     there, path = media.sha256(source.path), f"{media.root}/{source.path}"
-    receipts = ", ".join(layout.receipt(home, number) for number in numbers)
     if there is None:
-        remedy = f"put it back, or remove {receipts} and {AGAIN} to do without it"
+        remedy = f"put it back, or, to do without it, {again(*receipts)}"
         yield Problem("source-gone", path, "the source is gone", remedy)
     elif there != (source.sha256, source.size):
         message = f"not the file that the samples were made from (sha256 was {source.sha256})"
-        yield Problem("source-changed", path, message, f"put that one back, or remove {receipts} and {AGAIN}")
+        yield Problem("source-changed", path, message, f"put that one back, or {again(*receipts)}")
