@@ -33,7 +33,8 @@ def test_corrected_words_of_a_source_reach_a_finished_card(
     recipe, other = two_recipes(greys)
     build_here(recipe, str(out))
     whole = files_below(out)
-    monkeypatch.setattr(Greys, "notes", lambda self: "* Corrected.\n")
+    corrected = {"notes": "* Corrected.\n"}
+    monkeypatch.setattr(Greys, "said", lambda self, block, reports=None: corrected.get(block, ""))
     for _ in range(2):
         build_here(recipe, str(out))
         assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
