@@ -39,7 +39,7 @@ class Build:
     worker: StageWorker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.worker = self.job.worker(self.name).on_this_machine()
+        self.worker = self.job.worker(self.name)
 
     @property
     def store(self) -> Store:

@@ -13,7 +13,6 @@ from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, Greys
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
-from twinset.stages.child_processes import _scratches
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.job import Job
 from twinset.stages.plan import prepare
@@ -46,7 +45,6 @@ def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
     assert build_here(recipe, str(tmp_path / "threads"), 3) == found and files_below(tmp_path / "threads") == whole
     children = build_here(recipe, str(tmp_path / "processes"), 1, "processes")
     assert children == found and files_below(tmp_path / "processes") == whole
-    assert not any(Path(scratch).exists() for scratch in _scratches)
 
 
 def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index(

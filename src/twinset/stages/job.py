@@ -1,4 +1,4 @@
-"""A recipe being built below OUT: resolved once in a process, each generator and filter made once."""
+"""A recipe being built below OUT: resolved once in a process, each source and filter opened once."""
 
 from __future__ import annotations
 
@@ -18,42 +18,39 @@ from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.stage_worker import StageWorker, open_worker, refuse_other_versions
-from twinset.stages.status import StageState
+from twinset.stages.stage_worker import StageWorker, open_worker
+from twinset.stages.status import StageState, state_of
 
 
 class Job:
-    """A recipe and the store that it is built in."""
+    """A recipe and the store that it is built in. settled: stages that this process has brought to their end."""
 
     def __init__(self, recipe: Recipe, store: Store) -> None:
         self.recipe, self.store = recipe, store
-        self.settled: dict[str, StageState] = {}  # stages that this process has brought to their end
+        self.settled: dict[str, StageState] = {}
         self._workers: dict[str, StageWorker] = {}
         self._lock = threading.Lock()  # stages run side by side
 
-    def only(self, names: Collection[str]) -> Job:
-        """The same job for some subsets and the stages that they read."""
-        part = Job(self.recipe.only(names), self.store)
-        part.settled, part._workers, part._lock = self.settled, self._workers, self._lock
-        return part
-
     def worker(self, name: str) -> StageWorker:
-        """Source and filters of a stage, opened once."""
+        """Source and filters of a stage, opened once.
+
+        Raises `WrongUse` where one would write outside of OUT, twinset's cache and what is allowed.
+        """
         with self._lock:
             if name not in self._workers:
-                self._refuse_other_writes(name)
+                for key, part in _parts(self.recipe, name):
+                    for setting, mark, place in part.places():
+                        if mark.what == "cache":
+                            refuse_other_answers(f"{key}.{setting}", place, self.store.root)
                 stage = self.recipe[name]
                 known_as, seed = stage.known_as or name, self.recipe.seed
                 context = Context(known_as, stage.split, seed, self.earlier, self.store, stage.encoding)
                 self._workers[name] = open_worker(self.recipe, name, context)
             return self._workers[name]
 
-    def _refuse_other_writes(self, name: str) -> None:
-        """Raise `WrongUse` where a part of a stage would write outside of OUT, twinset's cache and what is allowed."""
-        for key, part in _parts(self.recipe, name):
-            for setting, mark, place in part.places():
-                if mark.what == "cache":
-                    refuse_other_answers(f"{key}.{setting}", place, self.store.root)
+    def state(self, name: str, shards: range | None = None) -> StageState:
+        """The shards of a stage by state. shards: to look at; all when None."""
+        return state_of(self.store, self.recipe.home(name), self.worker(name).source.media_files(), shards)
 
     def earlier(self, stage: str) -> FinishedStage:
         """As `shards.finished_stage.earlier_stage`."""
@@ -85,15 +82,15 @@ def check_devices(recipe: Recipe, names: Collection[str] = ()) -> None:
 
 def not_found(recipe: Recipe) -> list[str]:
     """The models and devices of a recipe that are not on this machine, each with what to do about it."""
-    found = list[str]()
+    problems = list[str]()
     for name in recipe.all:
         for key, part in _parts(recipe, name):
             for check in (partial(part.check_inputs, key, ["models"]), partial(part.check_device, key)):
                 try:
                     check()
                 except (WrongUse, ImportError, OSError) as error:
-                    found.append(str(error))
-    return found
+                    problems.append(str(error))
+    return problems
 
 
 def _parts(recipe: Recipe, name: str) -> Iterator[tuple[str, Source | Filter]]:
@@ -130,9 +127,8 @@ def worker_of(store: Store, home: str, stage: Stage) -> StageWorker:
 
     Raises `BuildFailed` when this machine would make other bytes than planned.
     """
-    recipe = store.read(layout.recipe(home))
     with _opening:  # two threads would open it twice
-        return _worker_of(store.root, home, recipe, stage.content)
+        return _worker_of(store.root, home, store.read(layout.recipe(home)), stage.content)
 
 
 def forget_workers() -> None:
@@ -149,6 +145,5 @@ def _worker_of(root: str, home: str, _recipe: bytes, _content: str) -> StageWork
     store = Store(root)
     job, name = job_of(store, home)
     check_inputs(job.recipe, ("media", "models"), [name])
-    worker = job.worker(name)
-    refuse_other_versions(planned_stage(store, home), worker, job.recipe.seed)
-    return worker.on_this_machine()
+    job.worker(name).refuse_other_versions(planned_stage(store, home))
+    return job.worker(name)

@@ -24,7 +24,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.index import is_indexed, write_table_record
 from twinset.stages.job import Job
-from twinset.stages.stage_worker import StageWorker, facts_of
+from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import state_of
 from twinset.stages.table import INDEX, REJECTIONS, SIZES, compute, write_table
 
@@ -123,7 +123,7 @@ def planned_terms(store: Store, home: str, planned: Iterable[PlannedShard]) -> T
 def prepare(job: Job, name: str) -> Stage:
     """Plan a stage below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
     store, worker = job.store, job.worker(name)
-    facts = facts_of(worker, job.recipe.seed, worker.generator.inputs())
+    facts = worker.facts(worker.generator.inputs())
     content = digest(facts)
     is_table = isinstance(worker.generator, TableStage)
     before = _table_before(store, worker.home) if is_table else _planned_before(store, worker.home)
@@ -175,9 +175,7 @@ def is_planned(job: Job, name: str) -> bool:
     worker = job.worker(name)
     is_table = isinstance(worker.generator, TableStage)
     before = _table_before(job.store, worker.home) if is_table else _planned_before(job.store, worker.home)
-    return before is not None and _holds(
-        before, worker, digest(facts_of(worker, job.recipe.seed, worker.generator.inputs()))
-    )
+    return before is not None and _holds(before, worker, digest(worker.facts(worker.generator.inputs())))
 
 
 def _holds(before: Stage, worker: StageWorker, content: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 from twinset.contracts.canonical import digest
@@ -17,27 +18,29 @@ from twinset.shards.contracts import Context, Source
 BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StageWorker:
-    """All that is needed to make the shards of one stage.
+    """All that is needed to make the shards of one stage of a recipe.
 
-    home: where it lies below OUT. filters: by kind, in the recipe's order. runtime: the runtime class
-    (`contracts.stage.runtime_class`) of this machine as it works here. requested_runtime: the runtime class before the
-    micro-batch was halved because memory ran out; empty when it was not. device: as in the receipt.
+    filters: opened, in the recipe's order. requested_runtime: the runtime class before the micro-batch was halved
+    because memory ran out; empty when it was not.
     """
 
-    home: str
-    subset: Subset
+    recipe: Recipe
+    name: str
     generator: Source
-    filters: Sequence[tuple[str, Filter]]
-    runtime: str = ANY_RUNTIME
+    filters: Sequence[Filter]
     requested_runtime: str = ""
-    device: str = ""
 
     @property
-    def name(self) -> str:
-        """The stage's."""
-        return self.home.rsplit("/", 1)[-1]
+    def home(self) -> str:
+        """Where it lies below OUT."""
+        return self.recipe.home(self.name)
+
+    @property
+    def subset(self) -> Subset:
+        """The settings of the stage."""
+        return self.recipe[self.name]
 
     @property
     def source(self) -> Source:
@@ -45,82 +48,81 @@ class StageWorker:
         return cast(Source, self.subset.source)
 
     @property
+    def parts(self) -> tuple[Source | Filter, ...]:
+        """The source and the filters."""
+        return (self.generator, *self.filters)
+
+    @property
     def isolated(self) -> bool:
         """Whether shards must be made in processes of their own."""
-        return "process" in (self.generator.isolation, *(judge.isolation for _, judge in self.filters))
+        return any(part.isolation == "process" for part in self.parts)
 
     @property
     def on_gpu(self) -> bool:
         """Whether a network of it runs on a GPU."""
-        parts = (self.generator, *(judge for _, judge in self.filters))
-        return any(part.runs_on() not in (None, "cpu") for part in parts)
+        return any(part.runs_on() not in (None, "cpu") for part in self.parts)
 
-    def on_this_machine(self) -> StageWorker:
-        """With the runtime class of this machine: of the generator's device, else of the first filter's with one."""
-        facts = self.runtime_facts()
-        runtime = digest(facts) if facts else ANY_RUNTIME
-        return replace(self, runtime=runtime, device=facts.get("device", ""))
-
-    def runtime_facts(self) -> dict[str, Any]:
-        """What the runtime class of this machine is the digest of; empty where no neural network takes part."""
-        for part in (self.generator, *(judge for _, judge in self.filters)):
+    @cached_property
+    def machine(self) -> dict[str, Any]:
+        """What the runtime class is the digest of: of the first part with a network; empty where there is none."""
+        for part in self.parts:
             if (device := part.runs_on()) is not None:
                 size = part.batch_size()
                 batch = {"threads": getattr(part, "threads", 1), "micro_batch": size} if size else {}
                 return runtime_facts(device, **batch)
         return {}
 
+    @property
+    def runtime(self) -> str:
+        """The runtime class (`contracts.stage.runtime_class`) of this machine as it works here."""
+        return digest(self.machine) if self.machine else ANY_RUNTIME
+
     def halved(self, problem: str) -> StageWorker:
         """With half the micro-batch, since memory ran out; raises `BuildFailed` where it is one sample already."""
-        if self.generator.batch_size() <= 1:
+        size = self.generator.batch_size() // 2
+        if not size:
             raise BuildFailed(
                 f"memory runs out with one sample at a time ({problem}); make fewer shards at a time (--workers 1), "
                 "set a smaller resolution, or use a machine with more memory"
             )
-        smaller = replace(self, generator=self.generator.with_micro_batch(self.generator.batch_size() // 2))
-        return replace(smaller.on_this_machine(), requested_runtime=self.requested_runtime or self.runtime)
+        requested = self.requested_runtime or self.runtime
+        return replace(self, generator=self.generator.with_micro_batch(size), requested_runtime=requested)
+
+    def facts(self, inputs: str) -> dict[str, Any]:
+        """All that decides the bytes of the stage's shards. inputs: `shards.contracts.Source.inputs`."""
+        source, libraries, filters = self.source, {*BASE_LIBRARIES, *self.generator.libraries}, []
+        for chosen, judge in zip(self.subset.filters, self.filters, strict=True):
+            if judge.runs_on() is None:  # a network's libraries belong to the runtime class: GPUs have other builds
+                libraries |= set(judge.libraries)
+            filters.append(_described(chosen, judge, FILTERS.distribution(chosen.kind)))
+        generator = _described(source, self.generator, SOURCES.distribution(source.kind))
+        settings = content_of(self.subset, self.recipe.seed)
+        return stage_facts(source.makes, settings, inputs, generator, filters, libraries)
+
+    def refuse_other_versions(self, stage: Stage) -> None:
+        """Raise `BuildFailed` when this machine would make other bytes than planned."""
+        # The plan holds all that annotations say, and workers need none; scenes are made from assets again.
+        planned = stage.facts
+        here = self.facts(self.generator.inputs() if self.source.synthetic else planned["inputs"])
+        if digest(here) == stage.content:
+            return
+        differing = [key for key in planned if key != "libraries" and planned[key] != here.get(key)]
+        differing += [
+            f"{name} ({version} in the plan, {here['libraries'].get(name, 'absent')} here)"
+            for name, version in planned["libraries"].items()
+            if here["libraries"].get(name) != version
+        ]
+        raise BuildFailed(
+            f"{stage.name}: this worker would make other bytes than planned, it differs in {', '.join(differing)}; "
+            "bring its checkout, its environment (make env) and its inputs (weights of a model, manifest of assets) to "
+            "those that planned, or build again to plan with these"
+        )
 
 
 def open_worker(recipe: Recipe, name: str, context: Context) -> StageWorker:
-    """Source and filters of a stage."""
-    subset = recipe[name]
-    filters = [(chosen.kind, cast(Filter, chosen).open()) for chosen in subset.filters]
-    return StageWorker(recipe.home(name), subset, cast(Source, subset.source).open(context), filters)
-
-
-def facts_of(worker: StageWorker, seed: int, inputs: str) -> dict[str, Any]:
-    """All that decides the bytes of a stage's shards. inputs: `shards.contracts.Source.inputs`."""
-    generator, source = worker.generator, worker.subset.source
-    libraries = {*BASE_LIBRARIES, *generator.libraries}
-    filters = []
-    for chosen, (kind, judge) in zip(worker.subset.filters, worker.filters, strict=True):
-        if judge.runs_on() is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
-            libraries |= set(judge.libraries)
-        described = {"kind": kind, "version": judge.version, "weights": dict(judge.weights())}
-        filters.append({**described, **_brought(chosen, FILTERS.distribution(kind))})
-    described = {"kind": source.kind, "version": generator.version, "weights": dict(generator.weights())}
-    described |= _brought(source, SOURCES.distribution(source.kind))
-    return stage_facts(source.makes, content_of(worker.subset, seed), inputs, described, filters, libraries)
-
-
-def refuse_other_versions(stage: Stage, worker: StageWorker, seed: int) -> None:
-    """Raise `BuildFailed` when this machine would make other bytes than planned."""
-    # The plan holds all that annotations say, and workers need none; scenes are made from assets again.
-    inputs = worker.generator.inputs() if worker.subset.source.synthetic else stage.facts["inputs"]
-    here, planned = facts_of(worker, seed, inputs), stage.facts
-    if digest(here) == stage.content:
-        return
-    differing = [key for key in planned if key != "libraries" and planned[key] != here.get(key)]
-    differing += [
-        f"{name} ({version} in the plan, {here['libraries'].get(name, 'absent')} here)"
-        for name, version in planned["libraries"].items()
-        if here["libraries"].get(name) != version
-    ]
-    raise BuildFailed(
-        f"{stage.name}: this worker would make other bytes than planned, it differs in {', '.join(differing)}; bring "
-        "its checkout, its environment (make env) and its inputs (weights of a model, manifest of assets) to those "
-        "that planned, or build again to plan with these"
-    )
+    """Open the source and the filters of a stage."""
+    filters = [cast(Filter, chosen).open() for chosen in recipe[name].filters]
+    return StageWorker(recipe, name, cast(Source, recipe[name].source).open(context), filters)
 
 
 def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
@@ -137,7 +139,8 @@ def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
         )
 
 
-def _brought(settings: PlacedSettings, distribution: str) -> dict[str, Any]:
-    """Packages, with their versions, that brought a kind and its parts: they decide bytes; none for twinset's."""
-    found = {"distribution": distribution, "parts": settings.brought}
-    return {name: value for name, value in found.items() if value}
+def _described(settings: PlacedSettings, part: Source | Filter, distribution: str) -> dict[str, Any]:
+    """Kind and version of a part, its weights, and the packages, with their versions, that brought it."""
+    described = {"kind": part.kind, "version": part.version, "weights": dict(part.weights())}
+    brought = {"distribution": distribution, "parts": settings.brought}  # none for twinset's
+    return described | {name: value for name, value in brought.items() if value}

@@ -1,15 +1,17 @@
 """Making one shard: a pure function of its candidates and its stage, finished by its receipt or not at all."""
 
 import contextlib
+import errno
 import io
 import json
 import logging
 import os
 import socket
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, MutableSequence, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +19,66 @@ import pyarrow as pa
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import sha256_of_file
-from twinset.contracts.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed, TwinsetError, in_words
 from twinset.contracts.parts import OutOfMemory
 from twinset.contracts.plan import PlannedShard, plan_file, read_footer, read_slice, slice_digest
-from twinset.contracts.receipt import Made, Receipt, parse_receipt
+from twinset.contracts.receipt import Made, Receipt
 from twinset.contracts.stage import ANY_RUNTIME, Stage
-from twinset.shards.metering import metered, total
+from twinset.shards.metering import counting, metered, total
 from twinset.shards.records import planned_stage, read_planned, read_receipt, read_stage
 from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
-from twinset.stages.job import recorded_recipe, worker_of
-from twinset.stages.making.payload import Shard, write_samples, write_table
+from twinset.stages.job import worker_of
+from twinset.stages.making.payload import write_samples, write_table
 from twinset.stages.stage_worker import StageWorker, refuse_mixed_runtimes
 from twinset.stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
 
 KEPT_PLAN = 16 << 20  # bytes of a plan's file that a worker keeps from shard to shard
+RETRIES = 3
+#: A full disk or a wrong place does not mend by waiting; a process that died has its own remedy.
+HOPELESS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ETIMEDOUT),
+)
+
+
+def make_and_retry(
+    root: str,
+    home: str,
+    number: int,
+    worker: StageWorker | None = None,
+    stage: Stage | None = None,
+    counts: MutableSequence[int] | None = None,
+) -> dict[str, Any]:
+    """Make one shard, and try again when the network or a disk had trouble that may pass; returns its receipt.
+
+    Args:
+        worker, stage: as of `make_shard`.
+        counts: where the number of its candidates that are made stands, by the number of the shard.
+
+    Raises:
+        TwinsetError, OSError: as of `make_shard`; of what else a source raises `BuildFailed`.
+    """
+    on_count = (lambda count: None) if counts is None else partial(counts.__setitem__, number)
+    for attempt in range(RETRIES + 1):
+        try:
+            with counting(on_count):
+                return make_shard(root, home, number, worker, stage).model_dump(mode="json")
+        except OSError as error:
+            if error.errno in HOPELESS or attempt == RETRIES:
+                raise
+        except TwinsetError:
+            raise
+        except (Exception, SystemExit) as error:
+            # Others may not survive the way between processes, and their traceback does not.
+            logger.info("%s shard %05d failed:\n%s", home, number, traceback.format_exc())
+            raise BuildFailed(in_words(error)) from None
+        time.sleep(2**attempt)
+    raise AssertionError("the last attempt returns or raises")
 
 
 def make_shard(
@@ -53,14 +96,13 @@ def make_shard(
     store = Store(root)
     stage = stage or planned_stage(store, home)
     worker = worker or worker_of(store, home, stage)
-    planned = _planned(root, home, stage.plan)[number]
-    if worker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
+    if worker.runtime != ANY_RUNTIME and number and not worker.recipe.allow_mixed_runtimes:
         # Found out before the work rather than after it; finalising looks at all receipts.
         first = read_receipt(store, home, 0)
         machines = {first.machine} if first is not None and first.content == stage.content else set()
         refuse_mixed_runtimes(f"{store.root}/{home}", {worker.runtime} | machines)
-    candidates = candidates_of(store, worker, stage.plan, number)
-    return write_shard(store, stage, planned, candidates, worker)
+    planned = _planned(root, home, stage.plan)[number]
+    return write_shard(store, stage, planned, candidates_of(store, worker, stage.plan, number), worker)
 
 
 def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> list[Candidate]:
@@ -68,13 +110,30 @@ def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> 
     file, row_group = plan_file(number)
     path = layout.plan(worker.home, file)
     try:
-        kept = _plan_file(store.root, path, plan) if store.is_remote else None
-        with store.open(path) if kept is None else io.BytesIO(kept) as stream:
-            return read_slice(stream, row_group, worker.generator.candidate, _footer(store.root, path, plan))
+        content, footer = _plan_file(store.root, path, plan)
+        with store.open(path) if content is None else io.BytesIO(content) as stream:
+            return read_slice(stream, row_group, worker.generator.candidate, footer)
     except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:
         remedy = f"remove {layout.meta(worker.home, 'stage.json')} and run the same build again"
         problem = f"{store.root}/{path}: not the candidates of shard {number:05d} ({error})"
         raise BuildFailed(f"{problem}; {remedy}") from error
+
+
+@lru_cache(maxsize=4)
+def _plan_file(root: str, path: str, _plan: str) -> tuple[bytes | None, Any]:
+    """A file of a plan, which up to a thousand shards are read from, and its footer, which takes longer to read than a
+    shard's rows; None for the file where it lies on this machine or is too large to be kept."""
+    store = Store(root)
+    with store.open(path) as stream:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+        content = stream.read() if store.is_remote and size <= KEPT_PLAN else None
+        return content, read_footer(stream if content is None else io.BytesIO(content))
+
+
+@lru_cache(maxsize=8)
+def _planned(root: str, home: str, _plan: str) -> list[PlannedShard]:
+    return read_planned(Store(root), home)
 
 
 def write_shard(
@@ -97,11 +156,13 @@ def write_shard(
     with metered() as tallies:
 
         def log() -> None:
-            spent: dict[str, Any] = {"began": began, "seconds": time.monotonic() - clock, "gpu": worker.on_gpu}
-            spent |= total(tallies)._asdict()
-            if worker.runtime != ANY_RUNTIME:
-                spent["runtime"] = worker.runtime_facts()
-            _log_shard(store, layout.log(worker.home, planned.shard), spent)
+            """Write who made it, and what that took of time and of language models."""
+            made: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "began": began}
+            made |= {"seconds": time.monotonic() - clock, "gpu": worker.on_gpu, **total(tallies)._asdict()}
+            if worker.machine:
+                made["runtime"] = worker.machine
+            with contextlib.suppress(OSError):  # a log that cannot be written is no reason to make the shard again
+                store.write(layout.log(worker.home, planned.shard), json.dumps(made).encode())
 
         while True:
             try:
@@ -123,63 +184,37 @@ def _write(
     log: Callable[[], None],
 ) -> Receipt:
     """The receipt of a shard; that which another worker wrote meanwhile, where it holds."""
+    home, write = worker.home, write_table if worker.generator.row_schema is not None else write_samples
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar:
-            write = write_table if worker.generator.row_schema is not None else write_samples
-            shard: Shard = write(candidates, worker, tar, spool / "rows")
+            verdicts, missing = write(candidates, worker, tar, spool / "rows")
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
         # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
         # appeared, is replaced.
-        _refuse_older_plan(store, stage, planned, worker)
-        before = _receipt_there(store, worker.home, planned.shard)
-        if before is not None and receipt_holds(
-            store, worker.home, stage, planned, before, worker.source.media_files()
-        ):
+        now = read_stage(store, home)
+        if now is None or (now.content, now.plan) != (stage.content, stage.plan):
+            raise BuildFailed(
+                f"{store.root}/{home}: shard {planned.shard:05d} is not written, because the stage was planned again "
+                "meanwhile; run the build again"
+            )
+        before, media = read_receipt(store, home, planned.shard), worker.source.media_files()
+        if before is not None and receipt_holds(store, home, stage, planned, before, media):
             return before
-        return finish_shard(
-            store,
-            worker.home,
-            shard.verdicts,
-            spool,
-            before,
-            Made(
-                shard=planned.shard,
-                split=planned.split,
-                content=stage.content,
-                runtime=worker.runtime,
-                requested_runtime=worker.requested_runtime,
-                micro_batch=worker.generator.batch_size(),
-                device=worker.device,
-                slice=planned.slice,
-                planned=len(candidates),
-                tar_sha256=tar.sha256,
-                tar_size=tar.size,
-                missing=dict(sorted(shard.missing.items())),
-            ),
-            log,
+        made = Made(
+            shard=planned.shard,
+            split=planned.split,
+            content=stage.content,
+            runtime=worker.runtime,
+            requested_runtime=worker.requested_runtime,
+            micro_batch=worker.generator.batch_size(),
+            device=worker.machine.get("device", ""),
+            slice=planned.slice,
+            planned=len(candidates),
+            tar_sha256=tar.sha256,
+            tar_size=tar.size,
+            missing=dict(sorted(missing.items())),
         )
-
-
-def _refuse_older_plan(store: Store, stage: Stage, planned: PlannedShard, worker: StageWorker) -> None:
-    """Raise `BuildFailed` when the stage was planned again since this shard was begun."""
-    now = read_stage(store, worker.home)
-    if now is None or (now.content, now.plan) != (stage.content, stage.plan):
-        raise BuildFailed(
-            f"{store.root}/{worker.home}: shard {planned.shard:05d} is not written, because the stage was planned "
-            "again meanwhile; run the build again"
-        )
-
-
-def _receipt_there(store: Store, home: str, number: int) -> Receipt | None:
-    """The receipt that a shard has already; one that cannot be read is removed."""
-    place = layout.receipt(home, number)
-    try:
-        receipt = parse_receipt(store.read(place))
-    except FileNotFoundError:
-        return None
-    if receipt is None:
-        store.remove(place)
-    return receipt
+        return finish_shard(store, home, verdicts, spool, before, made, log)
 
 
 def finish_shard(
@@ -224,34 +259,3 @@ def finish_shard(
     log()
     store.write(place, receipt.to_bytes())
     return receipt
-
-
-def _log_shard(store: Store, path: str, spent: dict[str, Any]) -> None:
-    """Write who made a shard, and what that took of time and of language models."""
-    log = {"host": socket.gethostname(), "pid": os.getpid(), **spent}
-    # A log that cannot be written is no reason to make the shard again.
-    with contextlib.suppress(OSError):
-        store.write(path, json.dumps(log).encode())
-
-
-@lru_cache(maxsize=4)
-def _plan_file(root: str, path: str, _plan: str) -> bytes | None:
-    """A file of a plan, which up to a thousand shards are read from; None for one that is too large to be kept."""
-    with Store(root).open(path) as stream:
-        size = stream.seek(0, io.SEEK_END)
-        stream.seek(0)
-        return stream.read() if size <= KEPT_PLAN else None
-
-
-@lru_cache(maxsize=4)
-def _footer(root: str, path: str, plan: str) -> Any:
-    """The footer of a plan's file: of a thousand row groups it takes longer to read than a shard's rows."""
-    store = Store(root)
-    kept = _plan_file(root, path, plan) if store.is_remote else None
-    with store.open(path) if kept is None else io.BytesIO(kept) as stream:
-        return read_footer(stream)
-
-
-@lru_cache(maxsize=8)
-def _planned(root: str, home: str, _plan: str) -> list[PlannedShard]:
-    return read_planned(Store(root), home)

@@ -1,19 +1,17 @@
 """What is written for the candidates of a shard: samples in a tar and a row for each, or the rows of a table."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.kinds.kind import Sample
+from twinset.contracts.kinds.kind import Sample, SampleKind
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import (
     Drop,
     EncodedImage,
-    Keep,
     Rejected,
     Score,
     TableRows,
@@ -21,6 +19,7 @@ from twinset.contracts.kinds.samples import (
     encodable,
     encode_image,
 )
+from twinset.contracts.parts import Filter
 from twinset.shards.fields import content_digest, fields_of
 from twinset.shards.metering import made_one
 from twinset.shards.rows import KEPT, REJECTED, Row, VerdictCheck, write_rows, write_table_rows
@@ -31,29 +30,13 @@ Fields = list[tuple[str, bytes]]
 Missing = dict[str, int | None]
 
 
-class Judge(NamedTuple):
-    """A filter at work. judges: as `FilterSettings.judges`. judge: what it says of captions, frames or pairs."""
-
-    check: VerdictCheck
-    judges: str
-    judge: Callable[[Any], Any]
+#: The filters of a stage at work, each with the check of its verdicts.
+Judges = Sequence[tuple[VerdictCheck, Filter]]
+#: Verdict and reason of each candidate; media that could not be read, by the size that the file had (None: absent).
+Outcome = tuple[list[tuple[str, str]], Missing]
 
 
-Judges = Sequence[Judge]
-
-
-class Shard(NamedTuple):
-    """What became of a shard's candidates.
-
-    verdicts: verdict and reason of each. missing: media that could not be read, and the size that its file had (None:
-    it was absent).
-    """
-
-    verdicts: list[tuple[str, str]]
-    missing: Missing
-
-
-def write_table(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Shard:
+def write_table(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Outcome:
     """Write the rows of a table's candidates; the tar stays empty."""
     columns, missing = worker.generator.row_schema, Missing()
     assert columns is not None
@@ -65,17 +48,13 @@ def write_table(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWr
             results.append((candidate, made))
             made_one()
     write_table_rows(results, columns, path)
-    verdicts = [(REJECTED, made.reason) if isinstance(made, Rejected) else (KEPT, "") for _, made in results]
-    return Shard(verdicts, missing)
+    return [(REJECTED, made.reason) if isinstance(made, Rejected) else (KEPT, "") for _, made in results], missing
 
 
-def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Shard:
+def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Outcome:
     """Write the samples that are kept into a tar, and a row for each candidate."""
     rows, missing = list[Row](), Missing()
-    judges = [
-        Judge(VerdictCheck(settings), settings.judges, opened.judge)
-        for settings, (_, opened) in zip(worker.subset.filters, worker.filters, strict=True)
-    ]
+    judges = [(VerdictCheck(judge), judge) for judge in worker.filters]
     for batch in _batches(candidates, worker.generator.batch_size() * worker.generator.passes):
         for row, fields in _make_batch(batch, worker, judges, missing):
             rows.append(row)
@@ -83,7 +62,7 @@ def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: Tar
             if fields is not None:
                 tar.add_sample(row.key, fields)
     write_rows(rows, path)
-    return Shard([(row.verdict, row.reason) for row in rows], missing)
+    return [(row.verdict, row.reason) for row in rows], missing
 
 
 def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candidate]]:
@@ -114,38 +93,37 @@ def _make_batch(
     candidates: Sequence[Candidate], worker: StageWorker, judges: Judges, missing: Missing
 ) -> Iterator[tuple[Row, Fields | None]]:
     """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
-    rows = _rows(candidates, worker)
-    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, judges, rows[c.key])) is not None]
-    made = _samples(wanted, worker, rows, missing)
-    encoded: dict[str, EncodedImage] = {}
-    if all(judges_what == "captions" for _, judges_what, _ in judges):
-        # As they come: a generator can work on the next while this one is encoded.
-        asked = {one.key for one in wanted}
-        for key, row in rows.items():
-            sample = next(made) if key in asked else None
-            yield row, (None if sample is None else _encode(sample, row, worker, encoded))
-        return
-    kept = _judge_pixels([sample for sample in made if sample is not None], judges, rows)
-    for key, row in rows.items():
-        yield row, (_encode(kept[key], row, worker, encoded) if key in kept else None)
-
-
-def _rows(candidates: Sequence[Candidate], worker: StageWorker) -> dict[str, Row]:
-    """A row for each candidate, by key, as if it were kept."""
     kind = KINDS[worker.source.makes].with_numbers(worker.generator.numbers)
-    return {
-        c.key: Row(
-            kind=kind,
-            key=c.key,
-            identity=c.identity,
-            group=c.group,
-            split=c.split,
-            verdict=KEPT,
-            words=_said(c),
-            **c.terms.columns,
-        )
-        for c in candidates
-    }
+    rows = {candidate.key: _row(candidate, kind) for candidate in candidates}
+    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, judges, rows[c.key])) is not None]
+    samples = _samples(wanted, worker, rows, missing)
+    encoded: dict[str, EncodedImage] = {}
+    if any(judge.judges != "captions" for _, judge in judges):
+        kept = _judge_pixels([sample for sample in samples if sample is not None], judges, rows)
+    else:
+        # As they come: a generator can work on the next while this one is encoded.
+        kept = None
+        asked = {candidate.key for candidate in wanted}
+    for key, row in rows.items():
+        sample = kept.get(key) if kept is not None else next(samples) if key in asked else None
+        yield row, (None if sample is None else _encode(sample, row, worker, encoded))
+
+
+def _row(candidate: Candidate, kind: SampleKind) -> Row:
+    """A row as if the candidate were kept; that of a planned pair says what it was about, should it be rejected."""
+    words = {}
+    if isinstance(candidate, CaptionedCandidate):
+        words = {"caption0": candidate.captions0[0], "caption1": candidate.captions1[0]}
+    return Row(
+        kind=kind,
+        key=candidate.key,
+        identity=candidate.identity,
+        group=candidate.group,
+        split=candidate.split,
+        verdict=KEPT,
+        words=words,
+        **candidate.terms.columns,
+    )
 
 
 def _samples(
@@ -167,66 +145,58 @@ def _samples(
         yield sample
 
 
-def _said(candidate: Candidate) -> dict[str, str]:
-    """The captions of a planned pair, so that the row of a rejected one says what it was about."""
-    if not isinstance(candidate, CaptionedCandidate):
-        return {}
-    return {"caption0": candidate.captions0[0], "caption1": candidate.captions1[0]}
-
-
 def _judge_captions(candidate: Candidate, judges: Judges, row: Row) -> Candidate | None:
-    for check, judges_what, judge in judges:
-        if judges_what == "captions" and isinstance(candidate, CaptionedCandidate):
-            judged = check.captions(candidate, judge(candidate))
-            if isinstance(judged, Drop):
-                _reject(row, check.kind, judged)
+    """The candidate with the captions that filters leave; None where one drops it."""
+    for check, judge in judges:
+        if judge.judges == "captions" and isinstance(candidate, CaptionedCandidate):
+            verdict = check.captions(candidate, judge.judge(candidate))
+            if isinstance(verdict, Drop):
+                _reject(row, check.kind, verdict)
                 return None
-            candidate = judged
+            candidate = verdict
     return candidate
 
 
 def _judge_pixels(samples: Sequence[Sample], judges: Judges, rows: dict[str, Row]) -> dict[str, Sample]:
     """Samples that pass all frame and pair filters; each filter sees only what those before it kept."""
-    for check, judges_what, judge in judges:
-        judged: list[tuple[Sample, Verdict]]
-        if judges_what == "frames":
-            shown = {frame.id: (frame, sample.key) for sample in samples for frame in sample.pictures().values()}
-            names = [f"{key} (frame {name})" for name, (_, key) in shown.items()]
-            verdicts = dict(zip(shown, check.each(names, judge([frame for frame, _ in shown.values()])), strict=True))
-            judged = [_of_all(sample, verdicts, check) for sample in samples]
-        elif judges_what == "pairs":
-            pairs = [sample for sample in samples if isinstance(sample, Pair)]
-            judged = list(zip(pairs, check.each([pair.key for pair in pairs], judge(pairs)), strict=True))
-        else:
+    for check, judge in judges:
+        if judge.judges == "captions":
             continue
-        samples = []
-        for sample, verdict in judged:
-            if isinstance(verdict, Drop):
-                _reject(rows[sample.key], check.kind, verdict)
-                continue
-            if isinstance(verdict, Score):
-                scores = dict(sample.scores)
-                check.added(sample.key, scores, verdict.name, verdict.value)
-                sample = replace(sample, scores=scores, flags=_with_flag(sample.flags, verdict))
-            samples.append(sample)
+        kept = []
+        for sample, verdicts in (_on_frames if judge.judges == "frames" else _on_pairs)(samples, check, judge):
+            scores, flags = dict(sample.scores), list(sample.flags)
+            for role, verdict in verdicts:
+                if isinstance(verdict, Drop):
+                    _reject(rows[sample.key], check.kind, verdict)
+                    break
+                if isinstance(verdict, Score):
+                    check.added(sample.key, scores, f"{verdict.name}{role.removeprefix('image')}", verdict.value)
+                    flags += [verdict.flag] if verdict.flag and verdict.flag not in flags else []
+            else:
+                kept.append(replace(sample, scores=scores, flags=tuple(flags)))
+        samples = kept
     return {sample.key: sample for sample in samples}
 
 
-def _of_all(sample: Sample, verdicts: Mapping[str, Verdict], check: VerdictCheck) -> tuple[Sample, Verdict]:
-    """A sample's verdict from those on its frames: any can drop it; scores are told apart by image (`name0`)."""
-    scores, flags = dict(sample.scores), sample.flags
-    for role, frame in sample.pictures().items():
-        verdict = verdicts[frame.id]
-        if isinstance(verdict, Drop):
-            return sample, verdict
-        if isinstance(verdict, Score):
-            check.added(sample.key, scores, f"{verdict.name}{role.removeprefix('image')}", verdict.value)
-            flags = _with_flag(flags, verdict)
-    return replace(sample, scores=scores, flags=flags), Keep()
+def _on_frames(
+    samples: Sequence[Sample], check: VerdictCheck, judge: Filter
+) -> Iterator[tuple[Sample, list[tuple[str, Verdict]]]]:
+    """Each sample with the verdicts on its images by role; an image that several share is judged once."""
+    frames = {frame.id: (frame, sample.key) for sample in samples for frame in sample.pictures().values()}
+    names = [f"{key} (frame {name})" for name, (_, key) in frames.items()]
+    given = check.each(names, judge.judge([frame for frame, _ in frames.values()]))
+    verdicts = dict(zip(frames, given, strict=True))
+    for sample in samples:
+        yield sample, [(role, verdicts[frame.id]) for role, frame in sample.pictures().items()]
 
 
-def _with_flag(flags: tuple[str, ...], score: Score) -> tuple[str, ...]:
-    return (*flags, score.flag) if score.flag and score.flag not in flags else flags
+def _on_pairs(
+    samples: Sequence[Sample], check: VerdictCheck, judge: Filter
+) -> Iterator[tuple[Sample, list[tuple[str, Verdict]]]]:
+    """Each pair with the verdict on it."""
+    pairs = [sample for sample in samples if isinstance(sample, Pair)]
+    for pair, verdict in zip(pairs, check.each([pair.key for pair in pairs], judge.judge(pairs)), strict=True):
+        yield pair, [("", verdict)]
 
 
 def _encode(sample: Sample, row: Row, worker: StageWorker, encoded: dict[str, EncodedImage]) -> Fields | None:
