@@ -10,7 +10,7 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.stage import runtime_class
 from twinset.shards.rows import read_rows
 from twinset.shards.storage.store import Store
-from twinset.stages.stage_worker import refuse_mixed_runtimes
+from twinset.stages.job import refuse_mixed_runtimes
 
 GROUPS = ("a", "a", "b", "b", "c", "d", "e", "f", "f", "g")
 SCENES = [(video, 1, number) for number, video in enumerate(GROUPS, 2)]

@@ -13,10 +13,9 @@ from twinset.generators.kubric_scenes.captions import load_vocabulary
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.shards.storage.store import Store
 from twinset.stages import job
-from twinset.stages.job import Job, worker_of
+from twinset.stages.job import Job, StageWorker, worker_of
 from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
-from twinset.stages.stage_worker import StageWorker
 
 NAME = "eq-kubric-location"
 VERSION = "twinset.contracts.stage._version"

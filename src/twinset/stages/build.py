@@ -18,10 +18,9 @@ from twinset.stages.description_record import has_card, is_described, keep_descr
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, forget, remove_leftovers
 from twinset.stages.index import is_indexed, summarise, write_index
-from twinset.stages.job import Job, job_of
+from twinset.stages.job import Job, job_of, refuse_mixed_runtimes
 from twinset.stages.missing import nothing_there
 from twinset.stages.plan import prepare
-from twinset.stages.stage_worker import refuse_mixed_runtimes
 from twinset.stages.status import OTHER_VERSION, StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")

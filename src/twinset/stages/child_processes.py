@@ -15,8 +15,8 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import MutableSequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, MutableSequence
+from concurrent.futures import Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from logging.handlers import QueueHandler
@@ -26,8 +26,8 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
-from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.spool import Spool
+from twinset.stages.making.make import make_and_retry
 
 logger = logging.getLogger("twinset")
 
@@ -50,8 +50,8 @@ class _Spawn(SpawnContext):
     Process = _Process
 
 
-class Children:
-    """A pool of processes that make shards, which start with the first.
+class Children(Executor):
+    """A pool of processes that make shards, which start with the first; of the thread that opens it.
 
     counts: how many candidates of each shard are made, by its number.
     """
@@ -65,38 +65,34 @@ class Children:
         given = (os.getpid(), self.counts, self._records, logger.getEffectiveLevel())
         self._new_pool = partial(ProcessPool, workers, context=context, initializer=_begin, initargs=given)
         self._pool, self._futures = self._new_pool(), list[Future[Receipt]]()
-        self._lock, self._closed = threading.RLock(), False
 
-    def submit(self, root: str, home: str, number: int) -> Future[Receipt]:
+    def submit(self, make: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
         """Hand over a shard; `receipt_in` has what becomes of it."""
-        with self._lock:
-            self.look_after()
-            if self._closed:
-                raise BuildFailed("the build was interrupted; run the same command again")
-            self._futures.append(self._pool.schedule(_make, args=[root, home, number]))
-            return self._futures[-1]
+        self.look_after()
+        self._futures.append(self._pool.schedule(make, given, named))
+        return self._futures[-1]
 
     def look_after(self) -> None:
         """Log what children warned of: in this thread, whose log a run of Prefect collects.
 
         A pool of which a child is killed as it starts breaks, and forgets its shards: another replaces it.
         """
+        self._log()
+        self._futures = [future for future in self._futures if not future.done()]
+        if not self._pool.active:
+            self._stop()
+            self._pool = self._new_pool()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the children, whatever they are doing: what has no receipt yet is lost."""
+        self._stop()
+        self._log()
+        Spool(None).sweep()
+
+    def _log(self) -> None:
         with contextlib.suppress(queue.Empty):
             while True:
                 logger.handle(self._records.get_nowait())
-        with self._lock:
-            self._futures = [future for future in self._futures if not future.done()]
-            if not self._closed and not self._pool.active:
-                self._stop()
-                self._pool = self._new_pool()
-
-    def close(self) -> None:
-        """End the children, whatever they are doing: what has no receipt yet is lost."""
-        with self._lock:
-            self._closed = True
-            self._stop()
-        self.look_after()
-        Spool(None).sweep()
 
     def _stop(self) -> None:
         self._pool.stop()  # type: ignore[no-untyped-call]
@@ -134,7 +130,7 @@ def run_in_child(root: str, home: str, number: int) -> Receipt:
         idle = _idle[f"{root}/{home}"]
         children = idle.pop() if idle else Children(1)
     try:
-        future = children.submit(root, home, number)
+        future = children.submit(make_in_child, root, home, number)
         while not wait([future], CHECK_SECONDS).done:
             children.look_after()
         return receipt_in(future)
@@ -149,11 +145,16 @@ def close_children() -> None:
     with _lock:
         for idle in _idle.values():
             while idle:
-                idle.pop().close()
+                idle.pop().shutdown()
 
 
 # What follows runs in children.
 _counts: list[MutableSequence[int]] = []
+
+
+def make_in_child(root: str, home: str, number: int) -> Receipt:
+    """As `making.make.make_and_retry`."""
+    return make_and_retry(root, home, number, counts=_counts[0] or None)
 
 
 def _begin(parent: int, counts: MutableSequence[int], records: Any, level: int) -> None:
@@ -175,9 +176,3 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(CHECK_SECONDS)
     os._exit(1)
-
-
-def _make(root: str, home: str, number: int) -> Receipt:
-    from twinset.stages.making.make import make_and_retry
-
-    return make_and_retry(root, home, number, counts=_counts[0] or None)

@@ -1,25 +1,149 @@
-"""A recipe being built below OUT: resolved once in a process, each source and filter opened once."""
+"""A recipe being built below OUT, and what makes the shards of each stage: opened once in a process."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Collection, Iterator
-from functools import lru_cache, partial
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, cast
 
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.parts import Filter
-from twinset.contracts.recipe import Recipe, recipe_from_json
+from twinset.contracts.recipe import Recipe, Subset, content_of, recipe_from_json
 from twinset.contracts.recipe.permissions import refuse_other_answers
-from twinset.contracts.source import Need
-from twinset.contracts.stage import Stage
+from twinset.contracts.source import FILTERS, SOURCES, Need
+from twinset.contracts.stage import ANY_RUNTIME, Stage, runtime_facts, stage_facts
 from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.stage_worker import StageWorker, open_worker
 from twinset.stages.status import StageState, state_of
+
+BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
+
+
+@dataclass(frozen=True)
+class StageWorker:
+    """All that is needed to make the shards of one stage of a recipe.
+
+    filters: opened, in the recipe's order. requested_runtime: the runtime class before the micro-batch was halved
+    because memory ran out; empty when it was not.
+    """
+
+    recipe: Recipe
+    name: str
+    generator: Source
+    filters: Sequence[Filter]
+    requested_runtime: str = ""
+
+    @property
+    def home(self) -> str:
+        """Where it lies below OUT."""
+        return self.recipe.home(self.name)
+
+    @property
+    def subset(self) -> Subset:
+        """The settings of the stage."""
+        return self.recipe[self.name]
+
+    @property
+    def source(self) -> Source:
+        """The settings of the stage's source."""
+        return cast(Source, self.subset.source)
+
+    @property
+    def parts(self) -> Sequence[Source | Filter]:
+        """The source and the filters."""
+        return (self.generator, *self.filters)
+
+    @property
+    def isolated(self) -> bool:
+        """Whether shards must be made in processes of their own."""
+        return any(part.isolation == "process" for part in self.parts)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a network of it runs on a GPU."""
+        return any(part.runs_on() not in (None, "cpu") for part in self.parts)
+
+    @cached_property
+    def machine(self) -> dict[str, Any]:
+        """What the runtime class is the digest of: of the first part with a network; empty where there is none."""
+        for part in self.parts:
+            if (device := part.runs_on()) is not None:
+                size = part.batch_size()
+                batch = {"threads": getattr(part, "threads", 1), "micro_batch": size} if size else {}
+                return runtime_facts(device, **batch)
+        return {}
+
+    @property
+    def runtime(self) -> str:
+        """The runtime class (`contracts.stage.runtime_class`) of this machine as it works here."""
+        return digest(self.machine) if self.machine else ANY_RUNTIME
+
+    def halved(self, problem: str) -> StageWorker:
+        """With half the micro-batch, since memory ran out; raises `BuildFailed` where it is one sample already."""
+        size = self.generator.batch_size() // 2
+        if not size:
+            raise BuildFailed(
+                f"memory runs out with one sample at a time ({problem}); make fewer shards at a time (--workers 1), "
+                "set a smaller resolution, or use a machine with more memory"
+            )
+        requested = self.requested_runtime or self.runtime
+        return replace(self, generator=self.generator.with_micro_batch(size), requested_runtime=requested)
+
+    def facts(self, inputs: str) -> dict[str, Any]:
+        """All that decides the bytes of the stage's shards. inputs: `shards.contracts.Source.inputs`."""
+        # The libraries of a filter's network belong to the runtime class: GPU workers have other builds.
+        libraries = {name for judge in self.filters if judge.runs_on() is None for name in judge.libraries}
+        libraries |= {*BASE_LIBRARIES, *self.generator.libraries}
+        filters = [_described(judge, FILTERS.distribution(judge.kind)) for judge in self.filters]
+        generator = _described(self.generator, SOURCES.distribution(self.generator.kind))
+        settings = content_of(self.subset, self.recipe.seed)
+        return stage_facts(self.source.makes, settings, inputs, generator, filters, libraries)
+
+    def refuse_other_versions(self, stage: Stage) -> None:
+        """Raise `BuildFailed` when this machine would make other bytes than planned."""
+        # The plan holds all that annotations say, and workers need none; scenes are made from assets again.
+        planned = stage.facts
+        here = self.facts(self.generator.inputs() if self.source.synthetic else planned["inputs"])
+        if digest(here) == stage.content:
+            return
+        differing = [key for key in planned if key != "libraries" and planned[key] != here.get(key)]
+        differing += [
+            f"{name} ({version} in the plan, {here['libraries'].get(name, 'absent')} here)"
+            for name, version in planned["libraries"].items()
+            if here["libraries"].get(name) != version
+        ]
+        raise BuildFailed(
+            f"{stage.name}: this worker would make other bytes than planned, it differs in {', '.join(differing)}; "
+            "bring its checkout, its environment (make env) and its inputs (weights of a model, manifest of assets) to "
+            "those that planned, or build again to plan with these"
+        )
+
+
+def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
+    """Raise `BuildFailed` when shards of one stage were made on machines of different runtime classes.
+
+    runtimes: `contracts.receipt.Receipt.machine` of each. A shard for which memory ran out counts as the class that was
+    requested: its receipt names the smaller micro-batch, and a build that runs out of memory now and then must end.
+    """
+    if len(runtimes) > 1:
+        raise BuildFailed(
+            f"{where}: made on different types of machine, or with another device, threads or micro_batch (runtime "
+            f"classes {', '.join(sorted(runtimes))}): neural networks round differently on each. Resume on the first "
+            "type, name another --out, or accept it with --set allow_mixed_runtimes=true"
+        )
+
+
+def _described(part: Source | Filter, distribution: str) -> dict[str, Any]:
+    """Kind and version of a part, its weights, and the packages, with their versions, that brought it."""
+    brought = {"distribution": distribution, "parts": part.brought}  # none for twinset's
+    described = {"kind": part.kind, "version": part.version, "weights": dict(part.weights())}
+    return described | {name: value for name, value in brought.items() if value}
 
 
 class Job:
@@ -45,7 +169,9 @@ class Job:
                 stage = self.recipe[name]
                 known_as, seed = stage.known_as or name, self.recipe.seed
                 context = Context(known_as, stage.split, seed, self.earlier, self.store, stage.encoding)
-                self._workers[name] = open_worker(self.recipe, name, context)
+                filters = [cast(Filter, chosen).open() for chosen in stage.filters]
+                source = cast(Source, stage.source).open(context)
+                self._workers[name] = StageWorker(self.recipe, name, source, filters)
             return self._workers[name]
 
     def state(self, name: str, shards: range | None = None) -> StageState:
@@ -63,9 +189,6 @@ def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str]
     names: stages to check; all when empty.
     """
     for name in names or recipe.all:
-        source = recipe[name].source
-        if not isinstance(source, Source):
-            raise WrongUse(f"{recipe.key(name)}.source: {type(source).__name__} cannot be opened; correct its package")
         for key, part in _parts(recipe, name):
             part.check_inputs(key, needs)
 
@@ -94,11 +217,10 @@ def not_found(recipe: Recipe) -> list[str]:
 
 
 def _parts(recipe: Recipe, name: str) -> Iterator[tuple[str, Source | Filter]]:
-    """The source and the filters of a stage that can be opened, by key in the recipe."""
-    filters = {f"filters.{number}": chosen for number, chosen in enumerate(recipe[name].filters)}
-    for key, part in {"source": recipe[name].source, **filters}.items():
-        if isinstance(part, Source | Filter):
-            yield f"{recipe.key(name)}.{key}", part
+    """The source and the filters of a stage, by key in the recipe."""
+    yield f"{recipe.key(name)}.source", cast(Source, recipe[name].source)
+    for number, chosen in enumerate(recipe[name].filters):
+        yield f"{recipe.key(name)}.filters.{number}", cast(Filter, chosen)
 
 
 def recorded_recipe(store: Store, home: str) -> Recipe:
@@ -109,9 +231,7 @@ def recorded_recipe(store: Store, home: str) -> Recipe:
     except FileNotFoundError as error:
         raise WrongUse(f"{store.root}/{path}: absent; run the same build again") from error
     except (ValueError, RecursionError) as error:
-        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
-            raise WrongUse(f"{store.root}/{path}: damaged ({error}); run the same build again") from error
-        raise WrongUse(f"{store.root}/{path}: cannot be used on this machine: {error}") from error
+        raise WrongUse(f"{store.root}/{path}: damaged, or cannot be used on this machine: {error}") from error
     if home not in map(recipe.home, recipe.all):
         raise WrongUse(f"{store.root}/{path}: a recipe without {home}; run the build of {home} again")
     return recipe

@@ -23,8 +23,7 @@ from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.index import is_indexed, write_table_record
-from twinset.stages.job import Job
-from twinset.stages.stage_worker import StageWorker
+from twinset.stages.job import Job, StageWorker
 from twinset.stages.status import state_of
 from twinset.stages.table import INDEX, REJECTIONS, SIZES, compute, write_table
 

@@ -10,17 +10,16 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from twinset.contracts.errors import WrongUse, in_words
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import Progress, Silent, build
-from twinset.stages.child_processes import Children, receipt_in
-from twinset.stages.job import Job, check_devices, check_inputs
+from twinset.stages.child_processes import Children, make_in_child, receipt_in
+from twinset.stages.job import Job, StageWorker, check_devices, check_inputs
 from twinset.stages.making.cluster import DaskCluster, make_there
 from twinset.stages.making.make import make_and_retry
-from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState
 
 logger = logging.getLogger("twinset")
@@ -31,26 +30,17 @@ Runner = Literal["threads", "processes", "dask"]
 Receipt = dict[str, Any]
 Begun = tuple[Future[Receipt], float]  # a shard, and when it was begun
 ROUND_SECONDS = 0.2
+DIED = (
+    "{error}; run the same command again, and if it dies again, build this stage alone (--only {name} --workers 1 "
+    "--verbose) to see its last words"
+)
+LOST = "the Dask scheduler ended or cannot be reached any more; start it again, and run the same command again"
 
 
 def build_here(
     recipe: Recipe, out: str, workers: int = 0, runner: Runner = "threads", progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Build a recipe from this process, or resume it.
-
-    Args:
-        out: folder or fsspec URL of the dataset.
-        workers: shards at a time; 0: one a core, of the cluster where there is one.
-        runner: ``threads`` where a source allows it, ``processes`` for all, or ``dask`` (`stages.making.cluster`).
-        progress: reported to while it runs.
-
-    Returns:
-        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards", "excluded"}}}``.
-
-    Raises:
-        WrongUse: before any work, when something in the recipe or its inputs is wrong.
-        BuildFailed: after all that could be done was done.
-    """
+    """Build a recipe from this process, or resume it (`twinset.build`)."""
     progress, job = progress or Silent(), Job(recipe, Store(out))
     check_inputs(recipe, ("annotations", "media", "models"))
     here = LocalRunner(recipe, workers, runner, progress)
@@ -62,19 +52,6 @@ def build_here(
         raise
     finally:
         here.close()
-
-
-class Makers(NamedTuple):
-    """What makes shards of a stage, several at a time.
-
-    submit: hands over a shard, by the root, home and number of it. counts: how many candidates are made, by the number
-    of the shard. look_after: called some times a second. close: begins nothing more; children end.
-    """
-
-    submit: Callable[[str, str, int], Future[Receipt]]
-    counts: MutableSequence[int]
-    look_after: Callable[[], None]
-    close: Callable[[], None]
 
 
 class LocalRunner:
@@ -96,44 +73,82 @@ class LocalRunner:
         self._cluster = DaskCluster() if runner == "dask" else None
         self._workers = workers or (self._cluster.cores if self._cluster else os.cpu_count()) or 1
         self._slots, self._closed = threading.BoundedSemaphore(self._workers), threading.Event()
-        self._makers = list[Makers]()
+        self._runs = list[Future[None]]()
+
+    def close(self) -> None:
+        """End the children and start nothing more."""
+        self._closed.set()
+        wait(self._runs)
+        if self._cluster is not None:
+            self._cluster.close()
 
     def run(self, job: Job, name: str, state: StageState) -> Sequence[str]:
-        """Make the shards of a stage that are not done; returns what failed (`stages.build.RunShards`).
+        """Make the shards of a stage that are not done; returns what failed (`stages.build.RunShards`)."""
+        run = Future[None]()
+        self._runs.append(run)
+        try:
+            failures = self._make(job.store.root, job.worker(name), state)
+        finally:
+            run.set_result(None)
+        messages = [failed_shards(name, failures, len(state.todo))] if failures else []
+        return [*messages, "the build was interrupted"] if self._closed.is_set() else messages
+
+    def _make(self, root: str, worker: StageWorker, state: StageState) -> dict[int, str]:
+        """Make the shards of a stage; returns why some failed.
 
         Those whose process dies, as the kernel kills where memory runs out, are made again at the end, one at a time.
         """
-        worker, root, sizes = job.worker(name), job.store.root, [shard.planned for shard in state.planned]
+        name, sizes = worker.name, [shard.planned for shard in state.planned]
         made = sum(state.done.column("planned"))
         planned = made + sum(sizes[number] for number in state.todo)
-        at_a_time = worker.source.shards_at_a_time or self._workers
         failures, died = dict[int, str](), list[int]()
         self._progress.samples(name, made, planned)
-        for numbers, places in ((state.todo, at_a_time), (died, 1)):
+        for numbers, at_a_time in ((state.todo, worker.source.shards_at_a_time or self._workers), (died, 1)):
             if not numbers:
                 continue
-            makers = self._open(worker, state, min(places, len(numbers)))
-            for ended, running in self._rounds(makers, root, state.home, numbers, places):
-                for number, (future, began) in ended.items():
-                    try:
-                        receipt = receipt_in(future)
-                        made += sizes[number]
-                        self._progress.advance(name)
-                        _log(name, number, began, receipt)
-                    except BaseException as error:  # of SystemExit, which a source may raise, a thread says nothing
-                        if isinstance(error, ChildProcessError) and numbers is not died:
-                            logger.warning("%s shard %05d: %s; made again at the end, alone", state.home, number, error)
-                            died.append(number)
-                        else:
-                            failures[number] = _why(name, error)
-                            _log(name, number, began, error=failures[number])
-                self._progress.samples(name, made + sum(makers.counts[number] for number in running), planned)
-            makers.close()
-        told = [failed_shards(name, failures, len(state.todo))] if failures else []
-        return [*told, "the build was interrupted"] if self._closed.is_set() else told
+            executor, make, counts = self._open(worker, state, min(at_a_time, len(numbers)))
+            try:
+                for ended, running in self._rounds(executor, partial(make, root, state.home), numbers, at_a_time):
+                    for number, (future, began) in ended.items():
+                        receipt, failures[number] = None, ""
+                        try:
+                            receipt = receipt_in(future)
+                            made += sizes[number]
+                            self._progress.advance(name)
+                        except ChildProcessError as error:
+                            if numbers is not died:
+                                logger.warning("%s shard %05d: %s; made again at the end, alone", name, number, error)
+                                died.append(number)
+                                continue
+                            failures[number] = DIED.format(error=error, name=name)
+                        except CancelledError:
+                            failures[number] = LOST
+                        except BaseException as error:
+                            failures[number] = in_words(error)
+                        _log(name, number, began, receipt, failures[number])
+                    self._progress.samples(name, made + sum(counts[number] for number in running), planned)
+            finally:
+                executor.shutdown(wait=False)
+        return {number: why for number, why in failures.items() if why}
+
+    def _open(
+        self, worker: StageWorker, state: StageState, workers: int
+    ) -> tuple[Executor, Callable[..., Receipt], MutableSequence[int]]:
+        """What makes shards of a stage, by what function, and how many candidates of each are made.
+
+        Each stage has its own: two that use Blender cannot share a process, and memory is freed at the end.
+        """
+        counts: MutableSequence[int] = [0] * len(state.planned)
+        if self._cluster is not None:
+            return self._cluster.executor(worker), partial(make_there, isolated=worker.isolated), counts
+        if self._runner == "processes" or worker.isolated:
+            children = Children(workers, len(state.planned))
+            return children, make_in_child, children.counts
+        make = partial(make_and_retry, worker=worker, stage=state.stage, counts=counts)
+        return ThreadPoolExecutor(workers, "shard"), make, counts
 
     def _rounds(
-        self, makers: Makers, root: str, home: str, numbers: Sequence[int], places: int
+        self, executor: Executor, make: Callable[[int], Receipt], numbers: Sequence[int], at_a_time: int
     ) -> Iterator[tuple[dict[int, Begun], Collection[int]]]:
         """Hand over shards and wait for them, so many at a time, and ``workers`` with those of all stages.
 
@@ -143,11 +158,14 @@ class LocalRunner:
         try:
             while (left or running) and not self._closed.is_set():
                 # A place is taken before a shard is handed over, so that what waits holds no memory.
-                while left and len(running) < places and self._slots.acquire(timeout=0 if running else ROUND_SECONDS):
-                    number = left.popleft()
-                    running[number] = makers.submit(root, home, number), time.monotonic()
+                while (
+                    left and len(running) < at_a_time and self._slots.acquire(timeout=0 if running else ROUND_SECONDS)
+                ):
+                    running[left[0]] = executor.submit(make, left[0]), time.monotonic()
+                    left.popleft()
                 done = wait([future for future, _ in running.values()], ROUND_SECONDS, FIRST_COMPLETED).done
-                makers.look_after()
+                if isinstance(executor, Children):
+                    executor.look_after()
                 ended = {number: running.pop(number) for number in [*running] if running[number][0] in done}
                 for _ in ended:
                     self._slots.release()
@@ -155,32 +173,6 @@ class LocalRunner:
         finally:
             for _ in running:
                 self._slots.release()
-
-    def _open(self, worker: StageWorker, state: StageState, workers: int) -> Makers:
-        """What makes shards of a stage. Two that use Blender cannot share a process, and memory is freed at the end."""
-        if self._cluster is None and (self._runner == "processes" or worker.isolated):
-            children = Children(workers, len(state.planned))
-            makers = Makers(children.submit, children.counts, children.look_after, children.close)
-        else:
-            counts = [0] * len(state.planned)
-            if self._cluster is None:
-                pool: Executor = ThreadPoolExecutor(workers, "shard")
-                make = partial(make_and_retry, worker=worker, stage=state.stage, counts=counts)
-            else:
-                pool = self._cluster.executor(worker)
-                make = partial(make_there, isolated=worker.isolated)
-            close = partial(pool.shutdown, wait=False)
-            makers = Makers(partial(pool.submit, make), counts, lambda: None, close)
-        self._makers.append(makers)
-        return makers
-
-    def close(self) -> None:
-        """End the children and start nothing more."""
-        self._closed.set()
-        for makers in self._makers:
-            makers.close()
-        if self._cluster is not None:
-            self._cluster.close()
 
 
 def failed_shards(name: str, failures: Mapping[int, str], asked: int) -> str:
@@ -195,24 +187,11 @@ def failed_shards(name: str, failures: Mapping[int, str], asked: int) -> str:
     return "\n".join(lines)
 
 
-def _why(name: str, error: BaseException) -> str:
-    """Why a shard of a stage failed, and what to do about it where that is nothing of its own."""
-    if isinstance(error, ChildProcessError):
-        return (
-            f"{error}; run the same command again, and if it dies again, build this stage alone (--only {name} "
-            "--workers 1 --verbose) to see its last words"
-        )
-    if isinstance(error, CancelledError):
-        return "the Dask scheduler ended or cannot be reached any more; start it again, and run the same command again"
-    return in_words(error)
-
-
-def _log(name: str, number: int, began: float, receipt: Mapping[str, Any] | None = None, error: str = "") -> None:
-    """A record of a shard that has ended."""
-    shard: dict[str, Any] = {"stage": name, "shard": number, "kept": 0, "rejected": 0}
-    shard |= {"seconds": round(time.monotonic() - began, 3), "bytes": 0, "error": error or None}
-    if receipt is not None:
-        shard |= {"kept": receipt["kept"], "rejected": sum(receipt["rejected"].values())}
-        shard["bytes"] = receipt["tar_size"] + receipt["rows_size"]
-    words = error or f"{shard['kept']} kept, {shard['rejected']} rejected in {shard['seconds']} s"
+def _log(name: str, number: int, began: float, receipt: Receipt | None, error: str) -> None:
+    """A record of a shard that has ended; without a receipt for its error."""
+    seconds, made = round(time.monotonic() - began, 3), receipt or {"kept": 0, "rejected": {}}
+    shard: dict[str, Any] = {"stage": name, "shard": number, "kept": made["kept"]}
+    shard |= {"rejected": sum(made["rejected"].values()), "seconds": seconds}
+    shard |= {"bytes": made.get("tar_size", 0) + made.get("rows_size", 0), "error": error or None}
+    words = error or f"{shard['kept']} kept, {shard['rejected']} rejected in {seconds} s"
     shards_log.info("%s shard %05d: %s", name, number, words, extra={"shard": shard})

@@ -11,9 +11,8 @@ from typing import Any
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
 from twinset.models.device import check_installed
 from twinset.stages.child_processes import close_children, run_in_child
-from twinset.stages.job import forget_workers
+from twinset.stages.job import StageWorker, forget_workers
 from twinset.stages.making.make import make_and_retry
-from twinset.stages.stage_worker import StageWorker
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 CONNECT_SECONDS = 10

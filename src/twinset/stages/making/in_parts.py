@@ -42,15 +42,7 @@ def shards_of_part(part: int, parts: int, planned: int) -> range:
 
 
 def plan_stage(recipe: Recipe, out: str, stage: str | None) -> dict[str, Any]:
-    """Finish the stages that a stage reads, all shards of which are made, and plan it.
-
-    Returns:
-        ``{"stage", "planned", "shards"}``: its name, candidates and shards.
-
-    Raises:
-        WrongUse: an input is wrong, or a stage that it reads is not planned.
-        BuildFailed: shards of a stage that it reads are not made.
-    """
+    """Finish the stages that a stage reads, all shards of which are made, and plan it (`twinset.build`)."""
     name, job = stage_in(recipe, stage), Job(recipe, Store(out))
     check_inputs(recipe, ("annotations", "models"), [name])
     with _alone(job.store):
@@ -69,19 +61,7 @@ def make_part(
     runner: Runner = "threads",
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Make a part of the shards of a stage that is planned, those that are not done, and stop.
-
-    Args:
-        part: ``K/N``, where K is 0 to N - 1.
-
-    Returns:
-        ``{"stage", "shards", "made"}``: how many shards these are, and how many of them were not done before.
-
-    Raises:
-        WrongUse: the stage is not planned, or from another recipe.
-        BuildFailed: some failed, or this machine would make other bytes; the same call makes those.
-        DecisionsMissing: the stage waits for people.
-    """
+    """Make a part, ``K/N``, of the shards of a planned stage, those that are not done, and stop (`twinset.build`)."""
     name, job = stage_in(recipe, stage), Job(recipe, Store(out))
     numbers = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part, re.ASCII)
     if numbers is None or int(numbers[1]) >= int(numbers[2]):
@@ -108,15 +88,7 @@ def make_part(
 
 
 def finish_parts(recipe: Recipe, out: str, stage: str | None, progress: Progress | None = None) -> dict[str, Any]:
-    """Finish a stage all shards of which are made, or, without its name, all of them and the dataset.
-
-    Returns:
-        As `stages.build.build`; of one stage ``{"stage"}`` with its counts.
-
-    Raises:
-        WrongUse: a stage is not planned, or from another recipe.
-        BuildFailed: shards are missing, or are not what their receipts say.
-    """
+    """Finish a stage all shards of which are made, or, without its name, all of them and the dataset."""
     job = Job(recipe, Store(out))
     with _alone(job.store):
         for name in recipe.all if stage is None else [stage_in(recipe, stage)]:

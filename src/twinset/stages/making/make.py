@@ -30,9 +30,8 @@ from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
-from twinset.stages.job import worker_of
+from twinset.stages.job import StageWorker, refuse_mixed_runtimes, worker_of
 from twinset.stages.making.payload import write_samples, write_table
-from twinset.stages.stage_worker import StageWorker, refuse_mixed_runtimes
 from twinset.stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
