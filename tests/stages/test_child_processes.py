@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.spool import Spool
 from twinset.shards.storage.store import Store
-from twinset.stages.child_processes import Children, close_children, receipt_in, run_in_child
+from twinset.stages.child_processes import Children, close_children, make_in_child, receipt_in, run_in_child
 from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
@@ -60,15 +60,16 @@ def test_a_child_that_dies_is_replaced_also_as_it_starts(out: Path, trouble: Any
         run_in_child(str(out), "eq-x", 1)
     trouble("b")
     assert run_in_child(str(out), "eq-x", 1)["kept"] == 1
+    close_children()
     children = Children(1)
-    future = children.submit(str(out), "eq-x", 0)
-    wait_until(multiprocessing.active_children)[-1].kill()
+    future = children.submit(make_in_child, str(out), "eq-x", 0)
+    wait_until(multiprocessing.active_children)[0].kill()
     wait_until(lambda: children.look_after() or future.done())
     with pytest.raises(ChildProcessError, match="died"):
         receipt_in(future)
-    assert receipt_in(children.submit(str(out), "eq-x", 2))["kept"] == 1
-    unmade = children.submit(str(out), "eq-x", 3)
-    children.close()
+    assert receipt_in(children.submit(make_in_child, str(out), "eq-x", 2))["kept"] == 1
+    unmade = children.submit(make_in_child, str(out), "eq-x", 3)
+    children.shutdown()
     assert unmade.done()
 
 
@@ -157,5 +158,5 @@ def test_what_a_killed_child_left_is_removed_by_the_next(tmp_path: Path, monkeyp
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for pid in (os.getpid(), 2**22 + 1):  # of a process that lives, and of none
         (tmp_path / f"{Spool(None).prefix}{pid}.render").mkdir()
-    Children(1).close()
+    Children(1).shutdown()
     assert [path.name for path in tmp_path.iterdir()] == [f"{Spool(None).prefix}{os.getpid()}.render"]

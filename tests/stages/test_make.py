@@ -3,14 +3,13 @@
 import io
 import json
 import tarfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.stages.drawn_sources import Dark, Greys
+from tests.stages.drawn_sources import Greys
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows
 from twinset.shards.storage import layout
@@ -61,13 +60,6 @@ def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build:
     described = json.loads(kept[rows[1].key]["json"])
     assert described["scores"] == {"grey0": 1.0, "grey1": 3.0}
     assert described["image0"]["sha256"] == rows[1].images["image0"] and rows[1].content
-
-
-def test_a_frame_is_judged_once_however_many_pairs_share_it(tmp_path: Path, planned_build: Any) -> None:
-    scenes = [("a", one, other) for one in range(8) for other in range(one)]
-    planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, shard_size=99, filters=["test-dark"]).make(0)
-    shown = Counter(Dark.shown)
-    assert len(scenes) == 28 and len(shown) == 8 and set(shown.values()) == {1}
 
 
 def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
@@ -146,24 +138,6 @@ def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
     store.sweep()
     Store(whole.store.root).sweep()
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
-
-
-def test_the_same_bytes_in_any_order_of_shards(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
-    builds = [planned_build(Store(str(tmp_path / name)), "eq-x", SCENES, shard_size=1) for name in ("first", "second")]
-    count = len(builds[0].planned)
-    assert count == 3
-    for number in range(count):
-        builds[0].make(number)
-        builds[1].make(count - 1 - number)
-    for build in builds:
-        build.store.sweep()
-    assert files_below(tmp_path / "first") == files_below(tmp_path / "second")
-
-
-def test_a_log_that_cannot_be_written_does_not_fail_a_finished_shard(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
-    (tmp_path / "out/eq-x/_meta/log/00000.json").mkdir()  # where the file belongs
-    assert build.make(0) == build.state().done[0]
 
 
 def test_a_kill_leaves_no_finished_shard_without_its_log(

@@ -57,13 +57,3 @@ def test_requests_a_shard(greys: Any, tmp_path: Path) -> None:
     many = requests_of(greys, f"memory://{tmp_path.name}-many/out", MANY)
     assert many[0] - few[0] == A_SHARD * (MANY - FEW)
     assert few[1] == many[1] <= DONE and few[2] == many[2] <= DONE
-
-
-@pytest.mark.usefixtures("videos")
-def test_with_nothing_to_do_only_pages_of_listings_are_more(
-    greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one_page = requests_of(greys, f"memory://{tmp_path.name}-one/out", MANY)[1]
-    monkeypatch.setattr("tests.counted_store.PAGE", MANY // 2)
-    listings = requests_of(greys, f"memory://{tmp_path.name}-two/out", MANY)[1] - one_page
-    assert listings >= 1 and one_page + 9 * listings <= DONE_10_000

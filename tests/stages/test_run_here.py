@@ -157,22 +157,6 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
         assert files_below(out) == whole, f"after {last} files"
 
 
-def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from twinset.stages import job
-
-    opened: list[str] = []
-    open_worker = job.open_worker
-
-    def counted(recipe: Any, name: str, context: Any) -> Any:
-        opened.append(name)
-        return open_worker(recipe, name, context)
-
-    monkeypatch.setattr(job, "open_worker", counted)
-    build_here(recipe, str(tmp_path / "out"))
-    assert sorted(opened) == ["eq-x", "eq-y"]
-    assert Job(recipe, Store(str(tmp_path / "out"))).worker("eq-x").home == "eq-x"
-
-
 def test_a_plan_that_another_build_has_just_written_stays(
     recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,18 +65,6 @@ def test_as_many_verdicts_as_frames(
         planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"]).make(0)
 
 
-def test_verdicts_are_a_list(tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dark, "judge", lambda self, frames: np.ones(len(frames)))
-    with pytest.raises(BadVerdict, match="a ndarray, not a list of verdicts"):
-        planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"]).make(0)
-
-
-def test_scores_of_one_name_are_refused(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 6, ["test-dark", "test-dark"])
-    with pytest.raises(BadVerdict, match=r"eq-x-[a-z0-9]+: has a score 'grey0' already; name this one otherwise"):
-        build.make(0)
-
-
 WRONG = ("another candidate", "nothing", "an undeclared reason", "an invented one", "none", "a text", "another group")
 
 

@@ -21,7 +21,7 @@ from twinset.stages.index import is_indexed, summarise, write_index
 from twinset.stages.job import Job, job_of, refuse_mixed_runtimes
 from twinset.stages.missing import nothing_there
 from twinset.stages.plan import prepare
-from twinset.stages.status import OTHER_VERSION, StageState, missing_problem, state_of
+from twinset.stages.status import StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
 
@@ -101,13 +101,9 @@ def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
 
 def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) -> BaseException:
     """One error for all stages that failed. not_begun: those that read one of them."""
-    first, *others = failures.values()
-    if isinstance(first, OSError) and not others and not not_begun:
-        return first
     messages = []
     for name, error in failures.items():
-        if not isinstance(error, TwinsetError) or error.__cause__ is not None:
-            logger.info("%s failed", name, exc_info=error)
+        logger.info("%s failed", name, exc_info=error)
         messages.append(in_words(error) if isinstance(error, TwinsetError) else f"{name}: {in_words(error)}")
     if not_begun:
         messages.append(f"not built, because they read a stage that failed: {', '.join(not_begun)}")
@@ -116,14 +112,10 @@ def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) ->
 
 
 def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None:
-    """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished.
-
-    Raises `DecisionsMissing` where it is planned, but people have not decided enough to make its shards.
-    """
+    """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished."""
     progress.phase(name, "planning")
     prepare(job, name)
     try:
-        refuse_waiting(job, name)
         settle(job, name, run, progress)
     finally:
         progress.phase(name, "")
@@ -136,12 +128,16 @@ def refuse_waiting(job: Job, name: str) -> None:
 
 
 def settle(job: Job, name: str, run: RunShards, progress: Progress) -> StageState:
-    """Make shards until all are done and agree with their receipts, then write the index."""
+    """Make shards until all are done and agree with their receipts, then write the index.
+
+    Raises `DecisionsMissing` where people have not decided enough to make them.
+    """
     worker, store = job.worker(name), job.store
     media = worker.source.media_files()
     for _ in range(ROUNDS):
         state = state_of(store, worker.home, media)
         if state.todo:
+            refuse_waiting(job, name)
             if not state.done and (problem := nothing_there(store, job.recipe, name, state, worker)):
                 raise BuildFailed(problem)
             progress.begin(name, len(state.planned), len(state.done))
@@ -173,8 +169,7 @@ def settle(job: Job, name: str, run: RunShards, progress: Progress) -> StageStat
 def finish(job: Job, run: RunShards, progress: Progress, unfinished: Collection[str] = ()) -> dict[str, Any]:
     """What needs all stages: missing media, duplicates among subsets, and what the dataset says of itself.
 
-    unfinished: the stages that wait for people, and those that read them: the others are finished without them, unless
-    media are missing: people are not asked about half of a data set.
+    unfinished: the stages that wait for people, and those that read them, without which the others are finished.
     """
     for name, state in job.settled.items():
         if problem := missing_problem(job.recipe, name, state):
@@ -200,7 +195,7 @@ def is_finished(job: Job) -> bool:
 
 def _published(job: Job) -> dict[str, StageState]:
     """All finished subsets below OUT by home, those of earlier builds too."""
-    published, others = {}, list[str]()
+    published = {}
     for home in subsets_in(job.store):
         try:
             own = job.settled.get(home) if home in job.recipe.subsets else None
@@ -210,10 +205,6 @@ def _published(job: Job) -> dict[str, StageState]:
             continue
         if not state.todo:
             published[home] = state
-        elif OTHER_VERSION in state.stale.values():
-            others.append(home)
-    if others:
-        logger.warning("left as they are, %s; run their builds again: %s", OTHER_VERSION, ", ".join(others))
     return published
 
 

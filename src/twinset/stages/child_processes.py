@@ -69,8 +69,13 @@ class Children(Executor):
     def submit(self, make: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
         """Hand over a shard; `receipt_in` has what becomes of it."""
         self.look_after()
-        self._futures.append(self._pool.schedule(make, given, named))
-        return self._futures[-1]
+        future: Future[Any] = Future()
+        try:
+            future = self._pool.schedule(make, given, named)
+        except RuntimeError:  # it breaks just now
+            future.set_exception(BrokenProcessPool())
+        self._futures.append(future)
+        return future
 
     def look_after(self) -> None:
         """Log what children warned of: in this thread, whose log a run of Prefect collects.

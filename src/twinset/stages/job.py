@@ -64,11 +64,6 @@ class StageWorker:
         """Whether shards must be made in processes of their own."""
         return any(part.isolation == "process" for part in self.parts)
 
-    @property
-    def on_gpu(self) -> bool:
-        """Whether a network of it runs on a GPU."""
-        return any(part.runs_on() not in (None, "cpu") for part in self.parts)
-
     @cached_property
     def machine(self) -> dict[str, Any]:
         """What the runtime class is the digest of: of the first part with a network; empty where there is none."""

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -43,15 +44,8 @@ def build_here(
     """Build a recipe from this process, or resume it (`twinset.build`)."""
     progress, job = progress or Silent(), Job(recipe, Store(out))
     check_inputs(recipe, ("annotations", "media", "models"))
-    here = LocalRunner(recipe, workers, runner, progress)
-    try:
-        with job.store.for_one_build():
-            return build(job, here.run, progress)
-    except FileNotFoundError as error:
-        error.add_note("another process may have removed it, such as a second build; run the same command again")
-        raise
-    finally:
-        here.close()
+    with closing(LocalRunner(recipe, workers, runner, progress)) as here, job.store.for_one_build():
+        return build(job, here.run, progress)
 
 
 class LocalRunner:
@@ -128,7 +122,8 @@ class LocalRunner:
                         _log(name, number, began, receipt, failures[number])
                     self._progress.samples(name, made + sum(counts[number] for number in running), planned)
             finally:
-                executor.shutdown(wait=False)
+                if self._cluster is None:
+                    executor.shutdown(wait=False)
         return {number: why for number, why in failures.items() if why}
 
     def _open(
@@ -166,6 +161,9 @@ class LocalRunner:
                 done = wait([future for future, _ in running.values()], ROUND_SECONDS, FIRST_COMPLETED).done
                 if isinstance(executor, Children):
                     executor.look_after()
+                elif self._cluster is not None and self._cluster.lost:
+                    for future in [future for future, _ in running.values() if not future.done()]:
+                        future.set_exception(CancelledError())
                 ended = {number: running.pop(number) for number in [*running] if running[number][0] in done}
                 for _ in ended:
                     self._slots.release()

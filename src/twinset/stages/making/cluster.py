@@ -53,9 +53,8 @@ class DaskCluster:
             versions = self._client.run(begin_there)
         except (ImportError, AttributeError) as error:
             raise BuildFailed(f"a Dask worker cannot import twinset {own} ({error}); {advice}") from error
-        for place, there in versions.items():
-            if there != own:
-                raise BuildFailed(f"the Dask worker {place} has twinset {there}, not {own}; {advice}")
+        if others := {*versions.values()} - {own}:
+            raise BuildFailed(f"Dask workers have twinset {', '.join(others)}, and the build has {own}; {advice}")
 
     def executor(self, worker: StageWorker) -> Executor:
         """Its workers; those of a stage of the pool ``gpu`` take one a shard, where workers have the resource GPU."""
@@ -63,9 +62,14 @@ class DaskCluster:
         executor: Executor = self._client.get_executor(pure=False, resources=needs)
         return executor
 
+    @property
+    def lost(self) -> bool:
+        """Whether its scheduler has ended, or cannot be reached any more."""
+        return self._client.status != "running"
+
     def close(self) -> None:
         """Leave the cluster; what runs is given up."""
-        if self._client.status == "running":
+        if not self.lost:
             self._client.run(begin_there, on_error="ignore")  # else the children of workers stay
         self._client.close()
 

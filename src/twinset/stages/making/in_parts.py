@@ -36,8 +36,8 @@ def stage_in(recipe: Recipe, stage: str | None) -> str:
     return stage or next(iter(recipe.all))
 
 
-def shards_of_part(part: int, parts: int, planned: int) -> range:
-    """The shards of a part, of as many as are planned; parts begin with 0."""
+def _shards_of(part: int, parts: int, planned: int) -> range:
+    """The shards of a part, of as many as are planned."""
     return range(part * planned // parts, (part + 1) * planned // parts)
 
 
@@ -63,25 +63,22 @@ def make_part(
 ) -> dict[str, Any]:
     """Make a part, ``K/N``, of the shards of a planned stage, those that are not done, and stop (`twinset.build`)."""
     name, job = stage_in(recipe, stage), Job(recipe, Store(out))
-    numbers = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part, re.ASCII)
-    if numbers is None or int(numbers[1]) >= int(numbers[2]):
+    given = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part, re.ASCII)
+    number, parts = map(int, given.groups() if given else (0, 0))
+    if number >= parts:
         raise WrongUse(f"--part {part}: write K/N, where K is 0 to N - 1, such as 0/8 to 7/8")
     _refuse_other_recipes(job, name)
     planned = len(read_planned(job.store, recipe.home(name)))
-    state = job.state(name, shards_of_part(int(numbers[1]), int(numbers[2]), planned))
+    state = job.state(name, _shards_of(number, parts, planned))
     refuse_waiting(job, name)
     asked, todo, progress = len(state.done) + len(state.todo), state.todo, progress or Silent()
     if todo:
         check_inputs(recipe, ("media", "models"), [name])
         job.worker(name).refuse_other_versions(state.stage)
-        here = LocalRunner(recipe, workers, runner, progress, [name])
-        try:
-            with job.store.tidied():
-                progress.begin(name, asked, len(state.done))
-                failures = here.run(job, name, state)
-                progress.phase(name, "")
-        finally:
-            here.close()
+        with contextlib.closing(LocalRunner(recipe, workers, runner, progress, [name])) as here, job.store.tidied():
+            progress.begin(name, asked, len(state.done))
+            failures = here.run(job, name, state)
+            progress.phase(name, "")
         if failures:
             raise BuildFailed("\n".join(failures))
     return {"stage": name, "shards": asked, "made": len(todo)}
@@ -108,8 +105,7 @@ def unmade_parts(recipe: Recipe, out: str, parts: int) -> dict[str, Sequence[int
             unmade[name] = range(parts)
             continue
         job.settled[name], todo, planned = state, {*state.todo}, len(state.planned)
-        lacking = [part for part in range(parts) if not todo.isdisjoint(shards_of_part(part, parts, planned))]
-        if lacking:
+        if lacking := [part for part in range(parts) if not todo.isdisjoint(_shards_of(part, parts, planned))]:
             unmade[name] = lacking
     return unmade if unmade or not is_finished(job) else None
 
@@ -128,7 +124,6 @@ def _as_planned(job: Job, name: str) -> StageState | None:
 def _settle(job: Job, name: str) -> StageState:
     """Check the shards of a stage, which are all made, and write its index."""
     _refuse_other_recipes(job, name)
-    refuse_waiting(job, name)
     return settle(job, name, _refuse, Silent())
 
 

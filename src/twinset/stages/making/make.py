@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import io
 import json
 import logging
 import os
@@ -10,7 +9,7 @@ import socket
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, MutableSequence, Sequence
+from collections.abc import Collection, MutableSequence, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ from twinset.stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
 
-KEPT_PLAN = 16 << 20  # bytes of a plan's file that a worker keeps from shard to shard
 RETRIES = 3
 #: A full disk or a wrong place does not mend by waiting; a process that died has its own remedy.
 HOPELESS = (
@@ -55,12 +53,8 @@ def make_and_retry(
 ) -> dict[str, Any]:
     """Make one shard, and try again when the network or a disk had trouble that may pass; returns its receipt.
 
-    Args:
-        worker, stage: as of `make_shard`.
-        counts: where the number of its candidates that are made stands, by the number of the shard.
-
-    Raises:
-        TwinsetError, OSError: as of `make_shard`; of what else a source raises `BuildFailed`.
+    counts: where the number of its candidates that are made stands, by the number of the shard. Raises as `make_shard`,
+    and of what else a source raises `BuildFailed`.
     """
     on_count = (lambda count: None) if counts is None else partial(counts.__setitem__, number)
     for attempt in range(RETRIES + 1):
@@ -109,9 +103,8 @@ def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> 
     file, row_group = plan_file(number)
     path = layout.plan(worker.home, file)
     try:
-        content, footer = _plan_file(store.root, path, plan)
-        with store.open(path) if content is None else io.BytesIO(content) as stream:
-            return read_slice(stream, row_group, worker.generator.candidate, footer)
+        with store.open(path) as stream:
+            return read_slice(stream, row_group, worker.generator.candidate, _footer(store.root, path, plan))
     except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:
         remedy = f"remove {layout.meta(worker.home, 'stage.json')} and run the same build again"
         problem = f"{store.root}/{path}: not the candidates of shard {number:05d} ({error})"
@@ -119,15 +112,10 @@ def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> 
 
 
 @lru_cache(maxsize=4)
-def _plan_file(root: str, path: str, _plan: str) -> tuple[bytes | None, Any]:
-    """A file of a plan, which up to a thousand shards are read from, and its footer, which takes longer to read than a
-    shard's rows; None for the file where it lies on this machine or is too large to be kept."""
-    store = Store(root)
-    with store.open(path) as stream:
-        size = stream.seek(0, io.SEEK_END)
-        stream.seek(0)
-        content = stream.read() if store.is_remote and size <= KEPT_PLAN else None
-        return content, read_footer(stream if content is None else io.BytesIO(content))
+def _footer(root: str, path: str, _plan: str) -> Any:
+    """The footer of a plan's file: of a thousand row groups it takes longer to read than a shard's rows."""
+    with Store(root).open(path) as stream:
+        return read_footer(stream)
 
 
 @lru_cache(maxsize=8)
@@ -140,67 +128,38 @@ def write_shard(
 ) -> Receipt:
     """Make a shard and move tar, rows and receipt to their places, in this order; returns the receipt.
 
-    When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. When memory
-    runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard begins with the
-    whole one, since a shard depends on nothing that happened to another. Raises `BuildFailed` when the candidates are
-    not those that were planned, or the stage was planned again meanwhile.
+    When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. Raises
+    `BuildFailed` when the candidates are not those that were planned, or the stage was planned again meanwhile.
     """
+    home, number, media = worker.home, planned.shard, worker.source.media_files()
     if slice_digest(candidates) != planned.slice:
-        record = layout.meta(worker.home, "stage.json")
         raise BuildFailed(
-            f"{store.root}/{layout.plan(worker.home, plan_file(planned.shard)[0])}: the candidates of shard "
-            f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
+            f"{store.root}/{layout.plan(home, plan_file(number)[0])}: the candidates of shard {number:05d} are not "
+            f"those of the plan; remove {layout.meta(home, 'stage.json')} and run the same build again"
         )
     began, clock = time.time(), time.monotonic()  # since 1970; one that nobody sets
-    with metered() as tallies:
-
-        def log() -> None:
-            """Write who made it, and what that took of time and of language models."""
-            made: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "began": began}
-            made |= {"seconds": time.monotonic() - clock, "gpu": worker.on_gpu, **total(tallies)._asdict()}
-            if worker.machine:
-                made["runtime"] = worker.machine
-            with contextlib.suppress(OSError):  # a log that cannot be written is no reason to make the shard again
-                store.write(layout.log(worker.home, planned.shard), json.dumps(made).encode())
-
-        while True:
-            try:
-                return _write(store, stage, planned, candidates, worker, log)
-            except OutOfMemory as error:
-                problem = str(error)
-            # Not within the except: the error keeps what filled the memory.
-            worker = worker.halved(problem)
-            again = f"made again, {worker.generator.batch_size()} at a time"
-            logger.warning("%s shard %05d: memory ran out (%s); %s", worker.home, planned.shard, problem, again)
-
-
-def _write(
-    store: Store,
-    stage: Stage,
-    planned: PlannedShard,
-    candidates: Sequence[Candidate],
-    worker: StageWorker,
-    log: Callable[[], None],
-) -> Receipt:
-    """The receipt of a shard; that which another worker wrote meanwhile, where it holds."""
-    home, write = worker.home, write_table if worker.generator.row_schema is not None else write_samples
-    with store.spool() as spool:
-        with TarWriter(spool / "tar") as tar:
-            verdicts, missing = write(candidates, worker, tar, spool / "rows")
+    with metered() as tallies, store.spool() as spool:
+        worker, tar, verdicts, missing = _write_payload(candidates, worker, spool, f"{home} shard {number:05d}")
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
         # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
         # appeared, is replaced.
-        now = read_stage(store, home)
+        now, before = read_stage(store, home), read_receipt(store, home, number)
         if now is None or (now.content, now.plan) != (stage.content, stage.plan):
             raise BuildFailed(
-                f"{store.root}/{home}: shard {planned.shard:05d} is not written, because the stage was planned again "
+                f"{store.root}/{home}: shard {number:05d} is not written, because the stage was planned again "
                 "meanwhile; run the build again"
             )
-        before, media = read_receipt(store, home, planned.shard), worker.source.media_files()
         if before is not None and receipt_holds(store, home, stage, planned, before, media):
             return before
+        # Before the receipt: no kill leaves a finished shard of which it is not known how and where it was made.
+        log: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "began": began}
+        log |= {"seconds": time.monotonic() - clock, **total(tallies)._asdict()}
+        log["gpu"] = worker.machine.get("device", "cpu") != "cpu"
+        log |= {"runtime": worker.machine} if worker.machine else {}
+        with contextlib.suppress(OSError):  # a log that cannot be written is no reason to make the shard again
+            store.write(layout.log(home, number), json.dumps(log).encode())
         made = Made(
-            shard=planned.shard,
+            shard=number,
             split=planned.split,
             content=stage.content,
             runtime=worker.runtime,
@@ -213,17 +172,32 @@ def _write(
             tar_size=tar.size,
             missing=dict(sorted(missing.items())),
         )
-        return finish_shard(store, home, verdicts, spool, before, made, log)
+        return finish_shard(store, home, verdicts, spool, before, made)
+
+
+def _write_payload(
+    candidates: Sequence[Candidate], worker: StageWorker, spool: Path, shard: str
+) -> tuple[StageWorker, TarWriter, list[tuple[str, str]], dict[str, int | None]]:
+    """Write ``spool/tar`` and ``spool/rows``; returns by whom, and the tar, verdicts and missing media.
+
+    When memory runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard
+    begins with the whole one, since a shard depends on nothing that happened to another.
+    """
+    write = write_table if worker.generator.row_schema is not None else write_samples
+    while True:
+        try:
+            with TarWriter(spool / "tar") as tar:
+                return worker, tar, *write(candidates, worker, tar, spool / "rows")
+        except OutOfMemory as error:
+            problem = str(error)
+        # Not within the except: the error keeps what filled the memory.
+        worker = worker.halved(problem)
+        again = f"made again, {worker.generator.batch_size()} at a time"
+        logger.warning("%s: memory ran out (%s); %s", shard, problem, again)
 
 
 def finish_shard(
-    store: Store,
-    home: str,
-    verdicts: Collection[tuple[str, str]],
-    spool: Path,
-    before: Receipt | None,
-    made: Made,
-    log: Callable[[], None] = lambda: None,
+    store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, before: Receipt | None, made: Made
 ) -> Receipt:
     """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
 
@@ -231,8 +205,6 @@ def finish_shard(
         verdicts: verdict and reason of each candidate. A shard without samples has no tar.
         before: the receipt that the shard has already.
         made: what the new receipt says besides.
-        log: writes the shard's log, before the receipt: no kill leaves a finished shard of which it is not known how
-            and where it was made.
     """
     rows_sha256, rows_size = sha256_of_file(spool / "rows")
     rejected = Counter(reason for verdict, reason in verdicts if verdict == REJECTED)
@@ -243,18 +215,16 @@ def finish_shard(
         rows_sha256=rows_sha256,
         rows_size=rows_size,
     )
-    place = layout.receipt(home, receipt.shard)
+    place, tar = layout.receipt(home, receipt.shard), layout.tar(home, receipt.split, receipt.shard)
     if before is not None:
         # When the recipe names another split now, only the old receipt still knows where the old tar lies.
         if before.split != receipt.split:
             store.remove(layout.tar(home, before.split, receipt.shard))
         store.remove(place)  # an old receipt must not vouch for new files, nor a new receipt for old ones
-    tar = layout.tar(home, receipt.split, receipt.shard)
     if receipt.tar_size:
         store.move_in(spool / "tar", tar)
     else:
         store.remove(tar)
     store.move_in(spool / "rows", layout.rows(home, receipt.shard))
-    log()
     store.write(place, receipt.to_bytes())
     return receipt
