@@ -23,26 +23,24 @@ from twinset.stages.making.cluster import ADDRESS
 from twinset.stages.making.make import HOPELESS, RETRIES, make_shard
 from twinset.stages.run_here import failed_shards
 
-ADDRESSES = {"ray": "RAY_ADDRESS", "dask": ADDRESS}
-
 
 def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
     """A Prefect task runner of ``workers`` shards at a time; 0 means one a core.
 
-    ``ray`` and ``dask`` join the cluster at the address of `ADDRESSES`, or start a local one.
+    ``ray`` and ``dask`` join the cluster at RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, or start a local one.
     """
     workers = workers or os.cpu_count() or 1
     if runner == "threads":
         return ThreadPoolTaskRunner(max_workers=workers)
     if runner == "processes":
         return ProcessPoolTaskRunner(max_workers=workers)
-    address = os.environ.get(ADDRESSES[runner])
+    address = os.environ.get("RAY_ADDRESS" if runner == "ray" else ADDRESS)
     check_installed(f"runner {runner}", [f"prefect_{runner}"], "cluster")
     if runner == "ray":
         from prefect_ray.task_runners import RayTaskRunner
 
-        local = {"num_cpus": workers, "include_dashboard": False, "log_to_driver": False, "object_store_memory": 100 << 20}
-        return RayTaskRunner(address or "local", None if address else local)  # type: ignore[no-any-return]
+        ours = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": 100 << 20}
+        return RayTaskRunner(address or "local", None if address else ours)  # type: ignore[no-any-return]
     from prefect_dask.task_runners import DaskTaskRunner
 
     logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
@@ -89,20 +87,19 @@ def build_shards(
     """
     store, host = Store(out), socket.gethostname()
     try:
-        most = len(read_planned(store, subset)) - 1
+        planned = len(read_planned(store, subset))
     except FileNotFoundError as error:
         raise BuildFailed(
             f"{store.root}/{subset}: {host} sees no plan there; OUT must be a folder that all workers share, or a URL"
         ) from error
     forget_workers()
     job, name = job_of(store, subset)
-    state = job.state(name, range(first, (most if last is None else min(last, most)) + 1))
-    worker, todo = job.worker(name), state.todo
-    if not todo:
+    worker = job.worker(name)
+    if not (todo := job.state(name, range(first, planned if last is None else min(last + 1, planned))).todo):
         return 0
     try:
         check_inputs(job.recipe, ("media", "models"), [name])
-        if runner not in ADDRESSES:
+        if runner in ("threads", "processes"):
             check_devices(job.recipe, [name])
     except WrongUse as error:
         raise WrongUse(f"on {host}: {error}") from error

@@ -62,13 +62,8 @@ class Silent:
 def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     """Build all stages of a recipe, independent ones side by side; whatever is done already stays.
 
-    Returns:
-        ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``.
-
-    Raises:
-        WrongUse: an input is wrong.
-        BuildFailed: some shards could not be made, after all that could be made was.
-        DecisionsMissing: as BuildFailed, where nothing failed but people have not decided enough.
+    Returns ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``. Raises as `twinset.build`, once
+    all that could be made was.
     """
     sorter = TopologicalSorter({name: job.recipe.reads(name) for name in job.recipe.all})
     sorter.prepare()
@@ -115,10 +110,8 @@ def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None
     """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished."""
     progress.phase(name, "planning")
     prepare(job, name)
-    try:
-        settle(job, name, run, progress)
-    finally:
-        progress.phase(name, "")
+    settle(job, name, run, progress)
+    progress.phase(name, "")
 
 
 def refuse_waiting(job: Job, name: str) -> None:

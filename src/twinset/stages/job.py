@@ -123,8 +123,7 @@ class StageWorker:
 def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
     """Raise `BuildFailed` when shards of one stage were made on machines of different runtime classes.
 
-    runtimes: `contracts.receipt.Receipt.machine` of each. A shard for which memory ran out counts as the class that was
-    requested: its receipt names the smaller micro-batch, and a build that runs out of memory now and then must end.
+    runtimes: `contracts.receipt.Receipt.machine` of each, which names no micro-batch that memory made smaller.
     """
     if len(runtimes) > 1:
         raise BuildFailed(
@@ -179,20 +178,14 @@ class Job:
 
 
 def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
-    """Fail before any work when an input of the recipe is absent.
-
-    names: stages to check; all when empty.
-    """
+    """Fail before any work when an input of the recipe, or of the stages that are named, is absent."""
     for name in names or recipe.all:
         for key, part in _parts(recipe, name):
             part.check_inputs(key, needs)
 
 
 def check_devices(recipe: Recipe, names: Collection[str] = ()) -> None:
-    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs.
-
-    names: as `check_inputs`.
-    """
+    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs."""
     for name in names or recipe.all:
         for key, part in _parts(recipe, name):
             part.check_device(key)

@@ -36,7 +36,7 @@ from twinset.stages.status import receipt_holds
 logger = logging.getLogger("twinset")
 
 RETRIES = 3
-#: A full disk or a wrong place does not mend by waiting; a process that died has its own remedy.
+#: A full disk or a wrong place does not mend by waiting.
 HOPELESS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ETIMEDOUT),
@@ -79,12 +79,8 @@ def make_shard(
 ) -> Receipt:
     """Make one shard of a planned stage. Everything is read from OUT: any worker can do it.
 
-    Args:
-        worker, stage: of the build that planned the stage, where they are at hand; else they are read from OUT.
-
-    Raises:
-        BuildFailed: this machine would make other bytes, or the stage was planned again meanwhile.
-        OSError: trouble with disk or network; then nothing is half-written and no receipt exists.
+    worker, stage: of the build that planned the stage, where they are at hand. Raises `BuildFailed` where this machine
+    would make other bytes, or the stage was planned again meanwhile; after an OSError no receipt exists.
     """
     store = Store(root)
     stage = stage or planned_stage(store, home)
@@ -199,12 +195,10 @@ def _write_payload(
 def finish_shard(
     store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, before: Receipt | None, made: Made
 ) -> Receipt:
-    """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
+    """Move ``spool/tar``, of which a shard without samples has none, and ``spool/rows`` to their places; receipt last.
 
-    Args:
-        verdicts: verdict and reason of each candidate. A shard without samples has no tar.
-        before: the receipt that the shard has already.
-        made: what the new receipt says besides.
+    verdicts: verdict and reason of each candidate. before: the receipt that the shard has already. made: what the new
+    one says besides.
     """
     rows_sha256, rows_size = sha256_of_file(spool / "rows")
     rejected = Counter(reason for verdict, reason in verdicts if verdict == REJECTED)
