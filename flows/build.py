@@ -47,10 +47,7 @@ def build_one_stage(name: str) -> State[Any] | None:
 
 
 def finish_all(unfinished: Sequence[str] = ()) -> dict[str, Any]:
-    """Duplicates, missing media and the dataset's descriptions, once all stages are done.
-
-    unfinished: the stages that wait for people, and those that read them; the others are described.
-    """
+    """What needs all stages (`stages.build.finish`). unfinished: those that wait for people, and their readers."""
     job, run = _build.get()
     return finish(job, run, Artifacts(), unfinished)
 

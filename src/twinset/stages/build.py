@@ -62,8 +62,7 @@ class Silent:
 def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     """Build all stages of a recipe, independent ones side by side; whatever is done already stays.
 
-    Returns ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``. Raises as `twinset.build`, once
-    all that could be made was.
+    Returns ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``. Raises as `twinset.build`.
     """
     sorter = TopologicalSorter({name: job.recipe.reads(name) for name in job.recipe.all})
     sorter.prepare()
