@@ -90,6 +90,7 @@ def test_a_dask_cluster_is_joined_and_a_worker_killed(
         )
     until(lambda: any(made_by(killed.pid, log) for log in out.glob("*/_meta/log/0*.json")), 0.01)
     killed.kill()
+    killed.wait()
     assert build.wait() == 0, (tmp_path / "log").read_text()
     assert contents(out) == contents(reference)
     assert "Traceback" not in (tmp_path / "log").read_text()

@@ -162,32 +162,6 @@ def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -
     assert not both.broken and alone.index("long") < alone.index("said")
 
 
-def test_a_plan_tells_what_waits_and_what_is_stale(recipe: Any, tmp_path: Path, media: Path) -> None:
-    scenes, out = [("a", 1, 2), ("gone", 3, 4)], tmp_path / "out"
-
-    def told(out: Path | None, least: int = 4) -> dict[str, Any]:
-        found = twinset.plan(recipe(least, scenes), str(out) if out else None)
-        return {**found["stages"], **found["subsets"]}
-
-    before = told(None)
-    assert {name: one["state"] for name, one in before.items()} == {
-        "words": "counted",
-        "long": "waits for words",
-        "said": "waits for long",
-        "all-said": "waits for words",
-        "greys": "counted",
-    }
-    assert (before["words"]["planned"], before["long"]["planned"], before["said"]["reads"]) == (3, None, ["long"])
-    assert told(out)["greys"]["state"] == "planned"
-    build_here(recipe(scenes=scenes), str(out))
-    assert {one["state"] for one in told(out).values()} == {"done"}
-    (media / "gone.mp4").write_bytes(b"here")
-    assert told(out)["greys"]["state"] == "1 of 2 shards, 1 stale"
-    changed = told(out, least=5)
-    assert changed["long"]["state"] == "planned, 1 stale" and changed["long"]["planned"] == 1
-    assert changed["said"]["state"] == "waits for long" and changed["all-said"]["state"] == "done"
-
-
 def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: Path) -> None:
     build_here(recipe().only(["long"]), str(tmp_path / "first"))
     folder = str(tmp_path / "first/_stages/long")

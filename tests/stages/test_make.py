@@ -82,20 +82,6 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
     assert store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []
 
 
-def test_a_shard_that_keeps_nothing_has_no_tar_even_where_an_old_one_lay(
-    tmp_path: Path, planned_build: Any, media: Path
-) -> None:
-    store = Store(str(tmp_path / "out"))
-    build = planned_build(store, "eq-x", SCENES[:3], shard_size=6)
-    assert build.make(0).kept == 3 and store.size("eq-x/test/00000.tar")
-    (media / "a.mp4").unlink()
-    store.remove(layout.receipt("eq-x", 0))
-    receipt = build.make(0)
-    assert (receipt.kept, receipt.tar_size, receipt.tar_sha256) == (0, 0, "")
-    assert store.size("eq-x/test/00000.tar") is None
-    assert build.state().todo == []
-
-
 def test_candidates_that_are_not_the_planned_ones_are_refused(tmp_path: Path, planned_build: Any) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
     with pytest.raises(BuildFailed, match=r"eq-x/_meta/plan/00000\.parquet.*remove eq-x/_meta/stage\.json"):

@@ -55,16 +55,6 @@ def test_a_verdict_on_a_pair_is_checked(
     assert store.names("eq-x/_meta/receipts") == []
 
 
-@pytest.mark.parametrize("more", [-1, 1])
-def test_as_many_verdicts_as_frames(
-    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, more: int
-) -> None:
-    monkeypatch.setattr(Dark, "judge", lambda self, frames: [Keep()] * (len(frames) + more))
-    problem = rf"'test-dark' of .*: eq-x-[a-z0-9]+ \(frame .*\): {3 + more} verdicts on 3 from this on; return one each"
-    with pytest.raises(BadVerdict, match=problem):
-        planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"]).make(0)
-
-
 WRONG = ("another candidate", "nothing", "an undeclared reason", "an invented one", "none", "a text", "another group")
 
 
