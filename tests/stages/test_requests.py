@@ -15,9 +15,9 @@ from twinset.stages.run_here import build_here
 
 FEW, MANY = 20, 40
 
-#: Stage record and receipt are looked at after the making; tar, rows, receipt and log are written; the receipt is read;
-#: rows and tar are hashed; rows go into the index.
-A_SHARD = 10
+#: Its rows of the plan are read; stage record and receipt are looked at after the making; tar, rows, receipt and log
+#: are written; the receipt is read; rows and tar are hashed; rows go into the index.
+A_SHARD = 11
 DONE = 23  # of a whole build of one subset with nothing to do, whatever its shards
 DONE_10_000 = 50  # the same of 10,000 shards, whose listings have ten pages each
 

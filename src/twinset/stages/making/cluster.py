@@ -65,7 +65,7 @@ class DaskCluster:
     @property
     def lost(self) -> bool:
         """Whether its scheduler has ended, or cannot be reached any more."""
-        return self._client.status != "running"
+        return bool(self._client.status != "running")
 
     def close(self) -> None:
         """Leave the cluster; what runs is given up."""
