@@ -24,11 +24,10 @@ from twinset.contracts.errors import BuildFailed, DecisionsMissing, in_words
 from twinset.contracts.recipe import Recipe, load_recipe
 from twinset.flows.artifacts import Artifacts, cosmetic, describe_build
 from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
-from twinset.flows.pools import cancel_parts, check_pools, labels_of, make_in_pools
+from twinset.flows.pools import Runner, cancel_parts, check_pools, labels_of, make_in_pools
 from twinset.shards.storage.store import Store
-from twinset.stages.build import RunShards, build_stage, finish, finish_ready
+from twinset.stages.build import RunShards, build_stage, finish
 from twinset.stages.job import Job, check_devices, check_inputs
-from twinset.stages.run_here import Runner
 from twinset.stages.status import StageState
 
 #: The build whose tasks run, and what makes its shards. Set by the flow, copied into the threads of its tasks: Ray and
@@ -48,15 +47,9 @@ def build_one_stage(name: str) -> State[Any] | None:
 
 
 def finish_all(unfinished: Sequence[str] = ()) -> dict[str, Any]:
-    """Duplicates, missing media and the dataset's descriptions, once all stages are done.
-
-    unfinished: the stages that wait for people, and those that read them; the others are described.
-    """
+    """What needs all stages (`stages.build.finish`). unfinished: those that wait for people, and their readers."""
     job, run = _build.get()
-    if unfinished:
-        finish_ready(job, run, Artifacts(), unfinished)
-        return {}
-    return finish(job, run, Artifacts())
+    return finish(job, run, Artifacts(), unfinished)
 
 
 stage_task = task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)(build_one_stage)

@@ -13,35 +13,39 @@ from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTa
 from prefect.tasks import Task, exponential_backoff
 
 from twinset.contracts.errors import BuildFailed, WrongUse, in_words
-from twinset.flows.pools import RANGE_NAME
+from twinset.flows.pools import RANGE_NAME, Runner
+from twinset.models.device import check_installed
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
-from twinset.stages.job import check_inputs
-from twinset.stages.making.cluster import address_of, local_dask, local_ray
-from twinset.stages.making.in_parts import Shards, open_part
-from twinset.stages.making.make import make_shard
-from twinset.stages.run_here import HOPELESS, RETRIES, Runner, check_runner, failed_shards
+from twinset.stages.job import check_devices, check_inputs, forget_workers, job_of
+from twinset.stages.making.cluster import ADDRESS
+from twinset.stages.making.make import HOPELESS, RETRIES, make_shard
+from twinset.stages.run_here import failed_shards
 
 
 def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
-    """A Prefect task runner of ``workers`` shards at a time, here or on a local cluster; 0 means one a core.
+    """A Prefect task runner of ``workers`` shards at a time; 0 means one a core.
 
-    ``ray`` and ``dask`` join or start a cluster as `stages.making.cluster` does.
+    ``ray`` and ``dask`` join the cluster at RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, or start a local one.
     """
+    workers = workers or os.cpu_count() or 1
     if runner == "threads":
-        return ThreadPoolTaskRunner(max_workers=workers or os.cpu_count() or 1)
+        return ThreadPoolTaskRunner(max_workers=workers)
     if runner == "processes":
-        return ProcessPoolTaskRunner(max_workers=workers or os.cpu_count() or 1)
-    address = address_of(runner)
+        return ProcessPoolTaskRunner(max_workers=workers)
+    address = os.environ.get("RAY_ADDRESS" if runner == "ray" else ADDRESS)
+    check_installed(f"runner {runner}", [f"prefect_{runner}"], "cluster")
     if runner == "ray":
         from prefect_ray.task_runners import RayTaskRunner
 
-        return RayTaskRunner(address or "local", None if address else local_ray(workers))  # type: ignore[no-any-return]
+        ours = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": 100 << 20}
+        return RayTaskRunner(address or "local", None if address else ours)  # type: ignore[no-any-return]
     from prefect_dask.task_runners import DaskTaskRunner
 
     logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
-    return DaskTaskRunner(address=address, cluster_kwargs=None if address else local_dask(workers))
+    local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    return DaskTaskRunner(address=address or None, cluster_kwargs=None if address else local)
 
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
@@ -83,21 +87,23 @@ def build_shards(
     """
     store, host = Store(out), socket.gethostname()
     try:
-        most = len(read_planned(store, subset)) - 1
+        planned = len(read_planned(store, subset))
     except FileNotFoundError as error:
         raise BuildFailed(
             f"{store.root}/{subset}: {host} sees no plan there; OUT must be a folder that all workers share, or a URL"
         ) from error
-    job, name, state = open_part(store, subset, Shards(first, most if last is None else min(last, most)))
-    worker, todo = job.worker(name), state.todo
-    if not todo:
+    forget_workers()
+    job, name = job_of(store, subset)
+    worker = job.worker(name)
+    if not (todo := job.state(name, range(first, planned if last is None else min(last + 1, planned))).todo):
         return 0
     try:
         check_inputs(job.recipe, ("media", "models"), [name])
-        check_runner(job.recipe, runner, [name])
+        if runner in ("threads", "processes"):
+            check_devices(job.recipe, [name])
     except WrongUse as error:
         raise WrongUse(f"on {host}: {error}") from error
-    device = worker.runtime_facts().get("device", "cpu")
+    device = worker.machine.get("device", "cpu")
     get_run_logger().info("%s: %d shards to make on %s, device %s", name, len(todo), host, device)
     if len(todo) > SHARDS_A_RUN:
         raise BuildFailed(f"{len(todo)} shards in one run; ask for at most {SHARDS_A_RUN} (first, last)")

@@ -9,7 +9,7 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe import Recipe
 
 if TYPE_CHECKING:
-    from twinset.stages.run_here import Runner
+    from twinset.flows.pools import Runner
 
 #: Of Prefect. Deployments have the last four from prefect.yaml: flows/zombies.yaml relies on the heartbeats; requests
 #: are sent again for a quarter of an hour; warnings of twinset stand in a run's log.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 import httpx
@@ -26,8 +26,9 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
-from twinset.stages.run_here import Runner
 from twinset.stages.status import StageState
+
+Runner = Literal["threads", "processes", "ray", "dask"]
 
 POLL_SECONDS = 2.0
 RANGE_NAME = "{subset} {first}-{last} in {out}"

@@ -147,32 +147,30 @@ def build(
     only: str | Iterable[str] = (),
     settings: str | Iterable[str] = (),
     workers: int = 0,
-    runner: Literal["threads", "processes", "ray", "dask"] = "threads",
+    runner: Literal["threads", "processes", "dask"] = "threads",
     progress: Progress | None = None,
     *,
     stage: str | None = None,
     plan_only: bool = False,
     part: str | None = None,
-    shards: str | None = None,
     finish: bool = False,
 ) -> dict[str, Any]:
     """Build a recipe from this process, or resume it; whatever is done stays.
 
-    For schedulers a build can be made in steps, each a call of its own that names one of ``plan_only``, ``part``,
-    ``shards`` and ``finish``: each stage is planned when those that it reads are made, parts are made side by side, and
-    the dataset is finished at the end.
+    For schedulers a build can be made in steps, each a call of its own that names one of ``plan_only``, ``part`` and
+    ``finish``: each stage is planned when those that it reads are made, parts are made side by side, and the dataset is
+    finished at the end.
 
     Args:
         recipe, only, settings: as `plan`.
         out: folder or fsspec URL of the dataset.
         workers: shards at a time; 0: one a core.
-        runner: ``threads`` where a source allows it, ``processes`` for all, or ``ray`` or ``dask``: the cluster at
-            ``RAY_ADDRESS`` or ``DASK_SCHEDULER_ADDRESS``, else a local one.
+        runner: ``threads`` where a source allows it, ``processes`` for all, or ``dask``: the cluster at
+            ``DASK_SCHEDULER_ADDRESS``.
         progress: reported to while it runs (`stages.build.Progress`).
         stage: the stage of a step; needed where the recipe has several.
         plan_only: finish the stages that ``stage`` reads, plan it, and stop.
         part: ``K/N``, K from 0 to N - 1: make this part of the planned shards of ``stage``, and stop.
-        shards: ``A-B``: make these of its planned shards, and stop.
         finish: finish ``stage``, or without it all stages and the dataset; all shards are made.
 
     Returns:
@@ -189,17 +187,17 @@ def build(
     from twinset.stages.run_here import build_here
 
     loaded = _recipe(recipe, settings).only(names_in(only))
-    steps = [plan_only, part is not None, shards is not None, finish]
+    steps = [plan_only, part is not None, finish]
     if stage is None and not any(steps):
         return build_here(loaded, str(out), workers, runner, progress)
     if sum(steps) != 1:
-        raise WrongUse("a step of a build is one of plan-only, part, shards and finish; name one")
+        raise WrongUse("a step of a build is one of plan-only, part and finish; name one")
     if plan_only:
         return in_parts.plan_stage(loaded, str(out), stage)
     if finish:
         return in_parts.finish_parts(loaded, str(out), stage, progress)
-    which = in_parts.Shards.named(shards, part)
-    return in_parts.make_part(loaded, str(out), stage, which, workers, runner, progress)
+    assert part is not None
+    return in_parts.make_part(loaded, str(out), stage, part, workers, runner, progress)
 
 
 def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]:

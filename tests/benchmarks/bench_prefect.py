@@ -56,6 +56,7 @@ def share_of_a_build(asked: argparse.Namespace, folder: str) -> None:
     """Compare a flow of many shards with the same build without Prefect."""
     recipe = write_recipe(Path(folder), asked.shards)
     import twinset.flows.build_shards as build_shards
+    import twinset.stages.making.make as make
     import twinset.stages.run_here as run_here
     from twinset.contracts.recipe import load_recipe
     from twinset.flows.build import build_eqben
@@ -65,7 +66,7 @@ def share_of_a_build(asked: argparse.Namespace, folder: str) -> None:
         time.sleep(asked.seconds)
         return make_shard(*given, **named)
 
-    build_shards.make_shard = run_here.make_shard = slow
+    build_shards.make_shard = make.make_shard = slow
     build_eqben(recipe=str(recipe), out=f"{folder}/warm", settings=["subsets.eq-youcook2.shard_size=1000000"])
     before, began = cpu(), time.monotonic()
     build_eqben(recipe=str(recipe), out=f"{folder}/flow", workers=asked.workers)

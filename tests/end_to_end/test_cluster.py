@@ -1,13 +1,9 @@
-"""Builds on a Ray and a Dask cluster of processes that the test starts: joined by address, without Prefect."""
+"""Builds on a Dask cluster of processes that the test starts: joined by address, without Prefect."""
 
 import json
-import os
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,6 @@ import pytest
 pytestmark = pytest.mark.slow
 BIN = Path(sys.executable).parent
 LOCAL = "127.0.0.1"
-RAY_STARTS = 5
 FACES = ("build", "demo", "--only", "eq-youcook2", "--set", "subsets.eq-youcook2.count=8")  # dlib wants children
 NO_PREFECT = """
 import runpy, sys
@@ -26,12 +21,6 @@ sys.modules.update(prefect=None)  # an import of it fails
 runpy.run_module("twinset.cli.main", run_name="__main__")
 """
 Start = Callable[..., "psutil.Popen"]
-
-
-def free_port() -> int:
-    with socket.socket() as opened:
-        opened.bind((LOCAL, 0))
-        return int(opened.getsockname()[1])
 
 
 @pytest.fixture
@@ -101,6 +90,7 @@ def test_a_dask_cluster_is_joined_and_a_worker_killed(
         )
     until(lambda: any(made_by(killed.pid, log) for log in out.glob("*/_meta/log/0*.json")), 0.01)
     killed.kill()
+    killed.wait()
     assert build.wait() == 0, (tmp_path / "log").read_text()
     assert contents(out) == contents(reference)
     assert "Traceback" not in (tmp_path / "log").read_text()
@@ -129,7 +119,7 @@ def test_a_dask_scheduler_dies_midway(
     dask[1].kill()
     assert build.wait() == 1
     lines = (tmp_path / "log").read_text().splitlines()
-    assert any(f"the Dask scheduler at {dask[0]} ended" in line for line in lines) and len(lines) < 10, lines
+    assert any("the Dask scheduler ended" in line for line in lines) and len(lines) < 10, lines
     assert twinset(*command[:4]).returncode == 0
     assert contents(out) == contents(reference)
 
@@ -160,60 +150,3 @@ def faces_reference(tmp_path_factory: pytest.TempPathFactory, twinset: Any, cont
     assert result.returncode == 0, result.stderr
     found: dict[str, bytes] = contents(out)
     return found
-
-
-@pytest.fixture
-def ray(start: Start, until: Any, tmp_path: Path) -> tuple[dict[str, str], psutil.Popen]:
-    """Environment that names a Ray cluster of one node, and the node's process."""
-    address = f"{LOCAL}:{free_port()}"
-    place = ("--head", "--node-ip-address", LOCAL, "--port", address.rpartition(":")[2], "--include-dashboard=false")
-    own = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_agent_register_timeout_ms": "300000"}
-    size = ("--num-cpus", "2", "--object-store-memory", "100000000")
-    for attempt in range(RAY_STARTS):  # Ray gives each half a minute, which on a busy machine is too little
-        head = start(f"head{attempt}", "ray", "start", *place, *size, "--block", **own)
-        if until(partial(_has_started, head, tmp_path / f"head{attempt}.log"), 0.2) == "started":
-            break
-    return {**own, "RAY_ADDRESS": address}, head
-
-
-def _has_started(head: psutil.Popen, log: Path) -> str:
-    return "started" if "Ray runtime started" in log.read_text() else "ended" if head.poll() is not None else ""
-
-
-def test_a_ray_cluster_is_joined_and_a_worker_killed(
-    ray: tuple[dict[str, str], psutil.Popen],
-    start_twinset: Any,
-    small_recipe: Path,
-    reference: Path,
-    contents: Any,
-    until: Any,
-    tmp_path: Path,
-) -> None:
-    out = tmp_path / "out"
-    build = start_twinset("build", small_recipe, "--out", out, "--runner", "ray", **ray[0])
-    logs = until(lambda: [*out.glob("*/_meta/log/0*.json")], 0.01)
-    os.kill(json.loads(logs[0].read_text())["pid"], signal.SIGKILL)
-    assert build.wait() == 0, (tmp_path / "log").read_text()
-    assert contents(out) == contents(reference)
-
-
-def test_a_ray_cluster_dies_midway(
-    ray: tuple[dict[str, str], psutil.Popen],
-    start_twinset: Any,
-    twinset: Any,
-    small_recipe: Path,
-    reference: Path,
-    contents: Any,
-    until: Any,
-    tmp_path: Path,
-) -> None:
-    out = tmp_path / "out"
-    command = ("build", small_recipe, "--out", out, "--runner", "ray")
-    build = start_twinset(*command, **ray[0])
-    until(lambda: any(out.glob("*/_meta/receipts/*")), 0.01)
-    for process in [*ray[1].children(recursive=True), ray[1]]:
-        process.kill()
-    assert build.wait() == 1  # Ray ends it a minute later
-    assert "GCS" in (tmp_path / "log").read_text()
-    assert twinset(*command[:4]).returncode == 0
-    assert contents(out) == contents(reference)

@@ -56,7 +56,7 @@ def test_the_shard_of_a_killed_child_is_made_again(
     until(lambda: at_work(build, out), 0.005).kill()
     log = tmp_path / "log"
     assert build.wait() == 0, log.read_text()[-2000:]
-    assert re.search(r"eq-youcook2 shard 0000\d: its process died \(signal 9\); made alone", log.read_text())
+    assert re.search(r"eq-youcook2 shard 0000\d: its process died \(signal 9\); made again at the end", log.read_text())
     until(lambda: not marked(mark))
     assert contents(out) == uninterrupted
 

@@ -20,10 +20,9 @@ from twinset.shards.records import read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.index import write_index
-from twinset.stages.job import Job
+from twinset.stages.job import Job, StageWorker
 from twinset.stages.making.make import write_shard
 from twinset.stages.plan import prepare
-from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState, state_of
 
 Scenes = Sequence[Sequence[Any]]
@@ -39,7 +38,7 @@ class Build:
     worker: StageWorker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.worker = self.job.worker(self.name).on_this_machine()
+        self.worker = self.job.worker(self.name)
 
     @property
     def store(self) -> Store:

@@ -17,7 +17,6 @@ from twinset.shards.storage.store import Store
 from twinset.stages.build import build
 from twinset.stages.job import Job
 from twinset.stages.making.make import make_shard
-from twinset.stages.overview import published
 from twinset.stages.run_here import Silent, build_here
 
 LINES = ["red pen", "a green tree", "blue"]
@@ -96,18 +95,6 @@ def test_a_changed_stage_makes_what_reads_it_stale_and_nothing_else(
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
 
-def test_an_input_of_the_first_stage_reaches_the_last(
-    recipe: Any, lines: Path, tmp_path: Path, files_below: Any
-) -> None:
-    build_here(recipe(), str(tmp_path / "out"))
-    lines.write_text(json.dumps([*LINES, "yellow"]))
-    MADE.clear()
-    build_here(recipe(), str(tmp_path / "out"))
-    assert MADE.count("yellow") == 4 and "b" not in MADE  # a line, a long word, and said twice
-    build_here(recipe(), str(tmp_path / "fresh"))
-    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
-
-
 def test_no_stage_is_planned_from_a_damaged_index(recipe: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     build_here(recipe(), str(out))
@@ -120,44 +107,6 @@ def test_no_stage_is_planned_from_a_damaged_index(recipe: Any, tmp_path: Path) -
     (out / "_stages/words/_meta/index.json").unlink()
     build_here(recipe(), str(out))
     assert index.read_bytes() == whole and kept(out)["all-said"] == 6
-
-
-def test_a_stage_that_is_made_again_to_the_same_rows_leaves_its_readers_alone(recipe: Any, tmp_path: Path) -> None:
-    build_here(recipe(), str(tmp_path / "out"))
-    (tmp_path / "out/_stages/words/_meta/receipts/00001.json").unlink()
-    MADE.clear()
-    build_here(recipe(), str(tmp_path / "out"))
-    assert MADE == ["a green tree"]
-
-
-@pytest.mark.parametrize(
-    ("stages", "said"),
-    [
-        ({"x": "y", "y": "x"}, r"stages read each other in a circle: . -> . -> ."),
-        ({"x": "x"}, r"circle: x -> x"),
-        ({"x": "z"}, r"x reads 'z', which is not among the recipe's stages \(x\); correct it, or write the folder"),
-    ],
-)
-def test_circles_and_unknown_stages_are_refused(stages: dict[str, str], said: str) -> None:
-    reading = {name: {"source": {"kind": "test-longer", "words": read}} for name, read in stages.items()}
-    with pytest.raises(InvalidRecipe, match=said):
-        recipe_of({}, reading)
-
-
-def test_a_subset_is_no_stage_to_read(greys: Any) -> None:
-    subsets = {"greys": greys("greys", []), "said": {"source": {"kind": "test-said", "words": "greys"}}}
-    with pytest.raises(InvalidRecipe, match="said reads 'greys', which is not among the recipe's stages"):
-        recipe_of(subsets)
-
-
-def test_only_takes_the_stages_that_are_needed(recipe: Any, tmp_path: Path) -> None:
-    assert list(recipe().only(["said"]).all) == ["words", "long", "said"]
-    assert list(recipe().only(["all-said"]).all) == ["words", "all-said"]
-    assert list(recipe().only(["long"]).all) == ["words", "long"]
-    with pytest.raises(WrongUse, match="recipe drawn has no subset 'blue'; name one of said, all-said, greys"):
-        recipe().only(["blue"])
-    twinset.build(recipe(), str(tmp_path / "out"), only=["all-said"])
-    assert kept(tmp_path / "out") == {"words": 3, "all-said": 6}
 
 
 def test_built_in_parts_it_is_the_same_dataset(recipe: Any, tmp_path: Path, files_below: Any) -> None:
@@ -196,17 +145,6 @@ def test_what_reads_a_failing_stage_is_not_built(recipe: Any, tmp_path: Path, mo
     assert kept(tmp_path / "out")["long"] == 3
 
 
-def test_two_failing_stages_are_both_named(recipe: Any, tmp_path: Path, lines: Path, trouble: Any) -> None:
-    trouble("a", "raise")
-    lines.write_text("no list")
-    with pytest.raises(BuildFailed) as caught:
-        build_here(recipe(), str(tmp_path / "out"))
-    assert "greys shard 00000: LookupError" in str(caught.value)
-    assert "words: plan() of source 'test-words' of twinset-tests 1.0 failed: JSONDecodeError: Expecting value" in str(
-        caught.value
-    )
-
-
 def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -> None:
     """... each waits here until the other has begun."""
     both, alone = threading.Barrier(2), []
@@ -224,39 +162,6 @@ def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -
     assert not both.broken and alone.index("long") < alone.index("said")
 
 
-def test_a_plan_tells_what_waits_and_what_is_stale(recipe: Any, tmp_path: Path, media: Path) -> None:
-    scenes, out = [("a", 1, 2), ("gone", 3, 4)], tmp_path / "out"
-
-    def told(out: Path | None, least: int = 4) -> dict[str, Any]:
-        found = twinset.plan(recipe(least, scenes), str(out) if out else None)
-        return {**found["stages"], **found["subsets"]}
-
-    before = told(None)
-    assert {name: one["state"] for name, one in before.items()} == {
-        "words": "counted",
-        "long": "waits for words",
-        "said": "waits for long",
-        "all-said": "waits for words",
-        "greys": "counted",
-    }
-    assert (before["words"]["planned"], before["long"]["planned"], before["said"]["reads"]) == (3, None, ["long"])
-    assert told(out)["greys"]["state"] == "planned"
-    build_here(recipe(scenes=scenes), str(out))
-    assert {one["state"] for one in told(out).values()} == {"done"}
-    (media / "gone.mp4").write_bytes(b"here")
-    assert told(out)["greys"]["state"] == "1 of 2 shards, 1 stale"
-    changed = told(out, least=5)
-    assert changed["long"]["state"] == "planned, 1 stale" and changed["long"]["planned"] == 1
-    assert changed["said"]["state"] == "waits for long" and changed["all-said"]["state"] == "done"
-
-
-def test_a_stage_is_neither_loaded_nor_exported_and_looked_at_when_named(recipe: Any, tmp_path: Path) -> None:
-    build_here(recipe(), str(tmp_path / "out"))
-    with pytest.raises(WrongUse, match=r"words is a stage that is not published: .* read its _meta/index"):
-        published(Store(str(tmp_path / "out")), ["greys", "words"])
-    assert published(Store(str(tmp_path / "out")), ["greys", "words"], stages=True) == ["greys", "_stages/words"]
-
-
 def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: Path) -> None:
     build_here(recipe().only(["long"]), str(tmp_path / "first"))
     folder = str(tmp_path / "first/_stages/long")
@@ -269,3 +174,13 @@ def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: P
     (tmp_path / "first/_stages/long/_meta/index.json").unlink()
     with pytest.raises(WrongUse, match="first/_stages/long: not finished; run its build again to the end"):
         build_here(said, str(tmp_path / "other"))
+
+
+def test_circles_and_unknown_stages_are_refused() -> None:
+    for stages, words in (
+        ({"x": "y", "y": "x"}, "read each other in a circle: . -> . -> ."),
+        ({"x": "z"}, "x reads 'z'"),
+    ):
+        reading = {name: {"source": {"kind": "test-longer", "words": read}} for name, read in stages.items()}
+        with pytest.raises(InvalidRecipe, match=words):
+            recipe_of({}, reading)

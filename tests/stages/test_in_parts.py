@@ -14,7 +14,6 @@ from tests.stages.conftest import recipe_of
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.build import Silent
 from twinset.stages.making import in_parts
 from twinset.stages.run_here import build_here
 
@@ -51,31 +50,14 @@ def test_steps_in_the_order_of_the_dag_make_what_a_build_makes(recipe: Any, tmp_
     assert files_below(tmp_path / "parts") == files_below(tmp_path / "whole")
 
 
-def test_the_progress_of_a_part_counts_its_own_samples(recipe: Any, tmp_path: Path) -> None:
-    shown: list[tuple[int, int]] = []
-
-    class Shown(Silent):
-        def samples(self, stage: str, made: int, planned: int) -> None:
-            shown.append((made, planned))
-
-    step = partial(twinset.build, recipe(), tmp_path / "out", stage="words")
-    step(plan_only=True)
-    step(shards="1")
-    step(shards="0-2", progress=Shown(), workers=1)
-    assert (shown[0], shown[-1]) == ((1, 3), (3, 3))
-
-
 @pytest.mark.parametrize(
     ("step", "words"),
     [
         ({"part": "0/2"}, "a part is of one stage; add --stage with one of words, long, said"),
         ({"stage": "wrods", "part": "0/2"}, "no stage 'wrods'; did you mean 'words'?"),
-        ({"stage": "words"}, "one of plan-only, part, shards and finish"),
-        ({"stage": "words", "part": "0/2", "finish": True}, "one of plan-only, part, shards and finish"),
+        ({"stage": "words", "part": "0/2", "finish": True}, "one of plan-only, part and finish"),
         ({"stage": "words", "part": "2/2"}, "K is 0 to N - 1"),
         ({"stage": "words", "part": "1"}, "write K/N"),
-        ({"stage": "words", "shards": "3-1"}, "write A-B"),
-        ({"stage": "words", "shards": "4-5"}, r"words: 5 shards are planned \(0 to 4\), not shards 4 to 5"),
         ({"stage": "long", "part": "0/2"}, "no plan of long; plan it first, with --stage long --plan-only"),
         ({"stage": "said", "plan_only": True}, "no plan of long; plan it first"),
     ],
@@ -91,13 +73,12 @@ def test_a_step_that_cannot_be_made_is_told_with_its_stage(
 def test_a_stage_whose_shards_are_not_made_is_not_planned_from_nor_finished(recipe: Any, tmp_path: Path) -> None:
     step = partial(twinset.build, recipe(), tmp_path / "out")
     step(stage="words", plan_only=True)
-    step(stage="words", shards="1-3")
+    step(stage="words", part="1/2")
     for later in ({"stage": "long", "plan_only": True}, {"stage": "words", "finish": True}, {"finish": True}):
         with pytest.raises(
-            BuildFailed, match=r"words: 2 of 5 shards are not made \(00000, 00004\); make them with --st"
+            BuildFailed, match=r"words: 2 of 5 shards are not made \(00000, 00001\); make them with --st"
         ):
             step(**later)
-    step(stage="words", shards="0")
     step(stage="words", part="0/1")
     assert step(stage="words", finish=True)["kept"] == len(LINES)
 

@@ -67,15 +67,6 @@ def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planne
         late(planned_build(store, "eq-x", SCENES, shard_size=1), 0, lambda: store.remove("eq-x/_meta/stage.json"))
 
 
-def test_a_shard_that_lacked_media_is_replaced_by_one_that_has_it(
-    tmp_path: Path, planned_build: Any, media: Path
-) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
-    build.make_all()
-    (media / "gone.mp4").write_bytes(b"here")
-    assert build.make(2).kept == 1 and build.state().todo == []
-
-
 def test_a_late_worker_that_lacked_media_does_not_replace_a_shard_that_has_it(
     tmp_path: Path, planned_build: Any, media: Path
 ) -> None:

@@ -3,14 +3,13 @@
 import io
 import json
 import tarfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.stages.drawn_sources import Dark, Greys
+from tests.stages.drawn_sources import Greys
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows
 from twinset.shards.storage import layout
@@ -63,13 +62,6 @@ def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build:
     assert described["image0"]["sha256"] == rows[1].images["image0"] and rows[1].content
 
 
-def test_a_frame_is_judged_once_however_many_pairs_share_it(tmp_path: Path, planned_build: Any) -> None:
-    scenes = [("a", one, other) for one in range(8) for other in range(one)]
-    planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, shard_size=99, filters=["test-dark"]).make(0)
-    shown = Counter(Dark.shown)
-    assert len(scenes) == 28 and len(shown) == 8 and set(shown.values()) == {1}
-
-
 def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
     tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,20 +80,6 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
         with pytest.raises(error):
             build.make(0)
     assert store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []
-
-
-def test_a_shard_that_keeps_nothing_has_no_tar_even_where_an_old_one_lay(
-    tmp_path: Path, planned_build: Any, media: Path
-) -> None:
-    store = Store(str(tmp_path / "out"))
-    build = planned_build(store, "eq-x", SCENES[:3], shard_size=6)
-    assert build.make(0).kept == 3 and store.size("eq-x/test/00000.tar")
-    (media / "a.mp4").unlink()
-    store.remove(layout.receipt("eq-x", 0))
-    receipt = build.make(0)
-    assert (receipt.kept, receipt.tar_size, receipt.tar_sha256) == (0, 0, "")
-    assert store.size("eq-x/test/00000.tar") is None
-    assert build.state().todo == []
 
 
 def test_candidates_that_are_not_the_planned_ones_are_refused(tmp_path: Path, planned_build: Any) -> None:
@@ -146,24 +124,6 @@ def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
     store.sweep()
     Store(whole.store.root).sweep()
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
-
-
-def test_the_same_bytes_in_any_order_of_shards(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
-    builds = [planned_build(Store(str(tmp_path / name)), "eq-x", SCENES, shard_size=1) for name in ("first", "second")]
-    count = len(builds[0].planned)
-    assert count == 3
-    for number in range(count):
-        builds[0].make(number)
-        builds[1].make(count - 1 - number)
-    for build in builds:
-        build.store.sweep()
-    assert files_below(tmp_path / "first") == files_below(tmp_path / "second")
-
-
-def test_a_log_that_cannot_be_written_does_not_fail_a_finished_shard(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
-    (tmp_path / "out/eq-x/_meta/log/00000.json").mkdir()  # where the file belongs
-    assert build.make(0) == build.state().done[0]
 
 
 def test_a_kill_leaves_no_finished_shard_without_its_log(

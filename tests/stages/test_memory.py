@@ -10,7 +10,7 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.stage import runtime_class
 from twinset.shards.rows import read_rows
 from twinset.shards.storage.store import Store
-from twinset.stages.stage_worker import refuse_mixed_runtimes
+from twinset.stages.job import refuse_mixed_runtimes
 
 GROUPS = ("a", "a", "b", "b", "c", "d", "e", "f", "f", "g")
 SCENES = [(video, 1, number) for number, video in enumerate(GROUPS, 2)]
@@ -70,10 +70,3 @@ def test_where_not_even_one_sample_fits_the_shard_fails_with_what_to_do(
     with pytest.raises(BuildFailed, match=r"one sample at a time \(tried to allocate 2 GiB\).*--workers 1"):
         build.make(0)
     assert build.state().todo == [0, 1] and not list((tmp_path / "out" / "_spool").glob("*"))
-
-
-def test_other_generators_have_no_micro_batch(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 5)
-    receipt = build.make(0)
-    assert (receipt.runtime, receipt.requested_runtime, receipt.micro_batch) == ("any", "", 0)
-    assert PASSES == [2, 2, 1]  # a group at a time

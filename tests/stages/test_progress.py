@@ -56,7 +56,7 @@ def test_progress_counts_shards_and_names_phases(recipe: Any, tmp_path: Path) ->
 def test_the_samples_of_a_shard_are_counted_while_it_is_made(
     greys: Any, tmp_path: Path, trouble: Any, monkeypatch: pytest.MonkeyPatch, runner: Any
 ) -> None:
-    monkeypatch.setattr("twinset.stages.run_here.REPORT_SECONDS", 0)
+    monkeypatch.setattr("twinset.stages.run_here.ROUND_SECONDS", 0.01)
 
     class Waited(Told):
         def samples(self, stage: str, made: int, planned: int) -> None:

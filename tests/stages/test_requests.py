@@ -15,9 +15,9 @@ from twinset.stages.run_here import build_here
 
 FEW, MANY = 20, 40
 
-#: Stage record and receipt are looked at after the making; tar, rows, receipt and log are written; the receipt is read;
-#: rows and tar are hashed; rows go into the index.
-A_SHARD = 10
+#: Its rows of the plan are read; stage record and receipt are looked at after the making; tar, rows, receipt and log
+#: are written; the receipt is read; rows and tar are hashed; rows go into the index.
+A_SHARD = 11
 DONE = 23  # of a whole build of one subset with nothing to do, whatever its shards
 DONE_10_000 = 50  # the same of 10,000 shards, whose listings have ten pages each
 
@@ -57,13 +57,3 @@ def test_requests_a_shard(greys: Any, tmp_path: Path) -> None:
     many = requests_of(greys, f"memory://{tmp_path.name}-many/out", MANY)
     assert many[0] - few[0] == A_SHARD * (MANY - FEW)
     assert few[1] == many[1] <= DONE and few[2] == many[2] <= DONE
-
-
-@pytest.mark.usefixtures("videos")
-def test_with_nothing_to_do_only_pages_of_listings_are_more(
-    greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one_page = requests_of(greys, f"memory://{tmp_path.name}-one/out", MANY)[1]
-    monkeypatch.setattr("tests.counted_store.PAGE", MANY // 2)
-    listings = requests_of(greys, f"memory://{tmp_path.name}-two/out", MANY)[1] - one_page
-    assert listings >= 1 and one_page + 9 * listings <= DONE_10_000

@@ -13,9 +13,7 @@ from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
-from twinset.stages.child_processes import _scratches
 from twinset.stages.duplicates import drop_duplicates
-from twinset.stages.job import Job
 from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
@@ -45,7 +43,6 @@ def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
     assert build_here(recipe, str(tmp_path / "threads"), 3) == found and files_below(tmp_path / "threads") == whole
     children = build_here(recipe, str(tmp_path / "processes"), 1, "processes")
     assert children == found and files_below(tmp_path / "processes") == whole
-    assert not any(Path(scratch).exists() for scratch in _scratches)
 
 
 def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index(
@@ -156,19 +153,3 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
                 build_here(recipe, str(out), 1)
         build_here(recipe, str(out), 1)
         assert files_below(out) == whole, f"after {last} files"
-
-
-def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from twinset.stages import job
-
-    opened: list[str] = []
-    open_worker = job.open_worker
-
-    def counted(recipe: Any, name: str, context: Any) -> Any:
-        opened.append(name)
-        return open_worker(recipe, name, context)
-
-    monkeypatch.setattr(job, "open_worker", counted)
-    build_here(recipe, str(tmp_path / "out"))
-    assert sorted(opened) == ["eq-x", "eq-y"]
-    assert Job(recipe, Store(str(tmp_path / "out"))).worker("eq-x").home == "eq-x"

@@ -9,9 +9,7 @@ import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_tables import Longest
 from twinset.contracts.canonical import sample_key
-from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.stages.run_here import build_here
 
 LINES = ["a word here", "words are here", "no"]
@@ -62,17 +60,3 @@ def test_damage_is_said_and_the_table_computed_again(
         file.unlink()
     build_here(recipe, str(out))
     assert files_below(out) == whole
-
-
-def test_what_a_transform_may_not_do_is_said(tmp_path: Path, recipe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = str(tmp_path / "out")
-    for rows, error, problem in (
-        (lambda self, words: words.select("key"), BuildFailed, "longest"),
-        (lambda self, words: words.filter(words.nothing), BuildFailed, "nothing"),
-        (lambda self, words: words.select("sense"), WrongUse, "sense.*right kind"),
-        (lambda self, words: words, WrongUse, "several rows have the identity"),
-    ):
-        monkeypatch.setattr(Longest, "transform", rows)
-        with pytest.raises(error, match=problem):
-            build_here(recipe, out)
-    assert not (tmp_path / "out/_stages/longest/_meta/index.parquet").exists()

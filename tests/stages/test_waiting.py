@@ -105,13 +105,6 @@ def test_a_failed_stage_and_a_waiting_one_are_both_named(
         assert said in str(failed.value)
 
 
-def test_missing_media_are_said_before_people_are_asked(recipe: Any, greys: Any, tmp_path: Path) -> None:
-    with pytest.raises(BuildFailed, match="lost: media of 1 of 1 candidates is missing") as failed:
-        lossless = recipe(lost=greys("lost", [("absent", 1, 2)])).model_copy(update={"max_missing": 0})
-        build_here(lossless, str(tmp_path / "out"))
-    assert not isinstance(failed.value, DecisionsMissing)
-
-
 def test_the_command_ends_with_a_code_of_its_own(recipe: Any, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "recipe.json"
     path.write_text(recipe().model_dump_json())

@@ -18,7 +18,7 @@ from twinset.contracts.errors import WrongUse, missing_words
 if TYPE_CHECKING:
     from twinset.contracts.recipe import Recipe as LoadedRecipe
 
-Runner = Literal["threads", "processes", "ray", "dask"]
+Runner = Literal["threads", "processes", "dask"]
 
 
 def plan(
@@ -67,7 +67,6 @@ def build(
     stage: str | None = None,
     plan_only: bool = False,
     part: str | None = None,
-    shards: str | None = None,
     finish: bool = False,
 ) -> None:
     """Build a recipe, or resume it; in Prefect where PREFECT_API_URL is set.
@@ -75,14 +74,13 @@ def build(
     Args:
         out: folder or fsspec URL of the dataset
         runner: what makes the shards
-        stage: for schedulers, with one of the next four: this stage of the recipe alone
+        stage: for schedulers, with one of the next three: this stage of the recipe alone
         plan_only: finish the stages that it reads, plan it, and stop
         part: K/N: make part K of N of its planned shards, where K is 0 to N - 1, and stop
-        shards: A-B: make its planned shards A to B, and stop
         finish: finish it; without --stage all stages and the dataset, all shards of which are made
     """
     Log.json = log == "json"
-    step = {"stage": stage, "plan_only": plan_only, "part": part, "shards": shards, "finish": finish}
+    step = {"stage": stage, "plan_only": plan_only, "part": part, "finish": finish}
     counts = _built(twinset.load_recipe(recipe, set_).only(only), out, workers, runner, step)
     answer(counts, (lambda: print_counts(counts)) if "subsets" in counts else None)
 
@@ -201,13 +199,13 @@ def _built(recipe: "LoadedRecipe", out: str, workers: int, runner: Runner, step:
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
     """End this process at once, and its children with it: whatever is half-done has no receipt."""
-    if (psutil := sys.modules.get("psutil")) is not None:
-        for child in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
+    if (spool := sys.modules.get("twinset.shards.storage.spool")) is not None:
+        children = spool.psutil.Process().children(recursive=True)
+        for child in children:
+            with contextlib.suppress(spool.psutil.Error):
                 child.kill()
-    # The children's temporary files are removed by none of them now.
-    if (module := sys.modules.get("twinset.stages.child_processes")) is not None and hasattr(module, "remove_scratch"):
-        module.remove_scratch()
+        spool.psutil.wait_procs(children, 1)
+        spool.Spool(None).sweep()  # the children's temporary files, which none of them removes now
     words = "twinset: interrupted; the same command resumes"
     os.write(2, f"{in_json(message=words) if Log.json else words}\n".encode())  # `print` may be what is interrupted
     os._exit(1)

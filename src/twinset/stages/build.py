@@ -1,4 +1,4 @@
-"""Building a recipe: stages in the order of the DAG, independent ones side by side, then what needs all of them.
+"""Building a recipe: each stage is planned, made and indexed, in the order of the DAG; then the dataset is finished.
 
 What makes the shards (threads and processes here, or runs in Prefect's work pools) is a function of a stage that
 returns what failed; everything else is the same for all of them.
@@ -18,11 +18,10 @@ from twinset.stages.description_record import has_card, is_described, keep_descr
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, forget, remove_leftovers
 from twinset.stages.index import is_indexed, summarise, write_index
-from twinset.stages.job import Job, job_of
+from twinset.stages.job import Job, job_of, refuse_mixed_runtimes
 from twinset.stages.missing import nothing_there
 from twinset.stages.plan import prepare
-from twinset.stages.stage_worker import refuse_mixed_runtimes
-from twinset.stages.status import OTHER_VERSION, StageState, missing_problem, state_of
+from twinset.stages.status import StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
 
@@ -61,20 +60,13 @@ class Silent:
 
 
 def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
-    """Build all stages of a recipe; whatever is done already stays.
+    """Build all stages of a recipe, independent ones side by side; whatever is done already stays.
 
-    Returns:
-        ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``.
-
-    Raises:
-        WrongUse: an input is wrong.
-        BuildFailed: some shards could not be made, after all that could be made was.
-        DecisionsMissing: as BuildFailed, where nothing failed but people have not decided enough.
+    Returns ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``. Raises as `twinset.build`.
     """
     sorter = TopologicalSorter({name: job.recipe.reads(name) for name in job.recipe.all})
     sorter.prepare()
     failures: dict[str, BaseException] = {}
-    unfinished = dict.fromkeys(job.recipe.all)
     pool = ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage")
     try:
         running: dict[Future[None], str] = {}
@@ -88,62 +80,60 @@ def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
                 if error := future.exception():
                     failures[name] = error
                 else:
-                    del unfinished[name]
                     sorter.done(name)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for the shards of all stages
-    if failures:
-        not_begun = [name for name in unfinished if name not in failures]
-        waits = [error for name in job.recipe.all if isinstance(error := failures.get(name), DecisionsMissing)]
-        if len(waits) < len(failures):
-            raise _failure(failures, not_begun)
-        finish_ready(job, run, progress, unfinished)
+    waits = [error for error in failures.values() if isinstance(error, DecisionsMissing)]
+    unfinished = [name for name in job.recipe.all if name not in job.settled]
+    if len(waits) < len(failures):
+        raise _failure(failures, [name for name in unfinished if name not in failures])
+    made = finish(job, run, progress, unfinished)
+    if waits:
         raise DecisionsMissing.of_all(waits)
-    return finish(job, run, progress)
+    return made
 
 
 def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) -> BaseException:
     """One error for all stages that failed. not_begun: those that read one of them."""
-    first, *others = failures.values()
-    if isinstance(first, OSError) and not others and not not_begun:
-        return first
-    said = []
+    messages = []
     for name, error in failures.items():
-        if not isinstance(error, TwinsetError) or error.__cause__ is not None:
-            logger.info("%s failed", name, exc_info=error)
-        said.append(in_words(error) if isinstance(error, TwinsetError) else f"{name}: {in_words(error)}")
+        logger.info("%s failed", name, exc_info=error)
+        messages.append(in_words(error) if isinstance(error, TwinsetError) else f"{name}: {in_words(error)}")
     if not_begun:
-        said.append(f"not built, because they read a stage that failed: {', '.join(not_begun)}")
+        messages.append(f"not built, because they read a stage that failed: {', '.join(not_begun)}")
     kind = WrongUse if all(isinstance(error, WrongUse) for error in failures.values()) else BuildFailed
-    return kind("\n".join(dict.fromkeys(said)))  # a cluster that no stage can join is told once
+    return kind("\n".join(messages))
 
 
 def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None:
-    """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished.
-
-    Raises `DecisionsMissing` where it is planned, but people have not decided enough to make its shards.
-    """
+    """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished."""
     progress.phase(name, "planning")
     prepare(job, name)
-    if (waiting := job.worker(name).generator.waiting()) is not None:
-        progress.phase(name, "")
-        raise DecisionsMissing(job.store.root, {name: (waiting.missing, waiting.needed)})
     settle(job, name, run, progress)
     progress.phase(name, "")
 
 
-def settle(job: Job, name: str, run: RunShards, progress: Progress) -> None:
-    """Make shards until all are done and agree with their receipts, then write the index."""
+def refuse_waiting(job: Job, name: str) -> None:
+    """Raise `DecisionsMissing` where people have not decided enough to make a stage."""
+    if (waiting := job.worker(name).generator.waiting()) is not None:
+        raise DecisionsMissing(job.store.root, {name: (waiting.missing, waiting.needed)})
+
+
+def settle(job: Job, name: str, run: RunShards, progress: Progress) -> StageState:
+    """Make shards until all are done and agree with their receipts, then write the index.
+
+    Raises `DecisionsMissing` where people have not decided enough to make them.
+    """
     worker, store = job.worker(name), job.store
     media = worker.source.media_files()
     for _ in range(ROUNDS):
         state = state_of(store, worker.home, media)
         if state.todo:
+            refuse_waiting(job, name)
             if not state.done and (problem := nothing_there(store, job.recipe, name, state, worker)):
                 raise BuildFailed(problem)
             progress.begin(name, len(state.planned), len(state.done))
-            failures = run(job, name, state)
-            if failures:
+            if failures := run(job, name, state):
                 raise BuildFailed("\n".join(failures))
             state = state_of(store, worker.home, media)
         progress.phase(name, "checking")
@@ -165,108 +155,85 @@ def settle(job: Job, name: str, run: RunShards, progress: Progress) -> None:
         progress.phase(name, "writing the index")
         write_index(store, state, worker.source.makes, worker.generator.row_schema, worker.generator.numbers)
     job.settled[name] = state
+    return state
 
 
-def finish_ready(job: Job, run: RunShards, progress: Progress, unfinished: Collection[str]) -> None:
-    """`finish` for the subsets that do not depend on people who have not decided yet.
+def finish(job: Job, run: RunShards, progress: Progress, unfinished: Collection[str] = ()) -> dict[str, Any]:
+    """What needs all stages: missing media, duplicates among subsets, and what the dataset says of itself.
 
-    unfinished: the stages that wait for people, and those that read them. Raises `BuildFailed` when media are missing:
-    people are not asked about half of a data set.
+    unfinished: the stages that wait for people, and those that read them, without which the others are finished.
     """
     for name, state in job.settled.items():
         if problem := missing_problem(job.recipe, name, state):
             raise BuildFailed(problem)
-    if ready := [name for name in job.recipe.subsets if name not in unfinished]:
-        finish(job.only(ready), run, progress)
+    if not unfinished or any(name in job.settled for name in job.recipe.subsets):
+        published = _published(job)
+        if not is_described(job.store, published, job.recipe):
+            progress.phase("dataset", "looking for duplicates")
+            published |= _take_out_duplicates(job, published, run, progress)
+            progress.phase("dataset", "describing")
+            _describe(job, published)
+        progress.phase("dataset", "")
+    counts = {name: job.settled[name].counts() for name in job.recipe.all if name in job.settled}
+    made = {"subsets": {name: counts[name] for name in job.recipe.subsets if name in counts}}
+    return made if job.recipe.subsets else {**made, "stages": counts}
 
 
-def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
-    """What needs all stages: duplicates among subsets, missing media, and what the dataset says of itself."""
-    states = {name: _state(job, name) for name in job.recipe.all}
-    published = _published(job, states, warn=True)
-    described = is_described(job.store, published, job.recipe)
-    if not described:
-        progress.phase("dataset", "looking for duplicates")
-        for home in _take_out_duplicates(job, published, run, progress):
-            states |= {home: _state(job, home)} if home in states else {}
-        published = _published(job, states)
-    for name, state in states.items():
-        if problem := missing_problem(job.recipe, name, state):
-            raise BuildFailed(problem)
-    if not described and not is_described(job.store, published, job.recipe):
-        progress.phase("dataset", "describing")
-        from twinset.cards.describe import describe, show  # they plot and draw
-        from twinset.cards.publication import write_overview
-
-        for home, state in published.items():
-            if not has_card(job.store, home, state, job.recipe):
-                describe(job.store, home, summarise(job.store, state))
-                keep_description(job.store, home, state, job.recipe, {})  # a build that is killed now goes on from here
-        show(job.store, published)
-        write_overview(job.store, published)
-        for home, state in published.items():
-            keep_description(job.store, home, state, job.recipe, published)
-    progress.phase("dataset", "")
-    made = {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
-    return made if job.recipe.subsets else {**made, "stages": {name: one.counts() for name, one in states.items()}}
+def is_finished(job: Job) -> bool:
+    """Whether `finish` has nothing to do, where the shards of all stages of the recipe are made."""
+    indexed = all(is_indexed(job.store, state) for state in job.settled.values())
+    return indexed and is_described(job.store, _published(job), job.recipe)
 
 
-def is_finished(job: Job, states: Mapping[str, StageState]) -> bool:
-    """Whether `finish` has nothing to do. states: of all stages of the recipe, whose shards are all made."""
-    indexed = all(is_indexed(job.store, state) for state in states.values())
-    return indexed and is_described(job.store, _published(job, states), job.recipe)
-
-
-def _state(job: Job, name: str) -> StageState:
-    if name in job.settled:
-        return job.settled[name]
-    return state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
-
-
-def _published(job: Job, states: Mapping[str, StageState], warn: bool = False) -> dict[str, StageState]:
-    """All finished subsets below OUT by home, those of earlier builds too. warn: of those that are left out."""
-    found, others = {}, list[str]()
+def _published(job: Job) -> dict[str, StageState]:
+    """All finished subsets below OUT by home, those of earlier builds too."""
+    published = {}
     for home in subsets_in(job.store):
         try:
-            state = states[home] if home in job.recipe.subsets else state_of(job.store, home)
+            own = job.settled.get(home) if home in job.recipe.subsets else None
+            state = own or state_of(job.store, home)
         except WrongUse as error:
-            if warn:
-                logger.warning("%s is left as it is: %s", home, error)
+            logger.warning("%s is left as it is: %s", home, error)
             continue
         if not state.todo:
-            found[home] = state
-        elif OTHER_VERSION in state.stale.values():
-            others.append(home)
-    if others and warn:
-        logger.warning("left as they are, %s; run their builds again: %s", OTHER_VERSION, ", ".join(others))
-    return found
+            published[home] = state
+    return published
 
 
 def _take_out_duplicates(
     job: Job, published: Mapping[str, StageState], run: RunShards, progress: Progress
-) -> list[str]:
-    """Drop duplicates and bring the indices of the subsets that changed up to date; returns their homes."""
-    touched: set[str] = set()
+) -> dict[str, StageState]:
+    """Drop duplicates and bring the indices of the subsets that changed up to date; returns all but tables."""
+
+    def settle_again(home: str) -> StageState:
+        owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
+        return settle(owner, name, run, progress)
+
     states = {home: state for home, state in published.items() if state.makes != "table"}
     for home, state in states.items():
         if not is_indexed(job.store, state, hashed=True):  # of another build that was killed, or it was damaged since
             job.store.remove(layout.meta(home, "index.json"))
-            _settle_again(job, home, run, progress)
-            states[home] = state_of(job.store, home)
-            touched.add(home)
+            states[home] = settle_again(home)
     for _ in range(ROUNDS):
         changed, again = drop_duplicates(job.store, states)
         for home in {*changed, *again}:
             forget(job.store, home, again.get(home, ()))
-            _settle_again(job, home, run, progress)
-            states[home] = state_of(job.store, home)
-        touched |= {*changed, *again}
+            states[home] = settle_again(home)
         if not again:
-            return sorted(touched)
+            return states
     raise BuildFailed(f"duplicates in {', '.join(sorted(again))} change with every look; run the same build again")
 
 
-def _settle_again(job: Job, home: str, run: RunShards, progress: Progress) -> None:
-    """Bring a subset below OUT, of this build or an earlier one, to its end once more."""
-    owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
-    settle(owner, name, run, progress)
+def _describe(job: Job, published: Mapping[str, StageState]) -> None:
+    """Write the cards of subsets, their pictures, the page and the card of all."""
+    from twinset.cards.describe import describe, show  # they plot and draw
+    from twinset.cards.publication import write_overview
+
+    for home, state in published.items():
+        if not has_card(job.store, home, state, job.recipe):
+            describe(job.store, home, summarise(job.store, state))
+            keep_description(job.store, home, state, job.recipe, {})  # a build that is killed now goes on from here
+    show(job.store, published)
+    write_overview(job.store, published)
+    for home, state in published.items():
+        keep_description(job.store, home, state, job.recipe, published)

@@ -13,9 +13,8 @@ from twinset.contracts.recipe import Recipe
 from twinset.shards.media.media_folder import MediaFolder
 from twinset.shards.records import stages_in
 from twinset.shards.storage.store import Store
-from twinset.stages.job import job_of
+from twinset.stages.job import StageWorker, job_of
 from twinset.stages.making.make import candidates_of
-from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState, media_size, state_of
 
 logger = logging.getLogger("twinset")

@@ -8,6 +8,7 @@ from typing import Any
 from twinset.cards.lineage import meanings_of
 from twinset.cards.terms import TermCounts, lacking
 from twinset.contracts.errors import NoDataset, TwinsetError, WrongUse, missing_words, suggested
+from twinset.models.engines import metered_engine
 from twinset.shards.metering import Tally, read_logs, spent, tally_in, total
 from twinset.shards.records import stages_in, unplanned_in
 from twinset.shards.storage import layout

@@ -26,8 +26,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.stages.index import INDEX_FILES, is_indexed, write_table_record
-from twinset.stages.job import Job
-from twinset.stages.stage_worker import StageWorker, facts_of
+from twinset.stages.job import Job, StageWorker
 from twinset.stages.status import plan_problem, state_of
 from twinset.stages.table import compute, write_table
 
@@ -67,7 +66,7 @@ def prepare(job: Job, name: str) -> Stage:
     """Plan a stage below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
     store, worker = job.store, job.worker(name)
     home, generator = worker.home, worker.generator
-    facts = facts_of(worker, job.recipe.seed, generator.inputs())
+    facts = worker.facts(generator.inputs())
     content = digest(facts)
     before = _planned_before(store, worker)
     # Of this stage and of those that it reads, as workers and later builds read it.
@@ -110,8 +109,7 @@ def is_planned(job: Job, name: str) -> bool:
     """Whether `prepare` would leave the plan of a stage as it lies below OUT."""
     worker = job.worker(name)
     before = _planned_before(job.store, worker)
-    content = digest(facts_of(worker, job.recipe.seed, worker.generator.inputs()))
-    return before is not None and _holds(before, worker, content)
+    return before is not None and _holds(before, worker, digest(worker.facts(worker.generator.inputs())))
 
 
 def _holds(before: Stage, worker: StageWorker, content: str) -> bool:

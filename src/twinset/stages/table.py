@@ -18,7 +18,7 @@ from twinset.contracts.source import SOURCES
 from twinset.shards.contracts import TableStage
 from twinset.shards.storage.store import Store
 from twinset.stages.index import INDEX, REJECTIONS, ROW_GROUP, SIZES, index_schemas
-from twinset.stages.stage_worker import StageWorker
+from twinset.stages.job import StageWorker
 
 # With polars' handler of SIGINT, set as it is imported, waits begin again: Ctrl-C would not end a build that waits.
 signal.siginterrupt(signal.SIGINT, True)

@@ -1,9 +1,13 @@
 """``twinset build`` where ``PREFECT_API_URL`` names a server: the same flow, in the command's own process."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow  # test_deployment.py runs the same flow in a worker
@@ -26,7 +30,7 @@ def test_a_build_reports_to_the_server(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", ["processes", "ray", "dask"])
+@pytest.mark.parametrize("runner", ["processes", "dask"])
 def test_bytes_do_not_depend_on_the_runner(
     runner: str,
     server: dict[str, str],
@@ -38,6 +42,23 @@ def test_bytes_do_not_depend_on_the_runner(
 ) -> None:
     result = twinset("build", small_recipe, "--out", tmp_path / "out", "--workers", "2", "--runner", runner, **server)
     assert result.returncode == 0, result.stderr
+    assert contents(tmp_path / "out") == contents(reference)
+
+
+@pytest.mark.slow
+def test_ray_is_a_parameter_of_the_flow(
+    server: dict[str, str],
+    environment: dict[str, str],
+    small_recipe: Path,
+    contents: Any,
+    reference: Path,
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import sys; from twinset.flows.build import build_eqben; build_eqben(*sys.argv[1:], workers=2, runner='ray')"
+    )
+    given = [sys.executable, "-c", code, str(small_recipe), str(tmp_path / "out")]
+    subprocess.run(given, env={**environment, **server}, check=True, cwd=ROOT)
     assert contents(tmp_path / "out") == contents(reference)
 
 

@@ -11,7 +11,7 @@ from tests.flaky_s3 import BUSY, CUT, DROPPED, SILENT, Flaky
 from tests.shards.storage.conftest import SCENES, Files, WholeBuild
 from twinset.shards.storage.object_store import PART
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import HOPELESS
+from twinset.stages.making.make import HOPELESS
 
 pytestmark = pytest.mark.slow
 

@@ -1,15 +1,16 @@
 """Making one shard: a pure function of its candidates and its stage, finished by its receipt or not at all."""
 
 import contextlib
-import io
+import errno
 import json
 import logging
 import os
 import socket
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache
+from collections.abc import Collection, MutableSequence, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +18,60 @@ import pyarrow as pa
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import sha256_of_file
-from twinset.contracts.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed, TwinsetError, in_words
 from twinset.contracts.parts import OutOfMemory
 from twinset.contracts.plan import PlannedShard, plan_file, read_footer, read_slice, slice_digest
-from twinset.contracts.receipt import Made, Receipt, parse_receipt
+from twinset.contracts.receipt import Made, Receipt
 from twinset.contracts.stage import ANY_RUNTIME, Stage
-from twinset.shards.metering import metered, total
+from twinset.shards.metering import counting, metered, total
 from twinset.shards.records import planned_stage, read_planned, read_receipt, read_stage
 from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
-from twinset.stages.job import recorded_recipe, worker_of
-from twinset.stages.making.payload import Shard, write_samples, write_table
-from twinset.stages.stage_worker import StageWorker, refuse_mixed_runtimes
+from twinset.stages.job import StageWorker, refuse_mixed_runtimes, worker_of
+from twinset.stages.making.payload import write_samples, write_table
 from twinset.stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
 
-KEPT_PLAN = 16 << 20  # bytes of a plan's file that a worker keeps from shard to shard
+RETRIES = 3
+#: A full disk or a wrong place does not mend by waiting.
+HOPELESS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ETIMEDOUT),
+)
+
+
+def make_and_retry(
+    root: str,
+    home: str,
+    number: int,
+    worker: StageWorker | None = None,
+    stage: Stage | None = None,
+    counts: MutableSequence[int] | None = None,
+) -> dict[str, Any]:
+    """Make one shard, and try again when the network or a disk had trouble that may pass; returns its receipt.
+
+    counts: where the number of its candidates that are made stands, by the number of the shard. Raises as `make_shard`,
+    and of what else a source raises `BuildFailed`.
+    """
+    on_count = (lambda count: None) if counts is None else partial(counts.__setitem__, number)
+    for attempt in range(RETRIES + 1):
+        try:
+            with counting(on_count):
+                return make_shard(root, home, number, worker, stage).model_dump(mode="json")
+        except OSError as error:
+            if error.errno in HOPELESS or attempt == RETRIES:
+                raise
+        except TwinsetError:
+            raise
+        except (Exception, SystemExit) as error:
+            # Others may not survive the way between processes, and their traceback does not.
+            logger.info("%s shard %05d failed:\n%s", home, number, traceback.format_exc())
+            raise BuildFailed(in_words(error)) from None
+        time.sleep(2**attempt)
+    raise AssertionError("the last attempt returns or raises")
 
 
 def make_shard(
@@ -43,24 +79,19 @@ def make_shard(
 ) -> Receipt:
     """Make one shard of a planned stage. Everything is read from OUT: any worker can do it.
 
-    Args:
-        worker, stage: of the build that planned the stage, where they are at hand; else they are read from OUT.
-
-    Raises:
-        BuildFailed: this machine would make other bytes, or the stage was planned again meanwhile.
-        OSError: trouble with disk or network; then nothing is half-written and no receipt exists.
+    worker, stage: of the build that planned the stage, where they are at hand. Raises `BuildFailed` where this machine
+    would make other bytes, or the stage was planned again meanwhile; after an OSError no receipt exists.
     """
     store = Store(root)
     stage = stage or planned_stage(store, home)
     worker = worker or worker_of(store, home, stage)
-    planned = _planned(root, home, stage.plan)[number]
-    if worker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
+    if worker.runtime != ANY_RUNTIME and number and not worker.recipe.allow_mixed_runtimes:
         # Found out before the work rather than after it; finalising looks at all receipts.
         first = read_receipt(store, home, 0)
         machines = {first.machine} if first is not None and first.content == stage.content else set()
         refuse_mixed_runtimes(f"{store.root}/{home}", {worker.runtime} | machines)
-    candidates = candidates_of(store, worker, stage.plan, number)
-    return write_shard(store, stage, planned, candidates, worker)
+    planned = _planned(root, home, stage.plan)[number]
+    return write_shard(store, stage, planned, candidates_of(store, worker, stage.plan, number), worker)
 
 
 def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> list[Candidate]:
@@ -68,8 +99,7 @@ def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> 
     file, row_group = plan_file(number)
     path = layout.plan(worker.home, file)
     try:
-        kept = _plan_file(store.root, path, plan) if store.is_remote else None
-        with store.open(path) if kept is None else io.BytesIO(kept) as stream:
+        with store.open(path) as stream:
             return read_slice(stream, row_group, worker.generator.candidate, _footer(store.root, path, plan))
     except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:
         remedy = f"remove {layout.meta(worker.home, 'stage.json')} and run the same build again"
@@ -77,128 +107,98 @@ def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> 
         raise BuildFailed(f"{problem}; {remedy}") from error
 
 
+@lru_cache(maxsize=4)
+def _footer(root: str, path: str, _plan: str) -> Any:
+    """The footer of a plan's file: of a thousand row groups it takes longer to read than a shard's rows."""
+    with Store(root).open(path) as stream:
+        return read_footer(stream)
+
+
+@lru_cache(maxsize=8)
+def _planned(root: str, home: str, _plan: str) -> list[PlannedShard]:
+    return read_planned(Store(root), home)
+
+
 def write_shard(
     store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], worker: StageWorker
 ) -> Receipt:
     """Make a shard and move tar, rows and receipt to their places, in this order; returns the receipt.
 
-    When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. When memory
-    runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard begins with the
-    whole one, since a shard depends on nothing that happened to another. Raises `BuildFailed` when the candidates are
-    not those that were planned, or the stage was planned again meanwhile.
+    When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. Raises
+    `BuildFailed` when the candidates are not those that were planned, or the stage was planned again meanwhile.
     """
+    home, number, media = worker.home, planned.shard, worker.source.media_files()
     if slice_digest(candidates) != planned.slice:
-        record = layout.meta(worker.home, "stage.json")
         raise BuildFailed(
-            f"{store.root}/{layout.plan(worker.home, plan_file(planned.shard)[0])}: the candidates of shard "
-            f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
+            f"{store.root}/{layout.plan(home, plan_file(number)[0])}: the candidates of shard {number:05d} are not "
+            f"those of the plan; remove {layout.meta(home, 'stage.json')} and run the same build again"
         )
     began, clock = time.time(), time.monotonic()  # since 1970; one that nobody sets
-    with metered() as tallies:
-
-        def log() -> None:
-            spent: dict[str, Any] = {"began": began, "seconds": time.monotonic() - clock, "gpu": worker.on_gpu}
-            spent |= total(tallies)._asdict()
-            if worker.runtime != ANY_RUNTIME:
-                spent["runtime"] = worker.runtime_facts()
-            _log_shard(store, layout.log(worker.home, planned.shard), spent)
-
-        while True:
-            try:
-                return _write(store, stage, planned, candidates, worker, log)
-            except OutOfMemory as error:
-                problem = str(error)
-            # Not within the except: the error keeps what filled the memory.
-            worker = worker.halved(problem)
-            again = f"made again, {worker.generator.batch_size()} at a time"
-            logger.warning("%s shard %05d: memory ran out (%s); %s", worker.home, planned.shard, problem, again)
-
-
-def _write(
-    store: Store,
-    stage: Stage,
-    planned: PlannedShard,
-    candidates: Sequence[Candidate],
-    worker: StageWorker,
-    log: Callable[[], None],
-) -> Receipt:
-    """The receipt of a shard; that which another worker wrote meanwhile, where it holds."""
-    with store.spool() as spool:
-        with TarWriter(spool / "tar") as tar:
-            write = write_table if worker.generator.row_schema is not None else write_samples
-            shard: Shard = write(candidates, worker, tar, spool / "rows")
+    with metered() as tallies, store.spool() as spool:
+        worker, tar, verdicts, missing = _write_payload(candidates, worker, spool, f"{home} shard {number:05d}")
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
         # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
         # appeared, is replaced.
-        _refuse_older_plan(store, stage, planned, worker)
-        before = _receipt_there(store, worker.home, planned.shard)
-        if before is not None and receipt_holds(
-            store, worker.home, stage, planned, before, worker.source.media_files()
-        ):
+        now, before = read_stage(store, home), read_receipt(store, home, number)
+        if now is None or (now.content, now.plan) != (stage.content, stage.plan):
+            raise BuildFailed(
+                f"{store.root}/{home}: shard {number:05d} is not written, because the stage was planned again "
+                "meanwhile; run the build again"
+            )
+        if before is not None and receipt_holds(store, home, stage, planned, before, media):
             return before
-        return finish_shard(
-            store,
-            worker.home,
-            shard.verdicts,
-            spool,
-            before,
-            Made(
-                shard=planned.shard,
-                split=planned.split,
-                content=stage.content,
-                runtime=worker.runtime,
-                requested_runtime=worker.requested_runtime,
-                micro_batch=worker.generator.batch_size(),
-                device=worker.device,
-                slice=planned.slice,
-                planned=len(candidates),
-                tar_sha256=tar.sha256,
-                tar_size=tar.size,
-                missing=dict(sorted(shard.missing.items())),
-            ),
-            log,
+        # Before the receipt: no kill leaves a finished shard of which it is not known how and where it was made.
+        log: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "began": began}
+        log |= {"seconds": time.monotonic() - clock, **total(tallies)._asdict()}
+        log["gpu"] = worker.machine.get("device", "cpu") != "cpu"
+        log |= {"runtime": worker.machine} if worker.machine else {}
+        with contextlib.suppress(OSError):  # a log that cannot be written is no reason to make the shard again
+            store.write(layout.log(home, number), json.dumps(log).encode())
+        made = Made(
+            shard=number,
+            split=planned.split,
+            content=stage.content,
+            runtime=worker.runtime,
+            requested_runtime=worker.requested_runtime,
+            micro_batch=worker.generator.batch_size(),
+            device=worker.machine.get("device", ""),
+            slice=planned.slice,
+            planned=len(candidates),
+            tar_sha256=tar.sha256,
+            tar_size=tar.size,
+            missing=dict(sorted(missing.items())),
         )
+        return finish_shard(store, home, verdicts, spool, before, made)
 
 
-def _refuse_older_plan(store: Store, stage: Stage, planned: PlannedShard, worker: StageWorker) -> None:
-    """Raise `BuildFailed` when the stage was planned again since this shard was begun."""
-    now = read_stage(store, worker.home)
-    if now is None or (now.content, now.plan) != (stage.content, stage.plan):
-        raise BuildFailed(
-            f"{store.root}/{worker.home}: shard {planned.shard:05d} is not written, because the stage was planned "
-            "again meanwhile; run the build again"
-        )
+def _write_payload(
+    candidates: Sequence[Candidate], worker: StageWorker, spool: Path, shard: str
+) -> tuple[StageWorker, TarWriter, list[tuple[str, str]], dict[str, int | None]]:
+    """Write ``spool/tar`` and ``spool/rows``; returns by whom, and the tar, verdicts and missing media.
 
-
-def _receipt_there(store: Store, home: str, number: int) -> Receipt | None:
-    """The receipt that a shard has already; one that cannot be read is removed."""
-    place = layout.receipt(home, number)
-    try:
-        receipt = parse_receipt(store.read(place))
-    except FileNotFoundError:
-        return None
-    if receipt is None:
-        store.remove(place)
-    return receipt
+    When memory runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard
+    begins with the whole one, since a shard depends on nothing that happened to another.
+    """
+    write = write_table if worker.generator.row_schema is not None else write_samples
+    while True:
+        try:
+            with TarWriter(spool / "tar") as tar:
+                return worker, tar, *write(candidates, worker, tar, spool / "rows")
+        except OutOfMemory as error:
+            problem = str(error)
+        # Not within the except: the error keeps what filled the memory.
+        worker = worker.halved(problem)
+        again = f"made again, {worker.generator.batch_size()} at a time"
+        logger.warning("%s: memory ran out (%s); %s", shard, problem, again)
 
 
 def finish_shard(
-    store: Store,
-    home: str,
-    verdicts: Collection[tuple[str, str]],
-    spool: Path,
-    before: Receipt | None,
-    made: Made,
-    log: Callable[[], None] = lambda: None,
+    store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, before: Receipt | None, made: Made
 ) -> Receipt:
-    """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
+    """Move ``spool/tar``, of which a shard without samples has none, and ``spool/rows`` to their places; receipt last.
 
-    Args:
-        verdicts: verdict and reason of each candidate. A shard without samples has no tar.
-        before: the receipt that the shard has already.
-        made: what the new receipt says besides.
-        log: writes the shard's log, before the receipt: no kill leaves a finished shard of which it is not known how
-            and where it was made.
+    verdicts: verdict and reason of each candidate. before: the receipt that the shard has already. made: what the new
+    one says besides.
     """
     rows_sha256, rows_size = sha256_of_file(spool / "rows")
     rejected = Counter(reason for verdict, reason in verdicts if verdict == REJECTED)
@@ -209,49 +209,16 @@ def finish_shard(
         rows_sha256=rows_sha256,
         rows_size=rows_size,
     )
-    place = layout.receipt(home, receipt.shard)
+    place, tar = layout.receipt(home, receipt.shard), layout.tar(home, receipt.split, receipt.shard)
     if before is not None:
         # When the recipe names another split now, only the old receipt still knows where the old tar lies.
         if before.split != receipt.split:
             store.remove(layout.tar(home, before.split, receipt.shard))
         store.remove(place)  # an old receipt must not vouch for new files, nor a new receipt for old ones
-    tar = layout.tar(home, receipt.split, receipt.shard)
     if receipt.tar_size:
         store.move_in(spool / "tar", tar)
     else:
         store.remove(tar)
     store.move_in(spool / "rows", layout.rows(home, receipt.shard))
-    log()
     store.write(place, receipt.to_bytes())
     return receipt
-
-
-def _log_shard(store: Store, path: str, spent: dict[str, Any]) -> None:
-    """Write who made a shard, and what that took of time and of language models."""
-    log = {"host": socket.gethostname(), "pid": os.getpid(), **spent}
-    # A log that cannot be written is no reason to make the shard again.
-    with contextlib.suppress(OSError):
-        store.write(path, json.dumps(log).encode())
-
-
-@lru_cache(maxsize=4)
-def _plan_file(root: str, path: str, _plan: str) -> bytes | None:
-    """A file of a plan, which up to a thousand shards are read from; None for one that is too large to be kept."""
-    with Store(root).open(path) as stream:
-        size = stream.seek(0, io.SEEK_END)
-        stream.seek(0)
-        return stream.read() if size <= KEPT_PLAN else None
-
-
-@lru_cache(maxsize=4)
-def _footer(root: str, path: str, plan: str) -> Any:
-    """The footer of a plan's file: of a thousand row groups it takes longer to read than a shard's rows."""
-    store = Store(root)
-    kept = _plan_file(root, path, plan) if store.is_remote else None
-    with store.open(path) if kept is None else io.BytesIO(kept) as stream:
-        return read_footer(stream)
-
-
-@lru_cache(maxsize=8)
-def _planned(root: str, home: str, _plan: str) -> list[PlannedShard]:
-    return read_planned(Store(root), home)
