@@ -1,15 +1,11 @@
 """A build that the command line starts in this process and that reports to the server of ``PREFECT_API_URL``."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe import Recipe
-
-if TYPE_CHECKING:
-    from twinset.stages.run_here import Runner
+from twinset.stages.run_here import Runner
 
 #: Of Prefect. Deployments have the last four from prefect.yaml: flows/zombies.yaml relies on the heartbeats; requests
 #: are sent again for a quarter of an hour; warnings of twinset stand in a run's log.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 import httpx
@@ -14,6 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas import filters
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType, TaskRun
+from prefect.context import FlowRunContext
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
@@ -26,9 +27,9 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
-from twinset.stages.run_here import Runner
 from twinset.stages.status import StageState
 
+Runner = Literal["threads", "processes", "ray", "dask"]
 POLL_SECONDS = 2.0
 RANGE_NAME = "{subset} {first}-{last} in {out}"
 RUNS_AT_A_TIME = 256  # of a stage; the others wait here
@@ -68,18 +69,14 @@ def check_pools(deployments: Iterable[str]) -> None:
                 missing.append(name)
     if missing:
         raise BuildFailed(
-            f"Prefect has no deployment {', '.join(missing)}, or no work pool of it; run prefect work-pool create POOL "
-            "--type process for each pool that prefect work-pool ls does not show and, from the checkout, prefect "
-            "--no-prompt deploy --all, which stops at the first pool that is missing; then start the same run again"
+            f"Prefect has no deployment {', '.join(missing)}, or no work pool of it; run bash docker/deploy.sh in the "
+            "checkout, which makes them, and then this deployment again"
         )
 
 
 def is_outage(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether a task failed because Prefect's server did not answer, or not as it should."""
-    error = state.result(raise_on_failure=False)
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
-    return isinstance(error, httpx.TransportError)
+    """Whether a task failed because Prefect's server did not answer; some of its requests are sent once."""
+    return isinstance(state.result(raise_on_failure=False), httpx.TransportError)
 
 
 def make_in_pools(
@@ -158,10 +155,18 @@ def _submit(pool: str, name: str, parameters: dict[str, Any], labels: Sequence[s
             parameters=parameters,
             flow_run_name=name,
             tags=labels,
+            work_queue_name=_queue(),
             idempotency_key=str(uuid4()),  # of a request whose answer is lost, and which is sent again
             timeout=0,
         )
     return run
+
+
+def _queue() -> str | None:
+    """The queue that this build came from, such as one of urgent work; None for those of the deployments."""
+    context = FlowRunContext.get()
+    name = context.flow_run.work_queue_name if context and context.flow_run else None
+    return None if name == "default" else name
 
 
 def _live_runs(client: SyncPrefectClient, labels: list[str]) -> list[FlowRun]:
