@@ -1,5 +1,6 @@
 """What a build shows in Prefect: log lines, errors in a line each; then counts and cards."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +39,26 @@ PARAMETERS = (
 )
 
 
+def in_parameters(error: Exception) -> str:
+    """An error's message for who runs a deployment."""
+    message = in_words(error)
+    for word, parameter in PARAMETERS:
+        message = re.sub(word, parameter, message)
+    return message
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a log record is no repetition; an expected error that ends a run has no traceback then."""
+    error = record.exc_info[1] if record.exc_info else record
+    if isinstance(error, TwinsetError | OSError):
+        record.msg, record.args, record.exc_info = in_parameters(error), (), None
+    return error is not None
+
+
+for runs in ("prefect.flow_runs", "prefect.task_runs"):
+    logging.getLogger(runs).addFilter(_is_news)
+
+
 def told(work: Callable[..., Any]) -> Callable[..., Any]:
     """Work of which an expected error is a state of failure: of what is raised Prefect logs the traceback."""
 
@@ -45,11 +66,9 @@ def told(work: Callable[..., Any]) -> Callable[..., Any]:
     def run(*given: Any, **named: Any) -> Any:
         try:
             return work(*given, **named)
-        except TwinsetError as error:
-            message = in_words(error)
-            for word, parameter in PARAMETERS:
-                message = re.sub(word, parameter, message)
-            return Failed(name="Waiting" if isinstance(error, DecisionsMissing) else None, message=message, data=error)
+        except (TwinsetError, OSError) as error:
+            name = "Waiting" if isinstance(error, DecisionsMissing) else None
+            return Failed(name=name, message=in_parameters(error), data=error)
 
     return run
 

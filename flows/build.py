@@ -76,9 +76,6 @@ def build_recipe(
         runner: threads by default.
         pools: whether shards go to the deployments ``build-shards/POOL`` of each stage's pool, or are made here.
         shards_a_run: shards of one flow run in a pool.
-
-    Returns:
-        ``{"subsets": {NAME: counts}}``.
     """
     loaded = load_recipe(recipe, settings or ()).only(only or ())
     return build_loaded(loaded, out, workers, runner, pools, shards_a_run)
@@ -128,8 +125,7 @@ def _run(job: Job) -> dict[str, Any]:
     if waits:
         finish_task([name for name, future in futures.items() if not future.state.is_completed()])
         raise DecisionsMissing.of_all(waits)
-    counts: dict[str, Any] = finish_task()
-    return counts
+    return dict(finish_task())
 
 
 #: Stages run side by side, and a process connects to one Ray at a time.

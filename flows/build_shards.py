@@ -30,10 +30,9 @@ def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
 
     ``ray`` joins the cluster at RAY_ADDRESS, or starts one of all cores. ``dask``: as `stages.making.cluster` does.
     """
-    if runner == "threads":
-        return ThreadPoolTaskRunner(max_workers=workers or os.cpu_count() or 1)
-    if runner == "processes":
-        return ProcessPoolTaskRunner(max_workers=workers or os.cpu_count() or 1)
+    if runner in ("threads", "processes"):
+        kind = ThreadPoolTaskRunner if runner == "threads" else ProcessPoolTaskRunner
+        return kind(max_workers=workers or os.cpu_count() or 1)
     if runner == "ray":
         from prefect_ray.task_runners import RayTaskRunner
 

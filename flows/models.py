@@ -52,9 +52,6 @@ def evaluate(
         subsets: of the benchmarks that are read; all by default.
         cache: folder of features.
         device, batch, threads, limit, seed: as ``twinset eval run``.
-
-    Returns:
-        Path of ``report.html``.
     """
     asked = {"subsets": subsets or (), "limit": limit, "seed": seed, "cache": cache}
     asked |= {"device": device, "batch": batch, "threads": threads}
@@ -81,9 +78,6 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
         data: as ``twinset train TASK --data``.
         out: folder of the run.
         settings, task: as `twinset.train`, such as ``{"objective": "negative-texts"}``.
-
-    Returns:
-        As `twinset.train`.
     """
     found = twinset.train(data, out, task=task, on_progress=_log, **(settings or {}))
     _show("train", out)

@@ -119,12 +119,8 @@ def make_range(
     """Have a range of shards made by a subflow of this run; a state of failure where it is not made.
 
     A run of the same work that has not ended is waited for, as when the parent died and was retried. A run that crashed
-    (its machine or process died) is replaced a few times; one that failed is not: its errors are the work's.
-
-    Args:
-        pool: of the deployment ``build-shards/POOL``.
-        shards, asked: its parameters.
-        labels: tags of the run; the last tells that an earlier run is of the same work.
+    (its machine or process died) is replaced a few times; one that failed is not: its errors are the work's. shards,
+    asked: parameters of the run. labels: its tags, of which the last names the work.
     """
     parameters, name = {**shards, **asked}, RANGE_NAME.format(**shards)
     with get_client(sync_client=True) as client:

@@ -19,7 +19,7 @@ from prefect.utilities.templating import apply_values, find_placeholders
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "cluster.md").read_text()
 SCHEMAS = json.loads((Path(__file__).parent / "kubernetes-1.29.json").read_text())
-STRANGE = """--set a.b=x,y --set "c.d={e: f|g&h #i}" """  # what YAML, sed and a shell take for their own
+STRANGE = "--set a.b=x,y --set 'c.d={e: f|g&h #i}' "  # what YAML, sed and a shell take for their own
 DIGEST = "0123456789abcdef" * 4
 POOLS = {
     deployment["work_pool"]["name"]
@@ -100,7 +100,8 @@ def test_pools_ask_for_what_their_stages_need(pools: dict[str, Any]) -> None:
 
 
 def test_a_step_is_planned_made_in_parts_and_finished(jobs: list[dict[str, Any]], tmp_path: Path) -> None:
-    commands = [job["spec"]["template"]["spec"]["containers"][0]["command"] for job in jobs]
+    containers = [job["spec"]["template"]["spec"]["containers"][0] for job in jobs]
+    commands = [[*container["command"], *container["args"]] for container in containers]
     assert [job["spec"]["completions"] for job in jobs] == [1, 8, 1]
     assert [next(word for word in ("plan-only", "part", "finish") if f"--{word}" in one[-1]) for one in commands] == [
         *("plan-only", "part", "finish")
@@ -109,7 +110,7 @@ def test_a_step_is_planned_made_in_parts_and_finished(jobs: list[dict[str, Any]]
     (tmp_path / "twinset").chmod(0o755)
     environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "JOB_COMPLETION_INDEX": "3"}
     done = subprocess.run(commands[1], env=environment, capture_output=True, text=True)
-    assert "--set a.b=x,y --set c.d={e: f|g&h #i} --only eq-ag" in done.stdout and "--part 3/8" in done.stdout, done
+    assert "--set a.b=x,y --set c.d={e: f|g&h #i} --only eq-ag" in done.stdout and "--part 3/8 " in done.stdout, done
 
 
 def test_secrets_are_references_and_pods_are_no_root(jobs: list[dict[str, Any]], pools: dict[str, Any]) -> None:
