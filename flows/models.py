@@ -14,8 +14,6 @@ from twinset.flows.build_shards import RETRIED
 from twinset.models.encoders.contract import NotApplicable
 from twinset.training.tasks import Task
 
-LOGGED = 20  # steps of a training run in its log
-
 
 @task(name="score", task_run_name="{model} on {benchmark}", **RETRIED)
 @told
@@ -86,7 +84,7 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
 
 def _log(step: int, steps: int, row: dict[str, Any]) -> None:
     """Some twenty steps of a run and all validations in the log of the flow's run."""
-    if step == steps or step % max(1, steps // LOGGED) == 0 or "validation" in row:
+    if step == steps or step % max(1, steps // 20) == 0 or "validation" in row:
         get_run_logger().info("step %d of %d: loss %.4f %s", step, steps, row["loss"], row.get("validation", ""))
 
 

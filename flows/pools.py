@@ -34,7 +34,6 @@ POLL_SECONDS = 2.0
 RANGE_NAME = "{subset} {first}-{last} in {out}"
 RUNS_AT_A_TIME = 256  # of a stage; the others wait here
 RESUBMISSIONS = 3  # of a range whose runs crash
-OUTAGE_SECONDS, OUTAGES = 10, 360  # between attempts to reach the server: an hour
 #: Exit codes of a process that was killed, as the kernel does where memory runs out: here, and in a container.
 KILLED = ("status code: -9", "status code: 137")
 
@@ -107,8 +106,8 @@ def make_in_pools(
 @task(
     name="range",
     task_run_name="{shards[subset]} {shards[first]}-{shards[last]}",
-    retries=OUTAGES,
-    retry_delay_seconds=OUTAGE_SECONDS,
+    retries=360,  # while the server is away: for an hour
+    retry_delay_seconds=10,
     retry_condition_fn=is_outage,
     cache_policy=NO_CACHE,
     persist_result=False,

@@ -1,7 +1,6 @@
 """S15: what a finished dataset says of the machine that made it. docs/layout.md names what is not to be published."""
 
 import getpass
-import os
 import socket
 import tarfile
 from collections.abc import Iterator
@@ -37,13 +36,11 @@ def test_nothing_published_names_a_path_a_person_or_a_host(recipe: Path) -> None
     (folder / "images/0-0.png").write_bytes(b"no picture")  # a rejection, with its detail
     (folder / "images/1-1.png").unlink()
     out = folder / "out"
-    said = ["max_missing=0.5", *SAID]
-    twinset.build(str(recipe), out, settings=said)
+    twinset.build(str(recipe), out, settings=["max_missing=0.5", *SAID])
     twinset.look(out)
     twinset.publish(out, folder / "published")
     names = [str(folder), str(Path.home()), str(CHECKOUT), socket.gethostname(), f"/{getpass.getuser()}/"]
     secrets = [name.encode() for name in names if len(name) > 3]
-    assert os.sep.encode() in secrets[0]
     looked = 0
     for path in (*out.rglob("*"), *(folder / "published").rglob("*")):
         relative = path.relative_to(folder).as_posix()

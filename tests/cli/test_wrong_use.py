@@ -137,4 +137,4 @@ def test_nothing_that_is_printed_steers_the_terminal(tmp_path: Path, capsys: Sai
     say("\x1b[2J", Path("\u202e"))
     printed = capsys.readouterr()
     said = printed.err + shown.getvalue() + printed.out
-    assert said.count("title") == 2 and "\ufffd[2J" in said and not {"\x1b", "\x07", "\u202e"} & {*said}
+    assert said.count("title") == 3 and "\ufffd[2J" in said and not {"\x1b", "\x07", "\u202e"} & {*said}
