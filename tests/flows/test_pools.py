@@ -131,8 +131,8 @@ DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((CHECKOUT / "prefect.yaml").r
 
 
 def flow_of(deployment: dict[str, Any]) -> Any:
-    file, _, function = deployment["entrypoint"].partition(":")
-    return getattr(importlib.import_module(file.removesuffix(".py").replace("/", ".")), function)
+    module, _, function = deployment["entrypoint"].rpartition(".")
+    return getattr(importlib.import_module(module), function)
 
 
 def test_every_flow_is_deployed_where_it_runs() -> None:
@@ -155,7 +155,7 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "deployment", DEPLOYMENTS, ids=lambda one: f"{one['entrypoint'].partition(':')[2]}-{one['name']}"
+    "deployment", DEPLOYMENTS, ids=lambda one: f"{one['entrypoint'].rpartition('.')[2]}-{one['name']}"
 )
 def test_parameters_are_those_of_the_flow(deployment: dict[str, Any]) -> None:
     given = deployment.get("parameters", {})
