@@ -115,6 +115,15 @@ def test_a_server_that_does_not_answer_is_asked_again(error: Exception, again: b
     assert pools.is_outage(None, None, state) is again  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("own", "handed_out"), [("urgent", "urgent"), ("default", None), (None, None)])
+def test_what_is_handed_out_goes_into_the_queue_of_its_build(
+    own: str | None, handed_out: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = SimpleNamespace(flow_run=SimpleNamespace(work_queue_name=own))
+    monkeypatch.setattr(pools, "FlowRunContext", SimpleNamespace(get=lambda: context))
+    assert pools._queue() == handed_out
+
+
 def test_runs_in_one_folder_have_one_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However it is written: cancelling a run looks for those that carry it."""
     monkeypatch.chdir(tmp_path)

@@ -26,7 +26,7 @@ def test_a_build_reports_to_the_server(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runner", ["processes", "ray", "dask"])
+@pytest.mark.parametrize("runner", ["processes", "dask"])
 def test_bytes_do_not_depend_on_the_runner(
     runner: str,
     server: dict[str, str],
