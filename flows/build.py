@@ -9,20 +9,16 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture, wait
-from prefect.runtime import flow_run
-from prefect.states import Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from twinset.contracts.errors import BuildFailed, DecisionsMissing, in_words
 from twinset.contracts.recipe import Recipe, load_recipe
-from twinset.flows.artifacts import Artifacts, cosmetic, describe_build
+from twinset.flows.artifacts import Artifacts, cosmetic, describe_build, told
 from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
 from twinset.flows.pools import Runner, cancel_parts, check_pools, labels_of, make_in_pools
 from twinset.shards.storage.store import Store
@@ -30,22 +26,18 @@ from twinset.stages.build import RunShards, build_stage, finish
 from twinset.stages.job import Job, check_devices, check_inputs
 from twinset.stages.status import StageState
 
-#: The build whose tasks run, and what makes its shards. Set by the flow, copied into the threads of its tasks: Ray and
-#: Dask pickle the task that submits shards, with its parameters and, unless it can be imported by name, its function.
+#: The build whose tasks run, and what makes its shards; in the context of the tasks, so that nothing pickles it.
 _build: ContextVar[tuple[Job, RunShards]] = ContextVar("build")
 
 
-def build_one_stage(name: str) -> State[Any] | None:
-    """Plan a stage, have its shards made and write its index; a state of failure where it waits for people."""
+@told
+def build_one_stage(name: str) -> None:
+    """Plan a stage, have its shards made and write its index."""
     job, run = _build.get()
-    try:
-        build_stage(job, name, run, Artifacts())
-    except DecisionsMissing as error:
-        # Returned, since Prefect logs the traceback of what is raised, and this is no mistake.
-        return Failed(name="Waiting", message=str(error), data=error)
-    return None
+    build_stage(job, name, run, Artifacts())
 
 
+@told
 def finish_all(unfinished: Sequence[str] = ()) -> dict[str, Any]:
     """What needs all stages (`stages.build.finish`). unfinished: those that wait for people, and their readers."""
     job, run = _build.get()
@@ -56,6 +48,7 @@ stage_task = task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, p
 finish_task = task(name="finish", task_run_name="finish", cache_policy=NO_CACHE, persist_result=False)(finish_all)
 
 
+@told
 def build_recipe(
     recipe: str,
     out: str,
@@ -77,19 +70,12 @@ def build_recipe(
         runner: threads by default.
         pools: whether shards go to the deployments ``build-shards/POOL`` of each stage's pool, or are made here.
         shards_a_run: shards of one flow run in a pool.
-
-    Returns:
-        ``{"subsets": {NAME: counts}}``.
-
-    Raises:
-        WrongUse: before any work.
-        BuildFailed: after all that could be done was done.
-        DecisionsMissing: as BuildFailed, where people have not decided enough; the same run resumes later.
     """
     loaded = load_recipe(recipe, settings or ()).only(only or ())
     return build_loaded(loaded, out, workers, runner, pools, shards_a_run)
 
 
+@told
 def build_loaded(
     recipe: Recipe,
     out: str,
@@ -110,7 +96,11 @@ def build_loaded(
     job = Job(recipe, Store(out))
     _build.set((job, run))
     with tags(*labels_of(out), recipe.name), job.store.for_one_build():
-        return _run(job)
+        try:
+            return _run(job)
+        finally:
+            with cosmetic():
+                describe_build(job)
 
 
 def _run(job: Job) -> dict[str, Any]:
@@ -129,10 +119,7 @@ def _run(job: Job) -> dict[str, Any]:
     if waits:
         finish_task([name for name, future in futures.items() if not future.state.is_completed()])
         raise DecisionsMissing.of_all(waits)
-    counts: dict[str, Any] = finish_task()
-    with cosmetic():
-        describe_build(job)
-    return counts
+    return dict(finish_task())
 
 
 #: Stages run side by side, and a process connects to one Ray at a time.
@@ -152,16 +139,11 @@ def _run_here(job: Job, name: str, state: StageState, workers: int, runner: Runn
     return failures
 
 
-def _run_name() -> str:
-    given = flow_run.get_parameters()
-    return f"{Path(given['recipe']).stem} in {given['out']}"
-
-
 STAGES_AT_A_TIME: Any = ThreadPoolTaskRunner(max_workers=16)
 build_eqben, build_genecis, build_trohn, build_bivlc = FLOWS = tuple(
     flow(
         name=f"build-{paper}",
-        flow_run_name=_run_name,
+        flow_run_name="{recipe} in {out}",
         persist_result=False,
         task_runner=STAGES_AT_A_TIME,
         on_cancellation=[cancel_parts],

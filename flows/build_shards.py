@@ -12,9 +12,9 @@ from prefect.futures import wait
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task, exponential_backoff
 
-from twinset.contracts.errors import BuildFailed, WrongUse, in_words
+from twinset.contracts.errors import BuildFailed, naming
+from twinset.flows.artifacts import told
 from twinset.flows.pools import RANGE_NAME, Runner
-from twinset.models.device import check_installed
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
@@ -27,23 +27,20 @@ from twinset.stages.run_here import failed_shards
 def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
     """A Prefect task runner of ``workers`` shards at a time; 0 means one a core.
 
-    ``ray`` and ``dask`` join the cluster at RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, or start a local one.
+    ``ray`` joins the cluster at RAY_ADDRESS, or starts one of all cores; ``dask`` that at DASK_SCHEDULER_ADDRESS.
     """
     workers = workers or os.cpu_count() or 1
-    if runner == "threads":
-        return ThreadPoolTaskRunner(max_workers=workers)
-    if runner == "processes":
-        return ProcessPoolTaskRunner(max_workers=workers)
-    address = os.environ.get("RAY_ADDRESS" if runner == "ray" else ADDRESS)
-    check_installed(f"runner {runner}", [f"prefect_{runner}"], "cluster")
+    if runner in ("threads", "processes"):
+        kind = ThreadPoolTaskRunner if runner == "threads" else ProcessPoolTaskRunner
+        return kind(max_workers=workers)
     if runner == "ray":
         from prefect_ray.task_runners import RayTaskRunner
 
-        ours = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": 100 << 20}
-        return RayTaskRunner(address or "local", None if address else ours)  # type: ignore[no-any-return]
+        return RayTaskRunner()  # type: ignore[no-any-return]
     from prefect_dask.task_runners import DaskTaskRunner
 
     logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
+    address = os.environ.get(ADDRESS)
     local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
     return DaskTaskRunner(address=address or None, cluster_kwargs=None if address else local)
 
@@ -68,12 +65,14 @@ RETRIED: dict[str, Any] = {
 
 
 @task(name="make-shard", task_run_name="{home}-{shard}", **RETRIED)
+@told
 def make_shard_task(out: str, home: str, shard: int, isolated: bool) -> None:
     """Make one shard, in a child process where its libraries need one."""
     (run_in_child if isolated else make_shard)(out, home, shard)
 
 
 @flow(name="build-shards", flow_run_name=RANGE_NAME, persist_result=False)
+@told
 def build_shards(
     out: str, subset: str, first: int = 0, last: int | None = None, workers: int = 0, runner: Runner = "threads"
 ) -> int:
@@ -97,16 +96,12 @@ def build_shards(
     worker = job.worker(name)
     if not (todo := job.state(name, range(first, planned if last is None else min(last + 1, planned))).todo):
         return 0
-    try:
+    with naming(f"on {host}"):
         check_inputs(job.recipe, ("media", "models"), [name])
         if runner in ("threads", "processes"):
             check_devices(job.recipe, [name])
-    except WrongUse as error:
-        raise WrongUse(f"on {host}: {error}") from error
-    device = worker.machine.get("device", "cpu")
-    get_run_logger().info("%s: %d shards to make on %s, device %s", name, len(todo), host, device)
-    if len(todo) > SHARDS_A_RUN:
-        raise BuildFailed(f"{len(todo)} shards in one run; ask for at most {SHARDS_A_RUN} (first, last)")
+    device, visible = worker.machine.get("device", "cpu"), os.environ.get("CUDA_VISIBLE_DEVICES", "all")
+    get_run_logger().info("%s: %d shards to make on %s, device %s, visible: %s", name, len(todo), host, device, visible)
     try:
         with task_runner(runner, workers or worker.source.shards_at_a_time) as pool:
             given = {"out": out, "home": subset, "isolated": worker.isolated}
@@ -114,12 +109,8 @@ def build_shards(
             wait([*futures.values()])
     finally:
         close_children()
-    failures = {shard: _reason(future.state) for shard, future in futures.items() if not future.state.is_completed()}
+    states = {shard: future.state for shard, future in futures.items()}
+    failures = {shard: str(state.message) for shard, state in states.items() if not state.is_completed()}
     if failures:
         raise BuildFailed(failed_shards(name, failures, len(todo)))
     return len(todo)
-
-
-def _reason(state: State[Any]) -> str:
-    error = state.result(raise_on_failure=False)
-    return in_words(error) if isinstance(error, Exception) else state.message or state.name or "unknown"

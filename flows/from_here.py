@@ -1,7 +1,5 @@
 """A build that the command line starts in this process and that reports to the server of ``PREFECT_API_URL``."""
 
-from __future__ import annotations
-
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -51,5 +49,4 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     run_name = f"{recipe.name} in {out}"
     run = flow(name=name, flow_run_name=run_name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
     with tags(*labels_of(out), recipe.name):
-        counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)
-    return counts
+        return dict(run(recipe, out, workers, runner, False, 100))

@@ -8,16 +8,15 @@ from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 import twinset
-from twinset.contracts.errors import BuildFailed, WrongUse, in_words
-from twinset.flows.artifacts import cosmetic
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.flows.artifacts import cosmetic, told
 from twinset.flows.build_shards import RETRIED
 from twinset.models.encoders.contract import NotApplicable
 from twinset.training.tasks import Task
 
-LOGGED = 20  # steps of a training run in its log
-
 
 @task(name="score", task_run_name="{model} on {benchmark}", **RETRIED)
+@told
 def score(model: str, benchmark: str, out: str, asked: dict[str, Any]) -> None:
     """Score a benchmark with a model and write the report; a retry goes on from what is in the cache."""
     name, _, folder = benchmark.partition("=")
@@ -27,6 +26,7 @@ def score(model: str, benchmark: str, out: str, asked: dict[str, Any]) -> None:
 
 
 @flow(name="evaluate", flow_run_name="models in {out}", persist_result=False)
+@told
 def evaluate(
     benchmarks: list[str],
     models: list[str],
@@ -50,12 +50,6 @@ def evaluate(
         subsets: of the benchmarks that are read; all by default.
         cache: folder of features.
         device, batch, threads, limit, seed: as ``twinset eval run``.
-
-    Returns:
-        Path of ``report.html``.
-
-    Raises:
-        BuildFailed: some scores could not be had, after all that could be were.
     """
     asked = {"subsets": subsets or (), "limit": limit, "seed": seed, "cache": cache}
     asked |= {"device": device, "batch": batch, "threads": threads}
@@ -64,10 +58,8 @@ def evaluate(
         state = score(model, benchmark, out, asked, return_state=True)
         scored += state.is_completed()
         if state.is_failed():
-            error = state.result(raise_on_failure=False)
-            why = in_words(error) if isinstance(error, Exception) else state.message
-            failures.append(f"{model} on {benchmark}: {why}")
-            if isinstance(error, NotApplicable):
+            failures.append(f"{model} on {benchmark}: {state.message}")
+            if isinstance(state.result(raise_on_failure=False), NotApplicable):
                 get_run_logger().warning("left out, %s", failures.pop())
     _show("evaluate", out)
     if failures or not scored:
@@ -76,6 +68,7 @@ def evaluate(
 
 
 @flow(name="train", flow_run_name="{task} in {out}", persist_result=False)
+@told
 def train(data: list[str], out: str, settings: dict[str, Any] | None = None, task: Task = "clip") -> dict[str, Any]:
     """Train a model, or resume its run.
 
@@ -83,13 +76,6 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
         data: as ``twinset train TASK --data``.
         out: folder of the run.
         settings, task: as `twinset.train`, such as ``{"objective": "negative-texts"}``.
-
-    Returns:
-        As `twinset.train`.
-
-    Raises:
-        WrongUse: settings, model or data are wrong, or ``out`` holds another run.
-        BuildFailed: the loss is not finite, or data are broken; the same run resumes from the last checkpoint.
     """
     found = twinset.train(data, out, task=task, on_progress=_log, **(settings or {}))
     _show("train", out)
@@ -98,7 +84,7 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
 
 def _log(step: int, steps: int, row: dict[str, Any]) -> None:
     """Some twenty steps of a run and all validations in the log of the flow's run."""
-    if step == steps or step % max(1, steps // LOGGED) == 0 or "validation" in row:
+    if step == steps or step % max(1, steps // 20) == 0 or "validation" in row:
         get_run_logger().info("step %d of %d: loss %.4f %s", step, steps, row["loss"], row.get("validation", ""))
 
 

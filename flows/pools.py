@@ -14,6 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas import filters
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType, TaskRun
+from prefect.context import FlowRunContext
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
@@ -29,12 +30,10 @@ from twinset.stages.job import Job
 from twinset.stages.status import StageState
 
 Runner = Literal["threads", "processes", "ray", "dask"]
-
 POLL_SECONDS = 2.0
 RANGE_NAME = "{subset} {first}-{last} in {out}"
 RUNS_AT_A_TIME = 256  # of a stage; the others wait here
 RESUBMISSIONS = 3  # of a range whose runs crash
-OUTAGE_SECONDS, OUTAGES = 10, 360  # between attempts to reach the server: an hour
 #: Exit codes of a process that was killed, as the kernel does where memory runs out: here, and in a container.
 KILLED = ("status code: -9", "status code: 137")
 
@@ -69,18 +68,14 @@ def check_pools(deployments: Iterable[str]) -> None:
                 missing.append(name)
     if missing:
         raise BuildFailed(
-            f"Prefect has no deployment {', '.join(missing)}, or no work pool of it; run prefect work-pool create POOL "
-            "--type process for each pool that prefect work-pool ls does not show and, from the checkout, prefect "
-            "--no-prompt deploy --all, which stops at the first pool that is missing; then start the same run again"
+            f"Prefect has no deployment {', '.join(missing)}, or no work pool of it; run bash docker/deploy.sh in the "
+            "checkout, which makes them, and then this deployment again"
         )
 
 
 def is_outage(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether a task failed because Prefect's server did not answer, or not as it should."""
-    error = state.result(raise_on_failure=False)
-    if isinstance(error, httpx.HTTPStatusError):
-        return error.response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
-    return isinstance(error, httpx.TransportError)
+    """Whether a task failed because Prefect's server did not answer; some of its requests are sent once."""
+    return isinstance(state.result(raise_on_failure=False), httpx.TransportError)
 
 
 def make_in_pools(
@@ -111,8 +106,8 @@ def make_in_pools(
 @task(
     name="range",
     task_run_name="{shards[subset]} {shards[first]}-{shards[last]}",
-    retries=OUTAGES,
-    retry_delay_seconds=OUTAGE_SECONDS,
+    retries=360,  # while the server is away: for an hour
+    retry_delay_seconds=10,
     retry_condition_fn=is_outage,
     cache_policy=NO_CACHE,
     persist_result=False,
@@ -123,12 +118,8 @@ def make_range(
     """Have a range of shards made by a subflow of this run; a state of failure where it is not made.
 
     A run of the same work that has not ended is waited for, as when the parent died and was retried. A run that crashed
-    (its machine or process died) is replaced a few times; one that failed is not: its errors are the work's.
-
-    Args:
-        pool: of the deployment ``build-shards/POOL``.
-        shards, asked: its parameters.
-        labels: tags of the run; the last tells that an earlier run is of the same work.
+    (its machine or process died) is replaced a few times; one that failed is not: its errors are the work's. shards,
+    asked: parameters of the run. labels: its tags, of which the last names the work.
     """
     parameters, name = {**shards, **asked}, RANGE_NAME.format(**shards)
     with get_client(sync_client=True) as client:
@@ -159,10 +150,18 @@ def _submit(pool: str, name: str, parameters: dict[str, Any], labels: Sequence[s
             parameters=parameters,
             flow_run_name=name,
             tags=labels,
+            work_queue_name=_queue(),
             idempotency_key=str(uuid4()),  # of a request whose answer is lost, and which is sent again
             timeout=0,
         )
     return run
+
+
+def _queue() -> str | None:
+    """The queue that this build came from, such as one of urgent work; None for those of the deployments."""
+    context = FlowRunContext.get()
+    name = context.flow_run.work_queue_name if context and context.flow_run else None
+    return None if name == "default" else name
 
 
 def _live_runs(client: SyncPrefectClient, labels: list[str]) -> list[FlowRun]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -76,27 +75,6 @@ def test_what_has_no_receipt_is_submitted_behind_what_it_needs(recipe: Path, slu
     assert " --array=1 " in (out / "_slurm/submit.sh").read_text()
 
 
-def test_a_job_that_is_refused_is_told(slurm: Slurm, logs: Path) -> None:
-    (logs / "bin/sbatch").write_text("#!/bin/bash\necho 'sbatch: error: no' >&2; exit 1\n")
-    assert "submit.sh: sbatch: error: no; scancel what it submitted, correct it" in slurm(code=2)["said"]
-
-
-@pytest.mark.usefixtures("built")
-def test_media_that_appear_and_inputs_that_change_are_work(recipe: Path, slurm: Slurm, logs: Path) -> None:
-    out, media = recipe.parent / "out", recipe.parent / "images"
-    (media / "2-0.png").rename(logs / "away")
-    shutil.rmtree(out)
-    lacking = ["--set", "max_missing=0.5"]
-    assert main(["build", str(recipe), "--out", str(out), *lacking]) == 0
-    assert slurm(*lacking)["jobs"] == {}
-    (logs / "away").rename(media / "2-0.png")
-    assert [*slurm(*lacking)["jobs"]] == ["pairs.plan", "pairs.parts", "finish"]
-    assert " --array=1 " in (out / "_slurm/submit.sh").read_text()
-    (recipe.parent / "pairs.jsonl").unlink()  # it may lie on the nodes alone
-    assert len(slurm(*lacking)["jobs"]) == 3
-    assert " --array=0-2 " in (out / "_slurm/submit.sh").read_text()
-
-
 def test_folders_may_have_strange_names(slurm: Slurm, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     strange = logs / """a b'c"d$e%f`g#h\\i"""
     strange.mkdir()
@@ -106,11 +84,3 @@ def test_folders_may_have_strange_names(slurm: Slurm, logs: Path, monkeypatch: p
     assert len(slurm("--setup", "twinset() { printf '%s|' $PWD \"$@\"; }", out=strange / "out")["jobs"]) == 3
     done = subprocess.run(["bash", strange / "out/_slurm/submit.sh"], capture_output=True, text=True)
     assert done.returncode == 0 and f"|--out|{strange}/out|--stage|pairs|--part|" in done.stderr
-
-
-def test_a_link_below_out_is_refused(slurm: Slurm, logs: Path) -> None:
-    (logs / "elsewhere").mkdir()
-    (logs / "out").mkdir()
-    (logs / "out/_slurm").symlink_to(logs / "elsewhere")
-    assert "nothing is written through a link" in slurm(code=2)["said"]
-    assert len(slurm("--scripts", str(logs / "scripts"))["jobs"]) == 3

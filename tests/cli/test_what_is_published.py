@@ -1,18 +1,15 @@
 """S15: what a finished dataset says of the machine that made it. docs/layout.md names what is not to be published."""
 
 import getpass
-import os
 import socket
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 
 import twinset
-from tests.cli.published import SAID
-from twinset.cli.main import main
+from tests.cli.conftest import SAID
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRIVATE = ("_meta/log", "_review", "_spool")  # as docs/layout.md has it
@@ -39,13 +36,11 @@ def test_nothing_published_names_a_path_a_person_or_a_host(recipe: Path) -> None
     (folder / "images/0-0.png").write_bytes(b"no picture")  # a rejection, with its detail
     (folder / "images/1-1.png").unlink()
     out = folder / "out"
-    said = ["max_missing=0.5", *SAID]
-    twinset.build(str(recipe), out, settings=said)
+    twinset.build(str(recipe), out, settings=["max_missing=0.5", *SAID])
     twinset.look(out)
     twinset.publish(out, folder / "published")
     names = [str(folder), str(Path.home()), str(CHECKOUT), socket.gethostname(), f"/{getpass.getuser()}/"]
     secrets = [name.encode() for name in names if len(name) > 3]
-    assert os.sep.encode() in secrets[0]
     looked = 0
     for path in (*out.rglob("*"), *(folder / "published").rglob("*")):
         relative = path.relative_to(folder).as_posix()
@@ -56,14 +51,3 @@ def test_nothing_published_names_a_path_a_person_or_a_host(recipe: Path) -> None
     assert not [*(folder / "published").glob("pairs/_meta/log")]
     assert looked > 40
     assert str(folder).encode() in (out / "pairs/_meta/log/recipe.json").read_bytes()  # which the test would have seen
-
-
-def test_a_record_that_names_the_machine_is_not_published(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A path in a caption is on the page of the dataset."""
-    out, records = recipe.parent / "out", recipe.parent / "pairs.jsonl"
-    records.write_text(records.read_text().replace("picture 3", f"picture {recipe.parent}/images/3"))
-    twinset.build(str(recipe), out, settings=SAID)
-    capsys.readouterr()
-    assert main(["publish", str(out), "--to", str(out.parent / "x")]) == 2
-    assert f"look.html: names {recipe.parent}/images, a folder of this machine" in capsys.readouterr().err
-    assert not (out.parent / "x").exists()

@@ -1,7 +1,4 @@
-"""The task of the flow ``evaluate`` without a server; pools that take no runs.
-
-The shipped prefect.yaml deploys flows that are there, with parameters that they take.
-"""
+"""What flows say and refuse without a server; the shipped prefect.yaml deploys what is there, with its parameters."""
 
 import importlib
 import inspect
@@ -14,15 +11,16 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.exceptions import ObjectNotFound
 
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import shipped_recipes
 from twinset.flows import pools
+from twinset.flows.artifacts import told
 from twinset.flows.from_here import SETTINGS
-from twinset.flows.models import score
+from twinset.flows.models import score, train
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.detectors.settings import DetectorSettings
@@ -43,22 +41,47 @@ def test_a_task_scores_one_model_and_a_retry_finds_it_cached(tmp_path: Path) -> 
     assert path.read_bytes() == before and path.with_suffix(".run.json").read_text() == '{"computed": 0}'
 
 
-def test_a_benchmark_without_its_folder_is_told_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="sugarcrepe: write NAME=DIR"):
-        score.fn("random:ViT-B-32", "sugarcrepe", str(tmp_path / "out"), {})
+@pytest.mark.parametrize(
+    ("flow", "given", "message"),
+    [
+        (score, {"model": "m", "benchmark": "sugarcrepe", "asked": {}}, "benchmarks: sugarcrepe: write NAME=DIR"),
+        (train, {"data": []}, "name at least one dataset"),
+        (train, {"data": ["a"], "settings": {"learning_rate": 1}}, "learning_rate: unknown; name one of "),
+        (
+            train,
+            {"data": ["a"], "task": "segmenter"},
+            "task 'segmenter': name one of clip, combiner, fusion, detectors",
+        ),
+        (train, {"data": ["a"], "task": "detectors", "settings": {"held_out": 2}}, "held_out: Input should be less"),
+    ],
+)
+def test_wrong_use_is_a_failed_state_before_any_work(
+    flow: Any, given: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """Of what is raised Prefect logs the traceback."""
+    state = flow.fn(out=str(tmp_path / "out"), **given)
+    assert state.is_failed() and message in state.message and isinstance(state.data, WrongUse)
     assert not (tmp_path / "out").exists()
 
 
-#: What a server knows: the pool of each deployment, and the pools.
-DEPLOYED = {"build-shards/cpu": "cpu", "build-shards/render": "render", "build-shards/gpu": "gpu", "train/gpu": None}
-POOLS = {"cpu", "render", "gpu"}
+@pytest.mark.parametrize(
+    ("said", "told_as"),
+    [
+        ("allow it with --set a.b=c, or else", 'allow it with settings=["a.b=c"], or else'),
+        ("--set 'x': write KEY.PATH=VALUE", "settings 'x': write KEY.PATH=VALUE"),
+        ("name another --out, and run the same command again", "name another `out`, and run the same deployment again"),
+        ("correct its package (--verbose shows the traceback)", "correct its package"),
+    ],
+)
+def test_advice_names_parameters_of_deployments(said: str, told_as: str) -> None:
+    def fail() -> None:
+        raise BuildFailed(said)
 
-
-REQUEST = httpx.Request("GET", "http://127.0.0.1/api")
+    assert told(fail)().message == told_as
 
 
 class Server:
-    """Stands in for Prefect's client."""
+    """Stands in for Prefect's client, and knows two pools and a deployment whose pool was deleted."""
 
     def __enter__(self) -> "Server":
         return self
@@ -66,50 +89,41 @@ class Server:
     def __exit__(self, *_: object) -> None: ...
 
     def read_deployment_by_name(self, name: str) -> Any:
-        if name not in DEPLOYED:
+        pool = {"build-shards/cpu": "cpu", "build-shards/gpu": "gpu", "train/gpu": None}
+        if name not in pool:
             raise ObjectNotFound(Exception())
-        return SimpleNamespace(work_pool_name=DEPLOYED[name])
+        return SimpleNamespace(work_pool_name=pool[name])
 
     def read_work_pool(self, name: str) -> Any:
-        if name not in POOLS:
+        if name not in ("cpu", "gpu"):
             raise ObjectNotFound(Exception())
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_is_missing_is_named_with_what_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs failed with `ObjectNotFound: None`, or waited for ever."""
     monkeypatch.setattr(pools, "get_client", lambda sync_client: Server())
-
-
-@pytest.mark.usefixtures("server")
-def test_all_that_is_missing_is_named_with_what_makes_it() -> None:
-    """Runs failed with `ObjectNotFound: None`, or waited for ever; `prefect deploy --all` stops at an absent pool."""
-    with pytest.raises(BuildFailed) as error:
+    with pytest.raises(BuildFailed, match=r"no deployment build-shards/mine, train/cpu, train/gpu, or no .*deploy\.sh"):
         pools.check_pools(["build-shards/mine", "build-shards/cpu", "train/cpu", "train/gpu"])
-    assert str(error.value).startswith(
-        "Prefect has no deployment build-shards/mine, train/cpu, train/gpu, or no work pool of it; run prefect "
-        "work-pool create POOL"
-    )
-    assert "prefect --no-prompt deploy --all" in str(error.value)
 
 
-@pytest.mark.usefixtures("server")
 @pytest.mark.parametrize(
     ("error", "again"),
-    [
-        (httpx.ConnectError("refused"), True),
-        (httpx.ReadTimeout("slow"), True),
-        (PrefectHTTPStatusError("gone", request=REQUEST, response=httpx.Response(503, request=REQUEST)), True),
-        (PrefectHTTPStatusError("wrong", request=REQUEST, response=httpx.Response(422, request=REQUEST)), False),
-        (ObjectNotFound(Exception()), False),
-        (BuildFailed("of the work"), False),
-    ],
+    [(httpx.ConnectError("refused"), True), (httpx.ReadTimeout("slow"), True), (BuildFailed("of the work"), False)],
 )
 def test_a_server_that_does_not_answer_is_asked_again(error: Exception, again: bool) -> None:
     state: Any = SimpleNamespace(result=lambda raise_on_failure: error)
     assert pools.is_outage(None, None, state) is again  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize(("own", "handed_out"), [("urgent", "urgent"), ("default", None), (None, None)])
+def test_what_is_handed_out_goes_into_the_queue_of_its_build(
+    own: str | None, handed_out: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = SimpleNamespace(flow_run=SimpleNamespace(work_queue_name=own))
+    monkeypatch.setattr(pools, "FlowRunContext", SimpleNamespace(get=lambda: context))
+    assert pools._queue() == handed_out
+
+
 def test_runs_in_one_folder_have_one_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However it is written: cancelling a run looks for those that carry it."""
     monkeypatch.chdir(tmp_path)
@@ -126,12 +140,14 @@ DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((CHECKOUT / "prefect.yaml").r
 
 
 def flow_of(deployment: dict[str, Any]) -> Any:
-    file, _, function = deployment["entrypoint"].partition(":")
-    return getattr(importlib.import_module(file.removesuffix(".py").replace("/", ".")), function)
+    module, _, function = deployment["entrypoint"].rpartition(".")
+    return getattr(importlib.import_module(module), function)
 
 
 def test_every_flow_is_deployed_where_it_runs() -> None:
     names = {f"{flow_of(deployment).name}/{deployment['name']}" for deployment in DEPLOYMENTS}
+    outs = [deployment["parameters"]["out"] for deployment in DEPLOYMENTS if "out" in deployment.get("parameters", {})]
+    assert len(outs) == len({*outs}), "two deployments would build into one folder"
     assert names == {
         *("build-eqben/build-eqben", "build-eqben/local", "build-eqben/gpu"),
         *("build-genecis/build-genecis", "build-genecis/local"),
@@ -148,7 +164,7 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "deployment", DEPLOYMENTS, ids=lambda one: f"{one['entrypoint'].partition(':')[2]}-{one['name']}"
+    "deployment", DEPLOYMENTS, ids=lambda one: f"{one['entrypoint'].rpartition('.')[2]}-{one['name']}"
 )
 def test_parameters_are_those_of_the_flow(deployment: dict[str, Any]) -> None:
     given = deployment.get("parameters", {})

@@ -1,6 +1,7 @@
 """A real Prefect server for the session, with the shipped deployments, and workers for its pools."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -9,7 +10,9 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from tests.cached_builds import CHECKOUT
@@ -60,6 +63,25 @@ class PrefectServer:
         """End it, if it was started."""
         if self._process is not None:
             _end(self._process)
+
+
+def parameters(**given: Any) -> list[str]:
+    """As ``prefect deployment run`` takes them."""
+    return [f"--param={key}={json.dumps(value)}" for key, value in given.items()]
+
+
+def children(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The processes of a worker's runs."""
+    return psutil.Process(worker.pid).children(recursive=True)
+
+
+def kill_below(worker: subprocess.Popen[bytes]) -> int:
+    """Kill -9 of the processes of a worker's runs; returns how many there were."""
+    flows = children(worker)
+    for process in flows:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    return len(flows)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.server.conftest import parameters
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe, winoground
 from tests.evaluation.scorers.tiny_models import open_clip_config
-
-
-def parameters(**given: Any) -> list[str]:
-    return [f"--param={key}={json.dumps(value)}" for key, value in given.items()]
 
 
 @pytest.mark.slow

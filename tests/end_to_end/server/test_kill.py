@@ -3,20 +3,16 @@
 import contextlib
 import random
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from tests.end_to_end.server.conftest import children
+
 KILLS = 8
 SEED = 20
-
-
-def below(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """The processes of a worker's runs."""
-    return psutil.Process(worker.pid).children(recursive=True)
 
 
 def kill_all(processes: list[psutil.Process]) -> None:
@@ -49,7 +45,7 @@ def test_flow_and_workers_killed_at_random_moments(
         files = len(contents(out)) + chance.randint(1, 12)
         until(lambda files=files, run=run: len(contents(out)) >= files or api.state(run) == "COMPLETED")
         worker = workers[pool]
-        runs = below(worker)
+        runs = children(worker)
         if what == "worker":
             worker.kill()
             worker.wait()

@@ -1,6 +1,5 @@
 """What an operator does and meets: cancelling, a server that is away, machines that die, workers without files."""
 
-import contextlib
 import json
 import os
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 import yaml
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.server.conftest import PrefectServer
+from tests.end_to_end.server.conftest import PrefectServer, children, kill_below
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -66,10 +65,6 @@ def runs_in(api: Any, out: Path) -> list[dict[str, Any]]:
 
 def states(api: Any, out: Path) -> set[str]:
     return {run["state_type"] for run in runs_in(api, out)}
-
-
-def children(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    return psutil.Process(worker.pid).children(recursive=True)
 
 
 def test_a_cancelled_parent_cancels_what_it_handed_out(
@@ -144,9 +139,7 @@ def test_a_killed_run_of_shards_is_made_again_with_one_shard_at_a_time(
     worker = start_worker("render")
     run = api.start_run("build-eqben/build-eqben", recipe=str(recipe), out=str(out))
     until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.1)
-    for process in children(worker):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    kill_below(worker)
     until(lambda: api.state(run) in ENDED, pause=1)
     assert api.state(run) == "COMPLETED", (tmp_path / "main.log").read_text()[-3000:]
     ranges = [found for found in runs_in(api, out) if "eq-kubric-location" in found["tags"]]
@@ -189,11 +182,7 @@ def test_only_dead_runs_of_twinset_are_called_crashed_and_a_retry_resumes(
     run = api.start_run("build-eqben/local", recipe=str(recipe), out=str(out))
     until(lambda: "prefect.flow-run.heartbeat" in api.events(run))
     psutil.Process(worker.pid).suspend()  # it must not see its run die
-    flows = children(worker)
-    for process in flows:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    assert flows
+    assert kill_below(worker)
     worker.kill()
 
     longer = slow_recipe(tmp_path, 80, "longer")

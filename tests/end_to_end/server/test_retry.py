@@ -1,24 +1,14 @@
 """``prefect flow-run retry`` of a run whose machine or process died: it resumes, and adopts what still runs."""
 
-import contextlib
 import json
-import subprocess
 from collections import defaultdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-
-def kill_below(worker: subprocess.Popen[bytes]) -> int:
-    """Kill the processes of a worker's runs; returns how many there were."""
-    flows = psutil.Process(worker.pid).children(recursive=True)
-    for process in flows:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    return len(flows)
+from tests.end_to_end.server.conftest import kill_below
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """The deployments of ``train`` on a real server and real workers, one of which is killed in the middle."""
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.end_to_end.server.conftest import kill_below
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from twinset.training.clip.settings import ClipSettings
@@ -39,12 +39,9 @@ def test_a_killed_training_is_retried_to_the_same_bytes(
     until((out / "history.jsonl").exists)  # its imports take minutes on a busy machine
     until(lambda: any((out / "checkpoints").glob("*.json")), pause=0.01)
     psutil.Process(worker.pid).suspend()  # it must not see its run die
-    flows = psutil.Process(worker.pid).children(recursive=True)
-    for process in [*flows, worker]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    kill_below(worker)
+    worker.kill()
     worker.wait()
-    psutil.wait_procs(flows, 30)
     assert not (out / "result.json").exists(), "it ended before it was killed; raise STEPS"
     api.crash(run)  # as the shipped automation would later
     start_worker("cpu")  # a new one: see test_retry
