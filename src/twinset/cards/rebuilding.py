@@ -1,26 +1,26 @@
-"""What a card names for whoever makes a subset again: distributions, models, and the machines that made it."""
+"""What a card tells someone who makes a subset again: recipe, distributions, models, and the machines that made it."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 from typing import Any
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.doors import BESIDE, marks
+from twinset.contracts.doors import marks
 from twinset.contracts.locations import PLACES, is_brought_model, is_model_folder, is_place, parsers_folder, symbolic
-from twinset.contracts.recipe import Recipe, Subset, content_of
+from twinset.contracts.recipe import Recipe, Subset
 from twinset.contracts.recipe.overrides import PARTS
 from twinset.contracts.source import Place, PlacedSettings
-from twinset.contracts.stage import ANY_RUNTIME, Stage, runtime_facts
+from twinset.contracts.stage import ANY_RUNTIME, Stage
 from twinset.models.files import BROUGHT
 from twinset.shards.metering import read_logs
 from twinset.shards.read import finished
 from twinset.shards.storage.store import Store
 
 ABSENT = "absent"
-#: Settings that the runtime class names.
+ON_SERVER = "on the server that the recipe names: what it is asked again it may answer otherwise"
+MACHINE = "{device} ({machine} {instructions}), {threads} threads, {micro_batch} samples at a time"
+#: Settings of how the work is done that the runtime class names.
 RUNTIME = ("device", "threads", "micro_batch")
 #: Keys of a recipe that a card's recipe has as well.
 OF_THE_WHOLE = {"title", "authors", "citation", "date", "max_missing", "allow_mixed_runtimes"}
@@ -31,207 +31,121 @@ class Rebuilding:
     """What decides bytes besides recipe and inputs.
 
     packages: that brought parts, files or models, ``NAME VERSION``, with what each brought. libraries: versions of the
-    distributions that a digest names, by name; those of networks where shards say which they had. models: where each
-    comes from, by name. machines: what made the shards of each stage with a network, in words. unknown: stages with a
-    network whose logs are gone. served: stages that ask a server, whose network nobody can tell.
+    distributions that a digest or a runtime class names, by name. models: where each comes from, by name. machines:
+    stages with a network, by the machine that made their shards, in words.
     """
 
     packages: Mapping[str, list[str]] = field(default_factory=dict)
     libraries: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, list[str]] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()
-    served: tuple[str, ...] = ()
-
-    @property
-    def anywhere(self) -> bool:
-        """Whether any machine makes the same bytes."""
-        return not self.machines and not self.unknown
-
-    @property
-    def built_by_pytorch(self) -> bool:
-        """Whether a version is one of PyTorch's own index, such as ``2.9.0+cpu``."""
-        return any("+" in one for one in self.libraries.values())
-
-    @property
-    def own(self) -> dict[str, list[str]]:
-        """Those of the packages that lie in twinset's own repository."""
-        return {name: what for name, what in self.packages.items() if name.split()[0] in BESIDE}
-
-    @property
-    def others(self) -> dict[str, list[str]]:
-        """The packages of other people."""
-        return {name: what for name, what in self.packages.items() if name not in self.own}
 
 
-def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuilding:
-    """What decides the bytes of some finished stages, and of what they read. recipe: of these stages alone."""
-    stages = list(stages)
+def rebuilding(store: Store, recipe: Recipe, stages: Sequence[Stage]) -> Rebuilding:
+    """What decides the bytes of some finished stages; recipe: of these and what they read alone."""
+    machines = defaultdict[str, list[str]](list)
     libraries = {name: version for stage in stages for name, version in stage.facts["libraries"].items()}
-    machines, unknown = dict[str, list[str]](), list[str]()
     for stage in stages:
         home = recipe.home(stage.name)
-        shards = dict[str, int]()  # a shard of each runtime class
-        for number, runtime in finished(store, home).columns("runtime"):
-            shards.setdefault(runtime, number)
-        shards.pop(ANY_RUNTIME, None)
-        logs = read_logs(store, home, shards.values())
-        for runtime, number in shards.items():
+        runtimes = {runtime: number for number, runtime in finished(store, home).columns("runtime")}
+        runtimes.pop(ANY_RUNTIME, None)
+        logs = read_logs(store, home, runtimes.values())
+        for runtime, number in runtimes.items():
             facts = logs[number].get("runtime")
-            if isinstance(facts, dict) and digest(facts) == runtime and facts.keys() == runtime_facts().keys():
+            if isinstance(facts, dict) and digest(facts) == runtime:
                 libraries |= facts["libraries"]
-                machines.setdefault(_in_words(facts), []).append(stage.name)
-            elif stage.name not in unknown:
-                unknown.append(stage.name)
-    libraries = {name: one for name, one in sorted(libraries.items(), key=lambda one: one[0].lower()) if one != ABSENT}
-    served = tuple(name for name, one in recipe.all.items() if _servers([one]))
-    return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown), served)
+                machines[MACHINE.format(**facts)].append(stage.name)
+            else:  # the log is gone, or somebody wrote into it
+                machines["not recorded, but for a digest in _meta/receipts"].append(stage.name)
+    libraries = {name: one for name, one in sorted(libraries.items()) if one != ABSENT}
+    return Rebuilding(packages(stages, recipe), libraries, models(recipe), dict(machines))
 
 
 def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
-    """A recipe of this subset and the stages that it reads, with places for whoever makes it again to fill in."""
+    """A recipe of this subset and the stages that it reads, with places to fill in where inputs lie.
+
+    Defaults and paths of this machine are left out.
+    """
     needed = recipe.only([stage.name])
-    made = {name: _settings(one, needed.seed) for name, one in needed.all.items()}
-    if stage.count is not None:
-        made[stage.name]["count"] = stage.count
-    parts = {part: {name: made[name] for name in getattr(needed, part)} for part in PARTS if getattr(needed, part)}
     said = needed.model_dump(mode="json", include=OF_THE_WHOLE, exclude_defaults=True)
-    return {"name": stage.name, "seed": needed.seed, **said, **parts}
+    parts = {part: {name: _subset(one) for name, one in getattr(needed, part).items()} for part in PARTS}
+    for stages in parts.values():
+        if stage.name in stages and stage.count is not None:
+            stages[stage.name]["count"] = stage.count
+    return {"name": stage.name, "seed": needed.seed, **said, **{part: one for part, one in parts.items() if one}}
 
 
-def _settings(subset: Subset, seed: int) -> dict[str, Any]:
-    # Without what it would say by itself: a reader finds the rest sooner.
-    said = {name for name, field in Subset.model_fields.items() if getattr(subset, name) != field.default}
-    settings: dict[str, Any] = {key: value for key, value in content_of(subset, seed).items() if key in said}
-    settings |= subset.model_dump(include={"count", "language", "cites", "follows"}, exclude_defaults=True)
-    made = [settings["source"], *settings.get("filters", [])]
-    for one, part in zip(made, [subset.source, *subset.filters], strict=False):  # without filters, none are said
-        _add_execution(one, part)
-        _add_places(one, part)
-    settings["source"] = {
-        key: value
-        for key, value in settings["source"].items()
-        if value is not None or type(subset.source).model_fields[key].default is not None
-    }
-    return settings
+def _subset(subset: Subset) -> dict[str, Any]:
+    rest = subset.model_dump(mode="json", exclude={"source", "filters", "pool"}, exclude_defaults=True)
+    filters = [_settings(one) for one in subset.filters]
+    return {"source": _settings(subset.source), **({"filters": filters} if filters else {}), **rest}
 
 
-def _add_places(settings: dict[str, Any], part: PlacedSettings) -> None:
-    """Add what says where inputs lie: names of stages and of packages' files, else ``path/to/…``."""
-    for name in part.locations:
-        *where, last = name.split(".")
-        value: Any = part
-        inner: Any = settings
-        for key in where:
-            value = value[int(key)] if isinstance(value, tuple) else getattr(value, key)
-            inner = inner[int(key) if isinstance(inner, list) else key]
-        value = getattr(value, last)
-        if part.leads_to(name) == "stage":
-            path = value if value is None or "/" not in value else f"path/to/{last}"
-        else:
-            named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
-            brought = [one for one in named if is_place(one)]
-            kept = brought if brought and brought == named else [f"path/to/{last}"]
-            path = kept if isinstance(value, tuple) else kept[0]
-        inner[last] = path
+def _settings(settings: PlacedSettings) -> dict[str, Any]:
+    dumped, said = settings.model_dump(mode="json"), dict[str, Any](kind=settings.kind)
+    for name, setting in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if value == setting.get_default(call_default_factory=False) or name == "kind":
+            continue
+        if name in settings.locations:
+            said[name] = _place(settings, name, value)
+        elif name not in settings.execution or name in RUNTIME:
+            said[name] = dumped[name]
+    for path, inner in settings.within():
+        name, _, number = path.partition(".")
+        if name in said and number:
+            said[name][int(number)] = _settings(inner)
+        elif name in said:
+            said[name] = _settings(inner)
+    return said
 
 
-def _add_execution(settings: dict[str, Any], part: PlacedSettings) -> None:
-    """Add what the digest leaves out and the runtime class names, where it is not the default."""
-    for name in RUNTIME:
-        if name in part.execution and (value := getattr(part, name)) != type(part).model_fields[name].default:
-            settings[name] = value
-    for name, inner in part.within():
-        first, *rest = name.split(".")
-        if (where := settings.get(first)) is not None:  # else it would say so by itself
-            _add_execution(where[int(rest[0])] if rest else where, inner)
-
-
-def homepage(name: str) -> str:
-    """The address that an installed distribution says of itself; empty where it says none, or is not installed."""
-    try:
-        about = distribution(name.split()[0]).metadata
-    except PackageNotFoundError:
-        return ""
-    urls = dict(one.split(", ", 1) for one in about.get_all("Project-URL") or () if ", " in one)
-    found = {label.lower(): url for label, url in urls.items()}
-    known = (found.get(label, "") for label in ("repository", "source", "homepage"))
-    return next(filter(None, known), "") or next(iter(about.get_all("Home-page") or ()), "")
+def _place(settings: PlacedSettings, name: str, value: Any) -> Any:
+    """Where an input lies: the name of a stage or of a package's file, else ``path/to/…``."""
+    if settings.leads_to(name) == "stage":
+        return f"path/to/{name}" if "/" in (value or "") else value
+    places = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,))]
+    named = places if all(map(is_place, places)) else [f"path/to/{name}"]
+    return named if isinstance(value, tuple) else named[0]
 
 
 def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
-    """Packages, with their versions, that brought sources, filters, their parts or inputs, with what each brought.
-
-    recipe: of these stages.
-    """
-    found: dict[str, list[str]] = {}
+    """Packages, with their versions, that brought sources, filters, their parts, files or models, with these."""
     places = [symbolic(place) for one in recipe.all.values() for _, _, place in one.source.places()]
-    for name in dict.fromkeys(place.partition(":")[0] for place in places if is_place(place)):
-        if package := PLACES.distribution(name):
-            found.setdefault(package, []).append(f"the files of {name}")
-    for model in dict.fromkeys(filter(is_brought_model, _models(recipe))):
-        found.setdefault(BROUGHT.distribution(model), []).append(f"the model {model}")
+    folders = [place.partition(":")[0] for place in places if is_place(place)]
+    brought = [(PLACES.distribution(folder), f"the files of {folder}") for folder in folders]
+    brought += [(BROUGHT.distribution(one), f"the model {one}") for one in models(recipe) if is_brought_model(one)]
     for stage in stages:
         for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
-            parts = {f"{part} of {what} {made['kind']}": package for part, package in made.get("parts", {}).items()}
-            if "distribution" in made:
-                parts = {f"{what} {made['kind']}": made["distribution"], **parts}
-            for part, package in parts.items():
-                if part not in found.setdefault(package, []):
-                    found[package].append(part)
-    return found
+            brought.append((made.get("distribution", ""), f"{what} {made['kind']}"))
+            parts = made.get("parts", {}).items()
+            brought += [(package, f"{part} of {what} {made['kind']}") for part, package in parts]
+    found = defaultdict[str, list[str]](list)
+    for package, what in dict.fromkeys(brought):
+        found[package].append(what)
+    found.pop("", None)  # of twinset itself
+    return dict(found)
 
 
 def models(recipe: Recipe) -> dict[str, str]:
     """Names of models in a recipe, each with where it comes from; folders of somebody's machine are left out."""
-    found = {}
-    for model in _models(recipe):
-        if is_model_folder(model):
-            continue
-        if (folder := parsers_folder() / model).is_dir():
-            found[model] = f"comes with twinset. {_of_pipeline(folder)}"
-        elif is_brought_model(model):
-            found[model] = f"comes with {BROUGHT.distribution(model)}. {BROUGHT.get(model).origin}".strip()
-        else:
-            found[model] = "of the Hugging Face Hub" if "/" in model else "an installed package"
-    for part in _servers(recipe.all.values()):
-        if isinstance(name := getattr(part, "model", None), str):
-            found[name] = "on the server that the recipe names"
+    parts = [part for one in recipe.all.values() for part in (one.source, *one.filters)]
+    for part in parts:
+        parts += [inner for _, inner in part.within()]  # grows while it is read
+    found = dict[str, str]()
+    for part in parts:
+        for name, mark in marks(type(part), Place).items():
+            value = getattr(part, "model" if mark.what == "server" else name, None)
+            if mark.what == "server" and value is not None:
+                found[value] = ON_SERVER
+            elif mark.what == "model" and isinstance(value, str) and not is_model_folder(value):
+                found[value] = _origin(value)
     return found
 
 
-def _servers(stages: Iterable[Subset]) -> list[PlacedSettings]:
-    """The settings, of sources, filters and what is within, that name a server to ask."""
-    parts = [part for one in stages for part in (one.source, *one.filters)]
-    for part in parts:
-        parts += [inner for _, inner in part.within()]  # grows while it is read
-    return [part for part in parts if any(mark.what == "server" for mark in marks(type(part), Place).values())]
-
-
-def _of_pipeline(folder: Path) -> str:
-    """What spaCy's ``meta.json`` says of a pipeline: what it is, what it was trained on, its licence."""
-    about = json.loads((folder / "meta.json").read_text("utf-8"))
-    sources = "; ".join(f"{one['name']}, by {one['author']} ({one['license']})" for one in about["sources"])
-    return f"{about['description']} Trained on {sources}. Licence: {about['license']}."
-
-
-def _models(recipe: Recipe) -> Iterator[str]:
-    for one in recipe.all.values():
-        for part in (one.source, *one.filters):
-            yield from _named(part)
-
-
-def _named(settings: PlacedSettings) -> Iterator[str]:
-    for name, mark in marks(type(settings), Place).items():
-        if mark.what == "model" and isinstance(value := getattr(settings, name), str):
-            yield value
-    for _, inner in settings.within():
-        yield from _named(inner)
-
-
-def _in_words(facts: Mapping[str, Any]) -> str:
-    """The machine of a runtime class, for people."""
-    processor = " with ".join(filter(None, (facts["machine"], facts["instructions"])))
-    where = f"the processor ({processor})" if facts["device"] == "cpu" else f"{facts['device']} ({processor})"
-    threads, batch = facts["threads"], facts["micro_batch"]
-    return f"{where}, {threads} thread{'s' * (threads != 1)}, {batch} sample{'s' * (batch != 1)} at a time"
+def _origin(model: str) -> str:
+    if (parsers_folder() / model).is_dir():
+        return "comes with twinset"
+    if is_brought_model(model):
+        return f"comes with {BROUGHT.distribution(model)}. {BROUGHT.get(model).origin}".strip()
+    return "of the Hugging Face Hub" if "/" in model else "an installed package"

@@ -10,15 +10,19 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from twinset.contracts.kinds.kind import Stored
 from twinset.shards.media.decode import decode
 
 #: Words of a caption, each with whether it is marked.
 Marked = Sequence[tuple[str, bool]]
+Outline = Literal["", "right", "reference", "other"]
 
+LONGEST_TEXT = 2_000  # characters that are shown
+MOST_COMPARED = 200  # words, about as many as fit: of few different words, a thousand would take a minute
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _EDGES = re.compile(r"^\W+|\W+$")
 
@@ -40,9 +44,9 @@ def words_of(caption: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(caption))
 
 
-Outline = Literal["", "right", "reference", "other"]
-LONGEST_TEXT = 2_000  # characters that are shown
-MOST_COMPARED = 200  # words, about as many as fit: of few different words, a thousand would take a minute
+def words(text: str, marked: bool = False) -> Marked:
+    """The words of a text, cut where it is very long, all marked or none."""
+    return [(word, marked) for word in text[:LONGEST_TEXT].split()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +78,17 @@ class Block:
     terms: str = ""
 
 
-def in_group(key: str, group: str) -> list[str]:
-    """The group of a sample for its small print; nothing where the sample is a group by itself."""
-    return [f"group {group}"] if group != key else []
-
-
-def words(text: str, marked: bool = False) -> Marked:
-    """The words of a text, cut where it is very long, all marked or none."""
-    return [(word, marked) for word in text[:LONGEST_TEXT].split()]
+def noted(sample: Stored[Any], *notes: str) -> str:
+    """Small print of a sample: each note once, and its group unless that is the sample itself."""
+    group = "" if sample.json.group == sample.key else f"group {sample.json.group}"
+    return " | ".join(dict.fromkeys(filter(None, (*notes, group))))
 
 
 WIDTH, MARGIN, GAP, CELL_GAP = 1580, 40, 36, 8  # pixels: between the margins; around, between blocks, between cells
 TEXT, SMALL, TITLE = 15, 12, 28
 LINE = 21
 LABEL = SMALL + 5  # height of the words above a picture, and of the small print below a block
+PICTURES, FEWEST_BLOCKS = 6, 2  # side by side
 TALLEST = 4 / 3  # of a picture, as a multiple of its width
 MOST_LINES = 8  # of a caption
 STROKE = 4  # pixels of an outline
@@ -100,53 +101,30 @@ MARKS = ("#0b5cad", "#b3470b")  # of side 0 and side 1; told apart by all eyes
 OUTLINES: Mapping[Outline, str] = {"right": "#2b9348", "reference": "#e3b505"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A cell with its picture, outlined, and lines made to fit. width: of the cell, in pixels."""
+def contact_sheet(blocks: Sequence[Block], title: str, subtitle: str, legend: str = "") -> bytes:
+    """A PNG of blocks in reading order, each with its key in small print.
 
-    cell: Cell
-    width: int
-    picture: Image.Image | None
-    lines: Sequence[Marked]
-    face: Font
-
-
-def contact_sheet(blocks: Sequence[Block], across: int, title: str, subtitle: str, legend: str = "") -> bytes:
-    """A PNG of blocks in reading order, ``across`` side by side, each with its key in small print. Raises `BrokenTar`:
-    an image cannot be decoded.
+    Raises:
+        BrokenTar: an image cannot be decoded.
     """
-    cell = (WIDTH - (across - 1) * GAP) // across
-    drawn = [_rows(block, cell) for block in blocks]
-    heights = [sum(map(_height, rows)) + LABEL for rows in drawn]
-    bands = [max(heights[start : start + across]) for start in range(0, len(blocks), across)]
-    head = MARGIN + TITLE + 10 + LINE * (2 if legend else 1) + 24
-    sheet = Image.new("RGB", (WIDTH + 2 * MARGIN, head + sum(bands) + GAP * max(len(bands) - 1, 0) + MARGIN), PAPER)
-    pen = ImageDraw.Draw(sheet)
-    _write(pen, (MARGIN, MARGIN - 6), title, TITLE, WIDTH, INK)
-    drawn_words = (word for rows in drawn for row in rows for one in row for line in one.lines for word, _ in line)
-    if absent := re.search(r"\\u[0-9a-f]{4,}", " ".join(drawn_words)):
-        subtitle += f"; {absent[0]}: a character that no font here has; install one that has it, such as Noto Sans CJK"
-    for place, line in enumerate((subtitle, legend)):
-        _write(pen, (MARGIN, MARGIN + TITLE + 8 + place * LINE), line, TEXT, WIDTH)
-    for number, (block, rows) in enumerate(zip(blocks, drawn, strict=True)):
-        left = MARGIN + number % across * (cell + GAP)
-        top = head + sum(bands[: number // across]) + number // across * GAP
-        for row in rows:
-            for column, one in enumerate(row):
-                _draw(sheet, pen, one, left + column * (one.width + CELL_GAP), top)
-            top += _height(row)
-        _write(pen, (left, top), " | ".join([block.key, block.note]), SMALL, cell)
+    across = max(FEWEST_BLOCKS, PICTURES // max((block.columns for block in blocks), default=PICTURES))
+    width = (WIDTH - (across - 1) * GAP) // across
+    lines = [subtitle, *([legend] if legend else [])]
+    head = Image.new("RGB", (WIDTH, TITLE + 18 + LINE * len(lines)), PAPER)
+    _write(head, (0, 0), title, TITLE, INK)
+    for number, line in enumerate(lines):
+        _write(head, (0, TITLE + 14 + number * LINE), line, TEXT)
+    below = _grid([_block(block, width) for block in blocks], across, GAP)
+    sheet = _grid([head, *([below] if blocks else [])], 1, 24)
     stream = io.BytesIO()
-    sheet.save(stream, "PNG")
+    ImageOps.expand(sheet, MARGIN, PAPER).save(stream, "PNG")
     return stream.getvalue()
 
 
 def thumbnail(content: bytes, key: str, box: tuple[int, int]) -> Image.Image:
     """An encoded image of the sample ``key``, made to fit (width, height) pixels."""
     picture = decode(content, key, (2 * box[0], 2 * box[1]))
-    scale = min(box[0] / picture.width, box[1] / picture.height)
-    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
-    return picture.resize(size, Image.Resampling.LANCZOS)
+    return ImageOps.contain(picture, box, Image.Resampling.LANCZOS)
 
 
 def boxed(content: bytes, key: str, boxes: Sequence[tuple[int, int, int, int]]) -> bytes:
@@ -159,84 +137,73 @@ def boxed(content: bytes, key: str, boxes: Sequence[tuple[int, int, int, int]]) 
     return stream.getvalue()
 
 
-def _rows(block: Block, width: int) -> list[list[_Drawn]]:
-    cell = (width - (block.columns - 1) * CELL_GAP) // block.columns
-    drawn = [_fit(one, cell, block.key) for one in block.cells]
-    return [drawn[start : start + block.columns] for start in range(0, len(drawn), block.columns)]
+def _grid(pictures: Sequence[Image.Image], across: int, gap: int) -> Image.Image:
+    """Pictures in reading order, each row as high as its highest."""
+    rows = [pictures[start : start + across] for start in range(0, len(pictures), across)]
+    width = across * (pictures[0].width + gap) - gap if pictures else 1
+    heights = [max(picture.height for picture in row) for row in rows]
+    canvas = Image.new("RGB", (width, sum(heights) + gap * max(len(rows) - 1, 0)), PAPER)
+    top = 0
+    for row, height in zip(rows, heights, strict=True):
+        for column, picture in enumerate(row):
+            canvas.paste(picture, (column * (picture.width + gap), top))
+        top += height + gap
+    return canvas
 
 
-def _fit(cell: Cell, width: int, key: str) -> _Drawn:
-    picture = None
+def _block(block: Block, width: int) -> Image.Image:
+    cell_width = (width - (block.columns - 1) * CELL_GAP) // block.columns
+    cells = _grid([_cell(cell, cell_width, block.key) for cell in block.cells], block.columns, CELL_GAP)
+    drawn = Image.new("RGB", (width, cells.height + CELL_GAP + LABEL), PAPER)
+    drawn.paste(cells)
+    _write(drawn, (0, cells.height + CELL_GAP), " | ".join([block.key, block.note]), SMALL)
+    return drawn
+
+
+def _cell(cell: Cell, width: int, key: str) -> Image.Image:
+    pictures = []
     if cell.image is not None:
         stroke = STROKE if cell.outline else 0
         room = width - 2 * stroke
         picture = thumbnail(cell.image, key, (room, int(room * TALLEST)))
-        picture = ImageOps.expand(picture, stroke, OUTLINES.get(cell.outline, PAPER))
-    face = font(TEXT, " ".join(word for word, _ in cell.words))
-    return _Drawn(cell, width, picture, wrapped(cell.words, face, width, MOST_LINES), face)
-
-
-def _height(row: Sequence[_Drawn]) -> int:
-    label = LABEL if any(one.cell.label for one in row) else 0
-    heights = [(one.picture.height if one.picture is not None else 0) + LINE * len(one.lines) for one in row]
-    return label + max(heights) + 5 + CELL_GAP
-
-
-def _write(
-    pen: ImageDraw.ImageDraw, place: tuple[int, int], text: str, size: int, width: int, colour: str = GREY
-) -> None:
-    face = font(size, text)
-    pen.text(place, fitted(text, face, width), colour, face)
-
-
-def _draw(sheet: Image.Image, pen: ImageDraw.ImageDraw, one: _Drawn, left: int, top: int) -> None:
-    if one.cell.label:
-        _write(pen, (left, top), one.cell.label, SMALL, one.width)
-        top += LABEL
-    if one.picture is not None:
-        sheet.paste(one.picture, (left, top))
-        top += one.picture.height + 5
-    for line in one.lines:
-        x = float(left)
+        pictures.append(ImageOps.expand(picture, stroke, OUTLINES.get(cell.outline, PAPER)))
+    lines, top = wrapped(cell.words, font(TEXT), width, MOST_LINES), LABEL if cell.label else 0
+    drawn = Image.new("RGB", (width, top + sum(one.height + 5 for one in pictures) + LINE * len(lines)), PAPER)
+    if cell.label:
+        _write(drawn, (0, 0), cell.label, SMALL)
+    for picture in pictures:
+        drawn.paste(picture, (0, top))
+        top += picture.height + 5
+    pen = ImageDraw.Draw(drawn)
+    for line in lines:
+        x = 0.0
         for word, marked in line:
-            pen.text((x, top), word, MARKS[one.cell.side] if marked else INK, one.face)
-            length = one.face.getlength(word)
+            pen.text((x, top), word, MARKS[cell.side] if marked else INK, font(TEXT))
+            length = font(TEXT).getlength(word)
             if marked:
-                pen.line((x, top + LINE - 4, x + length, top + LINE - 4), MARKS[one.cell.side], 2)
-            x += length + one.face.getlength(" ")
+                pen.line((x, top + LINE - 4, x + length, top + LINE - 4), MARKS[cell.side], 2)
+            x += length + font(TEXT).getlength(" ")
         top += LINE
+    return drawn
 
 
-def font(size: int, text: str) -> Font:
-    """The font of a text: matplotlib's DejaVu Sans; an installed one that has all letters, where that lacks some."""
-    import matplotlib
-
-    letters = {ord(letter) for letter in unicodedata.normalize("NFC", text) if not letter.isspace()}
-    own = f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf"
-    if letters <= _letters(own):
-        return _font(own, size)
-    return _font(next((path for path in _installed() if letters <= _letters(path)), own), size)
-
-
-_font = cache(ImageFont.truetype)
+def _write(canvas: Image.Image, place: tuple[int, int], text: str, size: int, colour: str = GREY) -> None:
+    ImageDraw.Draw(canvas).text(place, fitted(text, font(size), canvas.width), colour, font(size))
 
 
 @cache
-def _installed() -> Sequence[str]:
-    from matplotlib.font_manager import fontManager  # looks for all fonts, which takes seconds the first time
+def font(size: int) -> Font:
+    """DejaVu Sans, as matplotlib brings it."""
+    import matplotlib
 
-    upright = {one.fname for one in fontManager.ttflist if one.weight in (400, "normal") and one.style == "normal"}
-    return sorted(path for path in upright if not re.search("lastresort|emoji", path, re.IGNORECASE))  # boxes, pictures
+    return ImageFont.truetype(f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf", size)
 
 
 @cache
 def _letters(path: str) -> frozenset[int]:
     from matplotlib.ft2font import FT2Font
 
-    try:
-        return frozenset(FT2Font(path).get_charmap())
-    except (OSError, RuntimeError):  # a font that only others can read
-        return frozenset()
+    return frozenset(FT2Font(path).get_charmap())
 
 
 def fitted(text: str, face: Font, width: float) -> str:
