@@ -82,7 +82,7 @@ def test_the_card_of_each_kind_says_what_it_is(made: MadeDataset, name: str) -> 
     assert ("webdataset" in front["tags"]) == bool(fields) and fields in text
     assert [one for one in (said, *SAID.get(name, ())) if one not in text] == []
     assert "<script" not in text and made_samples.LONG[:200] not in text
-    assert text.count("![") == 1 + bool(fields) + (name.startswith("text") and bool(fields))
+    assert text.count("![") == 1 + bool(fields)
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
         assert made.store.size(f"{name}/{picture}")
 

@@ -11,12 +11,14 @@ from twinset.cards.kinds.statistics import joined, told_blind, word_counts
 from twinset.cards.sheet import Block, Cell, mark_difference, noted
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.text_pair import TEXT_PAIR, TextPairRecord
-from twinset.generators.words_alone.guesses import scores_among
+from twinset.generators.words_alone.guesses import CAPTION, NEGATIVE, scores_among
 
 
 def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
     """kinds: pairs by type and subtype, such as ``replace obj``. caption_words, negative_words: of each side."""
     kind = pl.concat_str("type", "subtype", separator=" ").str.strip_chars().replace("", "unknown").alias("kind")
+    scores = scores_among(rows.columns)
+    rows = rows.cast({score + side: pl.Float64 for score in scores for side in (CAPTION, NEGATIVE)})  # of no rows, text
     kinds = rows.select(kind)["kind"].value_counts(name="times").sort("times", "kind", descending=[True, False])
     return {
         "kinds": dict(kinds.iter_rows()),
@@ -24,7 +26,7 @@ def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
         "negative_words": word_counts(rows["negative_caption"]),
         "distinct_images": rows.select(image_of_caption()).n_unique(),
         "distinct_captions": joined(rows, TEXT_PAIR.texts).n_unique(),
-        **told_blind(rows, *TEXT_PAIR.texts, scores=scores_among(rows.columns)),
+        **told_blind(rows, *TEXT_PAIR.texts, scores=scores),
     }
 
 
