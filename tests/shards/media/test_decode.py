@@ -68,7 +68,7 @@ def test_what_is_no_image_of_ours_is_refused(
 ) -> None:
     pair = next(read_samples(made_pairs.store, "eq-youcook2"))
     with pytest.raises(BrokenTar, match=rf"{pair.key}: an image .*build its shard again"):
-        contact_sheet([Block(pair.key, [Cell(image=image)], 1, "")], 1, "title", "subtitle")
+        contact_sheet([Block(pair.key, [Cell(image=image)], 1, "")], "title", "subtitle")
 
     receipt = made_pairs.receipts["eq-youcook2"][0]
     fields = [("image0.jpg", pair.images["image0"]), ("image1.jpg", image)]
