@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from twinset.cards import lineage, terms
-from twinset.cards.croissant import croissant
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.kinds.statistics import records_of, score_spreads, statistics
@@ -42,11 +41,6 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
 
     Of a subset of samples ``histograms.png``, ``croissant.json`` and ``README.md``, of a table only ``README.md``; of
     both also the pictures of their sources.
-
-    Args:
-        store: of the dataset.
-        subset: its name.
-        summary: what its index counts.
     """
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
@@ -86,9 +80,7 @@ def card(
     """Markdown with YAML front matter; the same text for the same dataset.
 
     Args:
-        stage, recipe, summary: of the subset.
-        front: as `front_matter` gives it.
-        again: what decides its bytes besides recipe and inputs.
+        front: as `front_matter`.
         **found: ``numbers``, as `statistics`; ``scores``, as `score_spreads`; ``made``, how it was made, in Markdown;
             ``chosen``, what its source left out before it planned; ``words``, as `told_by_words`; ``earlier``, as
             `earlier_stages`.
@@ -160,14 +152,21 @@ def size_category(samples: int) -> str:
 
 
 def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexSummary) -> None:
-    tars = {
-        layout.tar_name(split, number): (sha256, size)
-        for number, split, sha256, size in finished(store, stage.name).columns("split", "tar_sha256", "tar_size")
-        if size
-    }
-    metadata = croissant(stage, recipe, summary, store.sha256(layout.meta(stage.name, "index.parquet")), tars)
-    text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
-    store.write(layout.meta(stage.name, "croissant.json"), text.encode("utf-8"))
+    """Write the metadata, with addresses relative to their folder; their record set reads the index."""
+    tars = finished(store, stage.name).columns("split", "tar_sha256", "tar_size")
+    text = render(
+        "croissant.json.j2",
+        stage=stage,
+        about=recipe,
+        kind=CARD_KINDS[stage.facts["makes"]],
+        summary=summary,
+        index=store.sha256(layout.meta(stage.name, "index.parquet")),
+        tars={layout.tar_name(split, number): file for number, split, *file in tars if file[1]},
+        lineage=lineage,
+        terms=terms,
+    )
+    written = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    store.write(layout.meta(stage.name, "croissant.json"), f"{written}\n".encode())
 
 
 def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinset.contracts.errors import WrongUse
 from twinset.contracts.parts import ENGINE_REASONS
 from twinset.contracts.plan import read_parquet
 from twinset.contracts.recipe import Recipe, Subset
@@ -79,18 +78,17 @@ def counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]
 
 
 def made_from(recipe: Recipe, name: str) -> list[Reference]:
-    """The data sets that a subset comes from: those of its stages that read no other one of the recipe."""
-    stages = recipe.only([name]).all
-    return list(dict.fromkeys(_data_of(one) for stage, one in stages.items() if not recipe.reads(stage)))
+    """The data sets that a subset comes from: those of its stages that read no other one of the recipe.
 
-
-def _data_of(used: Subset) -> Reference:
-    """What a stage is made from: a published data set where its ``cites`` say so, else files in the form of one."""
-    form = used.source.made_from
-    if _role(used) != FORM or not form.address:
-        return form
-    # The works that describe the form are cited: the files follow them.
-    return Reference(f"files in the file format of {form.title}", bibtex=form.bibtex)
+    Each is a published data set where ``cites`` say so, else files in the form of one.
+    """
+    found = []
+    for used in (one for stage, one in recipe.only([name]).all.items() if not recipe.reads(stage)):
+        form = used.source.made_from
+        if _role(used) == FORM and form.address:  # the works that describe the form are cited: the files follow them
+            form = Reference(f"files in the file format of {form.title}", bibtex=form.bibtex)
+        found.append(form)
+    return list(dict.fromkeys(found))
 
 
 def _role(used: Subset) -> str:
@@ -151,14 +149,5 @@ def cited(settings: PlacedSettings) -> Iterator[str]:
 
 def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any]:
     """The JSON of those of a source's reports that lie beside the plan of its stage, by name."""
-    found = {}
-    for name in source.reports:
-        path = layout.meta(home, name)
-        try:
-            found[name] = json.loads(store.read(path))
-        except FileNotFoundError:
-            pass
-        except (ValueError, RecursionError) as error:
-            remedy = "remove it, and the card will do without"
-            raise WrongUse(f"{store.root}/{path}: not JSON ({error}); {remedy}") from error
-    return found
+    places = {name: layout.meta(home, name) for name in source.reports}
+    return {name: json.loads(store.read(place)) for name, place in places.items() if store.size(place) is not None}

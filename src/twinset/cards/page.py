@@ -59,11 +59,7 @@ def write_look(store: Store, homes: Sequence[str], count: int = COUNT) -> list[s
 
 
 def _section(store: Store, home: str, stage: Stage, count: int, sheet: str) -> dict[str, Any]:
-    """Write the contact sheet of a stage; what the page shows of it.
-
-    sheet: its path. legend: what explains it. made, kept, rejected: of finished shards. blocks: samples with images.
-    rows: samples without images; columns: of words in which some row has any.
-    """
+    """Write the contact sheet of a stage; what the page shows of it."""
     kind, receipts = CARD_KINDS[stage.facts["makes"]], finished(store, home)
     blocks = []
     for sample in read_spread(store, home, count):

@@ -18,7 +18,6 @@ from twinset.cards.lineage import citations_of
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.licences.names import SPDX
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.recipe import Recipe
@@ -40,9 +39,8 @@ logger = logging.getLogger("twinset")
 class Part:
     """A subset as it is published.
 
-    card: its text, empty where there is none. front: the metadata that its card begins with. kept: samples by split.
-    terms: samples by licence and credit. makes: the kind of its samples. recipe: that it was built with. citation:
-    BibTeX of what it was made from and with.
+    card: its text, empty where there is none. front: the metadata that it begins with. kept: samples by split. makes:
+    the kind of its samples. citation: BibTeX of what it was made from and with.
     """
 
     name: str
@@ -83,8 +81,9 @@ def incomplete(parts: Iterable[Part]) -> list[str]:
         if not (part.citation or part.recipe.citation):
             found.append(f"{part.name}: nothing to cite; set citation, BibTeX of the text that presents the dataset")
         if ABSENT in part.card:
-            remedy = "pip install scikit-learn, remove the card"
-            found.append(f"{part.name}: its card lacks what words alone tell; {remedy}")
+            found.append(
+                f"{part.name}: the card lacks what words alone tell; pip install scikit-learn, remove the card"
+            )
     return list(dict.fromkeys(found))
 
 
@@ -124,7 +123,6 @@ def dataset_card(
     """The card of the whole dataset, with a configuration a subset.
 
     Args:
-        parts: its subsets.
         previews: subsets that have one.
         place: what ``load_dataset`` opens.
         repo: where it is published; None for a folder.
@@ -160,13 +158,9 @@ def _front(parts: Sequence[Part]) -> dict[str, Any]:
             configs.append({**config, "config_name": part.name, "data_files": files})
     # load_dataset takes the format of the first configuration for that of all; others are opened by data_files.
     tarred = [one for one in configs if one["data_files"][0]["path"].endswith(".tar")]
-    return {
-        "pretty_name": title_of(parts),
-        **terms.hub_licence(_terms_of(parts)),
-        **listed,
-        "size_categories": [size_category(sum(sum(part.kept.values()) for part in parts))],
-        "configs": tarred or configs,
-    }
+    size = size_category(sum(sum(part.kept.values()) for part in parts))
+    about = {"pretty_name": title_of(parts), **terms.hub_licence(_terms_of(parts)), **listed}
+    return {**about, "size_categories": [size], "configs": tarred or configs}
 
 
 def _terms_of(parts: Iterable[Part]) -> terms.TermCounts:
@@ -184,7 +178,13 @@ def write_preview(store: Store, part: Part, folder: Path) -> bool:
     kind, splits = KINDS[part.makes], dict[str, list[dict[str, Any]]]()
     images = [role for role in kind.images if any(role in one.images for one in samples)]
     for one in samples:
-        splits.setdefault(one.json.split, []).append(_row(one, images))
+        pictures = {
+            role: {"bytes": image, "path": f"{one.key}.{kind.image_field(role, one.extension)}"}
+            for role, image in one.images.items()
+        }
+        about = {name: getattr(one.json, name) for name in ("group", *TERMS)}
+        row = {"key": one.key, **pictures, **one.texts, **about, "json": one.fields["json"].decode("utf-8")}
+        splits.setdefault(one.json.split, []).append(row)
     schema = split_schema(["key", *images, *kind.texts, "group", *TERMS, "json"], images)
     place = folder / PREVIEWS / part.name
     place.mkdir(parents=True)
@@ -192,30 +192,17 @@ def write_preview(store: Store, part: Part, folder: Path) -> bool:
     return True
 
 
-def _row(one: Stored[Any], images: Iterable[str]) -> dict[str, Any]:
-    pictures = {
-        role: {"bytes": one.images[role], "path": f"{one.key}.{one.kind.image_field(role, one.extension)}"}
-        for role in images
-        if role in one.images
-    }
-    about = {name: getattr(one.json, name) for name in ("group", *TERMS)}
-    return {"key": one.key, **pictures, **one.texts, **about, "json": one.fields["json"].decode("utf-8")}
-
-
 def citation_file(parts: Sequence[Part], repo: Repository | None) -> str:
     """``CITATION.cff`` of the dataset."""
-    people = []
-    for author in authors_of(parts):
-        family, comma, given = (text.strip() for text in author.partition(","))
-        people.append({"family-names": family, "given-names": given} if comma else {"name": author})
-    about: dict[str, Any] = {"cff-version": "1.2.0", "title": title_of(parts), "type": "dataset", "authors": people}
-    if date := parts[0].recipe.date:
-        about["date-released"] = date
     licences = terms.single_licences(_terms_of(parts))
-    if len(licences) == 1 and licences[0] in SPDX:  # several would mean that readers choose one
-        about["license"] = licences[0]
-    about["message"] = "If you use this dataset, cite it and the works that its card lists."
-    return yaml.safe_dump({**about, **({"url": repo.page} if repo else {})}, sort_keys=False, allow_unicode=True)
+    return render(
+        "CITATION.cff.j2",
+        title=title_of(parts),
+        authors=authors_of(parts),
+        date=parts[0].recipe.date,
+        licence=licences[0] if len(licences) == 1 and licences[0] in SPDX else "",  # of several readers could choose
+        page=repo.page if repo else "",
+    )
 
 
 def published_croissant(metadata: bytes, part: Part, repo: Repository, revision: str) -> bytes:

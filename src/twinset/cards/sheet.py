@@ -87,7 +87,6 @@ def noted(sample: Stored[Any], *notes: str) -> str:
 WIDTH, MARGIN, GAP, CELL_GAP = 1580, 40, 36, 8  # pixels: between the margins; around, between blocks, between cells
 TEXT, SMALL, TITLE = 15, 12, 28
 LINE = 21
-LABEL = SMALL + 5  # height of the words above a picture, and of the small print below a block
 PICTURES, FEWEST_BLOCKS = 6, 2  # side by side
 TALLEST = 4 / 3  # of a picture, as a multiple of its width
 MOST_LINES = 8  # of a caption
@@ -95,7 +94,6 @@ STROKE = 4  # pixels of an outline
 LONGEST_LINE = 200  # characters; more than fits in any width
 ELLIPSIS = "..."
 
-Font = ImageFont.FreeTypeFont
 PAPER, INK, GREY = "#fbfaf7", "#1f2328", "#7b8087"
 MARKS = ("#0b5cad", "#b3470b")  # of side 0 and side 1; told apart by all eyes
 OUTLINES: Mapping[Outline, str] = {"right": "#2b9348", "reference": "#e3b505"}
@@ -109,13 +107,8 @@ def contact_sheet(blocks: Sequence[Block], title: str, subtitle: str, legend: st
     """
     across = max(FEWEST_BLOCKS, PICTURES // max((block.columns for block in blocks), default=PICTURES))
     width = (WIDTH - (across - 1) * GAP) // across
-    lines = [subtitle, *([legend] if legend else [])]
-    head = Image.new("RGB", (WIDTH, TITLE + 18 + LINE * len(lines)), PAPER)
-    _write(head, (0, 0), title, TITLE, INK)
-    for number, line in enumerate(lines):
-        _write(head, (0, TITLE + 14 + number * LINE), line, TEXT)
-    below = _grid([_block(block, width) for block in blocks], across, GAP)
-    sheet = _grid([head, *([below] if blocks else [])], 1, 24)
+    lines = [_line(title, WIDTH, TITLE, INK), _line(subtitle, WIDTH, TEXT), _line(legend, WIDTH, TEXT)]
+    sheet = _grid([*lines, _grid([_block(block, width) for block in blocks], across, width, GAP)], 1, WIDTH, 4)
     stream = io.BytesIO()
     ImageOps.expand(sheet, MARGIN, PAPER).save(stream, "PNG")
     return stream.getvalue()
@@ -124,7 +117,9 @@ def contact_sheet(blocks: Sequence[Block], title: str, subtitle: str, legend: st
 def thumbnail(content: bytes, key: str, box: tuple[int, int]) -> Image.Image:
     """An encoded image of the sample ``key``, made to fit (width, height) pixels."""
     picture = decode(content, key, (2 * box[0], 2 * box[1]))
-    return ImageOps.contain(picture, box, Image.Resampling.LANCZOS)
+    scale = min(box[0] / picture.width, box[1] / picture.height)
+    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+    return picture.resize(size, Image.Resampling.LANCZOS)
 
 
 def boxed(content: bytes, key: str, boxes: Sequence[tuple[int, int, int, int]]) -> bytes:
@@ -137,62 +132,64 @@ def boxed(content: bytes, key: str, boxes: Sequence[tuple[int, int, int, int]]) 
     return stream.getvalue()
 
 
-def _grid(pictures: Sequence[Image.Image], across: int, gap: int) -> Image.Image:
-    """Pictures in reading order, each row as high as its highest."""
+def _grid(pictures: Sequence[Image.Image], across: int, width: int, gap: int) -> Image.Image:
+    """Pictures in columns of one width, in reading order, each row as high as its highest."""
     rows = [pictures[start : start + across] for start in range(0, len(pictures), across)]
-    width = across * (pictures[0].width + gap) - gap if pictures else 1
     heights = [max(picture.height for picture in row) for row in rows]
-    canvas = Image.new("RGB", (width, sum(heights) + gap * max(len(rows) - 1, 0)), PAPER)
+    drawn = Image.new("RGB", (across * (width + gap) - gap, max(sum(heights) + gap * (len(rows) - 1), 0)), PAPER)
     top = 0
     for row, height in zip(rows, heights, strict=True):
         for column, picture in enumerate(row):
-            canvas.paste(picture, (column * (picture.width + gap), top))
+            drawn.paste(picture, (column * (width + gap), top))
         top += height + gap
-    return canvas
-
-
-def _block(block: Block, width: int) -> Image.Image:
-    cell_width = (width - (block.columns - 1) * CELL_GAP) // block.columns
-    cells = _grid([_cell(cell, cell_width, block.key) for cell in block.cells], block.columns, CELL_GAP)
-    drawn = Image.new("RGB", (width, cells.height + CELL_GAP + LABEL), PAPER)
-    drawn.paste(cells)
-    _write(drawn, (0, cells.height + CELL_GAP), " | ".join([block.key, block.note]), SMALL)
     return drawn
 
 
+def _block(block: Block, width: int) -> Image.Image:
+    column = (width - (block.columns - 1) * CELL_GAP) // block.columns
+    cells = _grid([_cell(cell, column, block.key) for cell in block.cells], block.columns, column, CELL_GAP)
+    return _grid([cells, _line(" | ".join([block.key, block.note]), width, SMALL)], 1, width, CELL_GAP)
+
+
 def _cell(cell: Cell, width: int, key: str) -> Image.Image:
-    pictures = []
+    parts = [_line(cell.label, width, SMALL)] if cell.label else []
     if cell.image is not None:
         stroke = STROKE if cell.outline else 0
         room = width - 2 * stroke
         picture = thumbnail(cell.image, key, (room, int(room * TALLEST)))
-        pictures.append(ImageOps.expand(picture, stroke, OUTLINES.get(cell.outline, PAPER)))
-    lines, top = wrapped(cell.words, font(TEXT), width, MOST_LINES), LABEL if cell.label else 0
-    drawn = Image.new("RGB", (width, top + sum(one.height + 5 for one in pictures) + LINE * len(lines)), PAPER)
-    if cell.label:
-        _write(drawn, (0, 0), cell.label, SMALL)
-    for picture in pictures:
-        drawn.paste(picture, (0, top))
-        top += picture.height + 5
-    pen = ImageDraw.Draw(drawn)
-    for line in lines:
-        x = 0.0
-        for word, marked in line:
-            pen.text((x, top), word, MARKS[cell.side] if marked else INK, font(TEXT))
-            length = font(TEXT).getlength(word)
-            if marked:
-                pen.line((x, top + LINE - 4, x + length, top + LINE - 4), MARKS[cell.side], 2)
-            x += length + font(TEXT).getlength(" ")
-        top += LINE
+        parts.append(ImageOps.expand(picture, stroke, OUTLINES.get(cell.outline, PAPER)))
+    if cell.words:
+        parts.append(_text(cell.words, MARKS[cell.side], width))
+    return _grid(parts, 1, width, 4)
+
+
+def _line(text: str, width: int, size: int, colour: str = GREY) -> Image.Image:
+    drawn = Image.new("RGB", (width, size * 7 // 5), PAPER)
+    ImageDraw.Draw(drawn).text((0, 0), fitted(text, size, width), colour, font(size))
     return drawn
 
 
-def _write(canvas: Image.Image, place: tuple[int, int], text: str, size: int, colour: str = GREY) -> None:
-    ImageDraw.Draw(canvas).text(place, fitted(text, font(size), canvas.width), colour, font(size))
+def _text(words: Marked, mark: str, width: int) -> Image.Image:
+    """Words in lines; where there are more than `MOST_LINES`, the last line is an ellipsis."""
+    drawn = Image.new("RGB", (width, LINE * (MOST_LINES + 1)), PAPER)
+    pen, face, x, y = ImageDraw.Draw(drawn), font(TEXT), 0.0, 0
+    for whole, marked in words:
+        word = fitted(whole, TEXT, width)
+        length = face.getlength(word)
+        if x and x + length > width:
+            x, y = 0.0, y + LINE
+        if y == LINE * MOST_LINES:
+            pen.text((x, y), ELLIPSIS, INK, face)
+            break
+        pen.text((x, y), word, mark if marked else INK, face)
+        if marked:
+            pen.line((x, y + LINE - 4, x + length, y + LINE - 4), mark, 2)
+        x += length + face.getlength(" ")
+    return drawn.crop((0, 0, width, y + LINE))
 
 
 @cache
-def font(size: int) -> Font:
+def font(size: int) -> ImageFont.FreeTypeFont:
     """DejaVu Sans, as matplotlib brings it."""
     import matplotlib
 
@@ -200,35 +197,18 @@ def font(size: int) -> Font:
 
 
 @cache
-def _letters(path: str) -> frozenset[int]:
+def _letters() -> frozenset[int]:
     from matplotlib.ft2font import FT2Font
 
-    return frozenset(FT2Font(path).get_charmap())
+    return frozenset(FT2Font(str(font(TEXT).path)).get_charmap())
 
 
-def fitted(text: str, face: Font, width: float) -> str:
+def fitted(text: str, size: int, width: float) -> str:
     """As much of a line as fits in ``width`` pixels; letters that the font does not have as their numbers."""
-    known = _letters(str(face.path))
     line = unicodedata.normalize("NFC", " ".join(text[:LONGEST_LINE].split()))
-    text = "".join(letter if ord(letter) in known else f"\\u{ord(letter):04x}" for letter in line)
-    if face.getlength(text) <= width:
+    text = "".join(letter if ord(letter) in _letters() else f"\\u{ord(letter):04x}" for letter in line)
+    if font(size).getlength(text) <= width:
         return text
-    while text and face.getlength(text + ELLIPSIS) > width:
+    while text and font(size).getlength(text + ELLIPSIS) > width:
         text = text[:-1]
     return text + ELLIPSIS
-
-
-def wrapped(words: Marked, face: Font, width: float, most: int) -> list[Marked]:
-    """At most ``most`` lines of words no wider than ``width`` pixels; a word that is wider by itself is cut."""
-    lines: list[list[tuple[str, bool]]] = [[]]
-    for word, marked in words:
-        word = fitted(word, face, width)
-        line = " ".join([*(before for before, _ in lines[-1]), word])
-        if lines[-1] and face.getlength(line) > width:
-            if len(lines) == most:
-                last, of_last = lines[-1][-1]
-                lines[-1][-1] = (fitted(last + ELLIPSIS, face, width), of_last)
-                break
-            lines.append([])
-        lines[-1].append((word, marked))
-    return [line for line in lines if line]

@@ -1,10 +1,10 @@
 """Licences and credits of a subset: counted, and as card, Croissant and Hugging Face Hub want them."""
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+
+import polars as pl
 
 from twinset.contracts.licences.names import AND, UNKNOWN, forbids_changes, has_page, hub_name, needs_credit, page_of
 from twinset.contracts.markdown import Markdown, cell, no_formula, ranked
@@ -73,11 +73,8 @@ def licence_pages(terms: TermCounts) -> list[str]:
 
 def credits_file(terms: TermCounts) -> bytes:
     """The credits as CSV."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("credit", "licence", "samples"))
-    rows.writerows((no_formula(credit), no_formula(licence), count) for credit, licence, count in by_credit(terms))
-    return text.getvalue().encode()
+    rows = [(no_formula(credit), no_formula(licence), count) for credit, licence, count in by_credit(terms)]
+    return pl.DataFrame(rows, ["credit", "licence", "samples"], orient="row").write_csv().encode()
 
 
 def hub_licence(terms: TermCounts) -> dict[str, Any]:

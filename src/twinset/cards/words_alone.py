@@ -26,12 +26,11 @@ def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:
         return {}
     if find_spec("sklearn") is None:
         return None
-    kinds = _KINDS if columns.issuperset(_KINDS) else ()
-    rows = index_frame(store, subset, (*sides, *kinds))
-    ranks = pl.Series("rank", np.random.default_rng(0).random(rows.height))
-    rows = rows.select(*sides, kind_of_row().alias("kind") if kinds else pl.lit(ANY).alias("kind"), ranks)
-    asked = rows.sort("rank").group_by("kind", maintain_order=True).head(MOST)
-    parts = {kind: part for (kind,), part in asked.partition_by("kind", as_dict=True).items()}
-    ordered = sorted(parts, key=lambda kind: ([*KINDS, kind].index(kind), kind))  # as the papers' tables
-    first, second = sides
-    return {kind: probed(parts[kind][first].to_list(), parts[kind][second].to_list(), seed=0) for kind in ordered}
+    rows = index_frame(store, subset, [name for name in (*sides, *_KINDS) if name in columns])
+    rows = rows.with_columns(kind=kind_of_row() if columns.issuperset(_KINDS) else pl.lit(ANY))
+    parts = {kind: part for (kind,), part in rows.partition_by("kind", as_dict=True).items()}
+    told = {}
+    for kind in sorted(parts, key=lambda one: ([*KINDS, one].index(one), one)):  # as the papers' tables
+        some = parts[kind][np.random.default_rng(0).permutation(parts[kind].height)[:MOST]]
+        told[kind] = probed(*(some[side].to_list() for side in sides), seed=0)
+    return told

@@ -21,7 +21,7 @@ def image_of_caption() -> pl.Expr:
 
 
 def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
-    """captions: all, repeated ones too. image_captions: samples by the number of their captions."""
+    """captions: all, repeated ones too."""
     captions = rows["captions"].map_elements(json.loads, pl.List(pl.String))
     every = captions.explode()
     return {

@@ -26,11 +26,7 @@ _GRAMMAR = (
 
 
 def word_uses(rows: pl.DataFrame) -> pl.DataFrame:
-    """Words with the pairs in which they stand in caption 0 alone, caption 1 alone, or in either.
-
-    Returns:
-        ``word``, ``either``, ``only0`` and ``only1``; those of most pairs first.
-    """
+    """Words with the pairs that have them in either caption, caption 0 alone or caption 1 alone; most pairs first."""
     first, second = (pl.col(name).str.to_lowercase().str.extract_all(WORD) for name in PAIR.texts)
     where = {
         "either": first.list.set_union(second),
@@ -49,30 +45,18 @@ def lopsided(uses: pl.DataFrame, most: int) -> list[dict[str, Any]]:
 
     A two-sided sign test of each word's pairs in which it stands on one side alone, Bonferroni-corrected for the number
     of words. Pairs of one video are counted as if they were independent, which makes the test somewhat lenient.
-
-    Args:
-        uses: as `word_uses` gives them.
     """
     found = [use for use in uses.iter_rows(named=True) if sign_test(use["only0"], use["only1"]) * len(uses) < LEVEL]
     return sorted(found, key=lambda use: (-abs(use["only0"] - use["only1"]), use["word"]))[:most]
 
 
 def fewest(words: int) -> int:
-    """Pairs that a word must stand in, always on the same side alone, before `lopsided` can name it.
-
-    Args:
-        words: how many different ones are tested.
-    """
+    """Pairs that one of ``words`` words must stand in, on one side alone, before `lopsided` can name it."""
     return next(count for count in itertools.count(1) if sign_test(0, count) * words < LEVEL)
 
 
 def _numbers(rows: pl.DataFrame, records: Sequence[PairRecord]) -> dict[str, Any]:
-    """What is counted of pairs, over both sides.
-
-    frequent: words in most pairs. lopsided: words that stand on one side more often than chance explains, so that a
-    model could guess the side without looking. changes: pairs that were looked at by what changes; earlier0: share of
-    these whose image 0 comes first in time, None without time.
-    """
+    """earlier0: share (0-1) of pairs whose image 0 comes first in time, None without time."""
     uses = word_uses(rows)
     timed = [one for one in records if one.image0.pts >= 0 and one.image1.pts >= 0]
     return {

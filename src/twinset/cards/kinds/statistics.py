@@ -75,21 +75,13 @@ def word_counts(texts: pl.Series) -> Counts:
 
 
 def told_blind(rows: pl.DataFrame, first: str, second: str, scores: Iterable[str] = ()) -> dict[str, Any]:
-    """What two columns of captions tell without the image.
-
-    same_bag: pairs whose captions are made of the same words. given_away: how often the first one is guessed from
-    lengths and scores.
-    """
+    """How often the first of two captions is guessed from lengths and scores, and pairs of the same words."""
     bags = (same_bag(words_of(one), words_of(other)) for one, other in rows.select(first, second).iter_rows())
     return {"same_bag": sum(bags), "given_away": guesses(rows.select("group", **gaps(first, second, scores)))}
 
 
 def condition_numbers(rows: pl.DataFrame) -> dict[str, Any]:
-    """What is counted of conditions.
-
-    condition_words: samples by the words of theirs. conditions: how many different ones; frequent: those of most
-    samples; top_conditions_share: share (0-1) of the samples that the hundredth of the conditions with most has.
-    """
+    """What is counted of conditions. top_conditions_share: share (0-1) that the most frequent hundredth has."""
     conditions = rows["condition"].str.slice(0, LONGEST)
     ranked = conditions.value_counts(name="times").sort("times", "condition", descending=[True, False])
     return {
@@ -106,7 +98,6 @@ def score_spreads(
     """Least, middle and largest value of each score of samples, by name; what was not measured does not count.
 
     Args:
-        records: of the samples.
         meanings: what scores mean by name, without the 0 or 1 of the image that one is of.
         unmeasured: the number that stands for "not measured", by name.
     """

@@ -17,12 +17,7 @@ ACROSS = 5  # images of a gallery side by side
 
 
 def _numbers(rows: pl.DataFrame, records: Sequence[TemplateRecord]) -> dict[str, Any]:
-    """What is counted of templates besides conditions.
-
-    galleries: templates by the number of images in their gallery, the target included. image_templates: images by the
-    number of templates that they are in. distracting_targets: share (0-1) of the templates whose target is a distractor
-    of another template. types: samples that were looked at by the type of their attribute; none for objects.
-    """
+    """galleries: templates by the number of images in their gallery, the target included."""
     _reference, target, *distractors = TEMPLATE.hashed
     galleries = rows.select(1 + pl.sum_horizontal(pl.col(distractors) != "")).to_series()
     # An image that is in a template twice, such as reference and distractor, counts once.

@@ -15,13 +15,7 @@ _IDS, _CAPTIONS = ([f"{part}_{of}" for part in PARTS] for of in ("id", "caption"
 
 
 def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
-    """What is counted of triplets besides conditions.
-
-    image_triplets: images by the number of triplets that they are reference or target of; top_images_share: share (0-1)
-    of these places that the tenth of the images with most has. said_of_reference: share of triplets whose condition
-    ends with a word of the reference's caption. same_image: triplets with one image as reference and target;
-    distractor_again: with one of these as distractor.
-    """
+    """said_of_reference: share (0-1) of triplets whose condition ends with a word of the reference's caption."""
     reference, target, distractor = map(pl.col, _IDS)
     said, caption = (pl.col(name).str.to_lowercase().str.extract_all(WORD) for name in ("condition", _CAPTIONS[0]))
     uses = repeats(joined(rows, _IDS[:2]))
