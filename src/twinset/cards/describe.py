@@ -12,7 +12,7 @@ from twinset.cards import lineage, terms
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.kinds.statistics import records_of, score_spreads, statistics
-from twinset.cards.lineage import Step, earlier_stages, meanings_of, reports_of
+from twinset.cards.lineage import Step, counted, earlier_stages, meanings_of, reports_of
 from twinset.cards.page import write_look
 from twinset.cards.plots import histograms
 from twinset.cards.rebuilding import Rebuilding, rebuilding, recipe_of
@@ -120,12 +120,8 @@ def front_matter(store: Store, subset: str) -> dict[str, Any]:
     """The metadata of a finished subset's card, as the Hub reads them."""
     stage, counts = planned_stage(store, subset), term_counts(store, subset)
     recipe, settings = read_settings(store, subset)
-    kind = CARD_KINDS.get(recipe.origin(stage.name).makes)
-    kept, tars = dict[str, int](), list[str]()
-    for _, split, count, tar in sorted(finished(store, subset).columns("split", "kept", "tar_sha256")):
-        kept[split] = kept.get(split, 0) + count
-        tars += [tar] if tar else []
-    splits = sorted(split for split, count in kept.items() if count)
+    kind, kept = CARD_KINDS.get(recipe.origin(stage.name).makes), kept_by_split(store, subset)
+    tars = [sha256 for _, sha256, size in finished(store, subset).columns("tar_sha256", "tar_size") if size]
     front: dict[str, Any] = {
         "pretty_name": stage.name,
         **terms.hub_licence(counts),
@@ -134,16 +130,21 @@ def front_matter(store: Store, subset: str) -> dict[str, Any]:
         "tags": [*(kind.tags if kind else ()), *(["webdataset"] if tars else [])],
         "size_categories": [size_category(sum(kept.values()))],
     }
-    if splits:  # a configuration without files could not be loaded
-        files = [{"split": split, "path": f"{split}/*.tar"} for split in splits]
+    if kept:  # a configuration without files could not be loaded
+        files = [{"split": split, "path": f"{split}/*.tar"} for split in kept]
         if not tars:
-            files = [{"split": splits[0] if len(splits) == 1 else "index", "path": "_meta/index.parquet"}]
+            files = [{"split": "".join(kept) if len(kept) == 1 else "index", "path": "_meta/index.parquet"}]
         # load_dataset keeps what it read under the folder's name and a hash of this configuration, in which tars are
         # a mere pattern: without the digest it would return one dataset for another, and the old one after a build.
         known = digest([stage.content, store.sha256(layout.meta(subset, "index.parquet")), tars])
         said = f"digest of the files, which tells caches versions apart: {known}"
         front["configs"] = [{"config_name": "default", "description": said, "data_files": files}]
     return front
+
+
+def kept_by_split(store: Store, subset: str) -> dict[str, int]:
+    """Samples, or rows of a table, by split."""
+    return {row["split"]: row["count_all"] for row in counted(store, layout.meta(subset, "index.parquet"), ["split"])}
 
 
 def size_category(samples: int) -> str:

@@ -120,10 +120,7 @@ def citations_of(recipe: Recipe, name: str) -> str:
 
 
 def works_cited(recipe: Recipe, name: str) -> dict[str, list[str]]:
-    """BibTeX entries of what a subset and the stages that it comes from owe to others, by what each was to them.
-
-    A work that was several things is named as the first of them.
-    """
+    """BibTeX entries of what a subset and its stages owe to others, by the first thing that each was to them."""
     stages = recipe.only([name]).all
     found: dict[str, list[str]] = {role: [] for role in (PROCEDURE, DATA, FORM, METHOD)}
     for one in (name, *stages):  # what the subset itself follows comes first

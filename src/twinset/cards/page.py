@@ -25,18 +25,14 @@ SMALL = (200, 200)
 
 
 def write_look(store: Store, homes: Sequence[str], count: int = COUNT) -> list[str]:
-    """Write ``HOME/_meta/look.png`` of all stages of samples and ``look.html`` of these; returns their paths.
+    """Write ``HOME/_meta/look.png`` of stages of samples and ``look.html`` of these; returns their paths.
 
     Those two belong to the dataset as it was built: another count is part of their names (``look-4.png``), and a page
-    that does not show all subsets names those that it shows (``look-eq-ag.html``).
-
-    The same dataset and count give the same samples, evenly spread over each stage; unfinished ones are shown as far as
-    they are made. Samples without images are a table on the page, and have no contact sheet; stages that are tables are
-    left out.
+    that does not show all subsets names those that it shows (``look-eq-ag.html``). Samples are evenly spread over what
+    is made of each stage. Those without images are a table on the page, and have no contact sheet.
 
     Args:
-        store: of the dataset.
-        homes: of subsets and other stages.
+        homes: of subsets and other stages; tables are left out.
         count: how many samples of each are shown.
 
     Raises:

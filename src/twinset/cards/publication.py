@@ -13,7 +13,7 @@ import pyarrow as pa
 import yaml
 
 from twinset.cards import terms
-from twinset.cards.describe import front_matter, size_category
+from twinset.cards.describe import front_matter, kept_by_split, size_category
 from twinset.cards.lineage import citations_of
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT
@@ -23,7 +23,7 @@ from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.references import entries_in
 from twinset.shards.export.generated_pairs import split_schema, write_splits
-from twinset.shards.read import finished, read_settings, read_spread, term_counts
+from twinset.shards.read import read_settings, read_spread, term_counts
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.hub import SUMS, Repository
@@ -58,12 +58,9 @@ def part_of(store: Store, subset: str) -> Part:
     recipe, _ = read_settings(store, subset)
     place = f"{subset}/README.md"
     card = "" if store.size(place) is None else store.read(place).decode("utf-8", "replace")
-    kept = Counter[str]()
-    for _, split, count in finished(store, subset).columns("split", "kept"):
-        kept[split] += count
+    counts, front, kept = term_counts(store, subset), front_matter(store, subset), kept_by_split(store, subset)
     makes = planned_stage(store, subset).facts["makes"]
-    counts, front = term_counts(store, subset), front_matter(store, subset)
-    return Part(subset, card, front, +kept, counts, makes, recipe, citations_of(recipe, subset))
+    return Part(subset, card, front, kept, counts, makes, recipe, citations_of(recipe, subset))
 
 
 def incomplete(parts: Iterable[Part]) -> list[str]:
@@ -88,10 +85,7 @@ def incomplete(parts: Iterable[Part]) -> list[str]:
 
 
 def write_overview(store: Store, subsets: Iterable[str]) -> None:
-    """Write ``README.md``, which lists the subsets and loads each by its name.
-
-    One that a person wrote or edited stays as it is: its last line is a digest of the rest.
-    """
+    """Write ``README.md``, which lists all subsets, unless its last line tells that a person wrote or edited it."""
     there = b"" if store.size("README.md") is None else store.read("README.md")
     if there and there != _sealed(there.rpartition(b"\n<!--")[0]):
         logger.warning(

@@ -30,9 +30,8 @@ OF_THE_WHOLE = {"title", "authors", "citation", "date", "max_missing", "allow_mi
 class Rebuilding:
     """What decides bytes besides recipe and inputs.
 
-    packages: that brought parts, files or models, ``NAME VERSION``, with what each brought. libraries: versions of the
-    distributions that a digest or a runtime class names, by name. models: where each comes from, by name. machines:
-    stages with a network, by the machine that made their shards, in words.
+    packages: with their versions, and what each brought. libraries: versions of what a digest or a runtime class names.
+    models: where each comes from, by name. machines: stages with a network, by the machine that made their shards.
     """
 
     packages: Mapping[str, list[str]] = field(default_factory=dict)
@@ -62,10 +61,7 @@ def rebuilding(store: Store, recipe: Recipe, stages: Sequence[Stage]) -> Rebuild
 
 
 def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
-    """A recipe of this subset and the stages that it reads, with places to fill in where inputs lie.
-
-    Defaults and paths of this machine are left out.
-    """
+    """A recipe of this subset and what it reads, without defaults, and with places to fill in where inputs lie."""
     needed = recipe.only([stage.name])
     said = needed.model_dump(mode="json", include=OF_THE_WHOLE, exclude_defaults=True)
     parts = {part: {name: _subset(one) for name, one in getattr(needed, part).items()} for part in PARTS}

@@ -53,8 +53,8 @@ def words(text: str, marked: bool = False) -> Marked:
 class Cell:
     """One place of a block; without image and words it stays empty.
 
-    label: what it is, above the picture; empty for none. image: encoded. words: below the picture, each with whether it
-    is marked. side: 0 or 1, the colour of the marks. outline: around the picture, ``right`` for the right answer.
+    label: above the picture; empty for none. image: encoded. words: below it. side: 0 or 1, the colour of the marks.
+    outline: around the picture, ``right`` for the right answer.
     """
 
     label: str = ""
