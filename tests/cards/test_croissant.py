@@ -122,7 +122,7 @@ def test_machines_are_those_of_the_logs(made_pairs: MadeDataset) -> None:
         store.write(layout.log("eq-ag", number), json.dumps({"runtime": facts}).encode())
     found = rebuilding(store, recipe, [stage])
     ((machine, stages),) = found.machines.items()
-    assert machine.startswith("A GPU (") and machine.endswith("), 2 threads, 8 samples at a time")
+    assert machine.startswith("A GPU (") and machine.endswith("), threads: 2, samples at a time: 8")
     assert stages == ["eq-ag"] and found.libraries["torch"] == version("torch")
     for name in store.names(layout.meta("eq-ag", "log")):
         store.write(layout.meta("eq-ag", f"log/{name}"), json.dumps({"runtime": {**facts, "threads": 3}}).encode())

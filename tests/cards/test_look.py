@@ -11,7 +11,6 @@ import pytest
 from PIL import Image, ImageColor
 
 from tests.made_datasets import MadeDataset
-from tests.made_samples import TASKS
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.page import write_look
 from twinset.cards.sheet import (
@@ -81,37 +80,31 @@ def test_only_words_that_differ_are_marked() -> None:
     assert mark_difference("", "") == ([], [])
 
 
-def test_the_page_of_pairs_shows_all(made_pairs: MadeDataset) -> None:
-    written = write_look(made_pairs.store, ["eq-ag", "eq-gebc"])
-    assert written == ["eq-ag/_meta/look.png", "eq-gebc/_meta/look.png", "look-eq-ag-eq-gebc.html"]
-    page = Page(made_pairs.text(written[-1]))
-    assert page.count("image") == 2 * 2 * 8 and {"red", "green"} <= set(page.marked)
-    assert "<script>alert('x')</script>" in page.text and "红色" in page.text
-    assert "missing-media" in page.text and "free <b>for</b> tests" in page.text and "unsaid 2" in page.text
+#: Of each kind: subsets, images by label, hostile texts, and what else the page says.
+PAGES = {
+    "pair": (["eq-ag", "eq-gebc"], {"image": 32}, 10, ["missing-media", "free <b>for</b> tests", "unsaid 2"]),
+    "triplet": (
+        ["triplets", "two-images"],
+        {"reference": 16, "target": 16, "distractor": 8},
+        5,
+        ["subject disc | con"],
+    ),
+    "template": (["focus-attribute"], {"reference": 8, "target": 8, "distractor": 8 * 9}, 1, ["attribute type color"]),
+    "text pair": (["text"], {"image": 8}, 1, ["replace att"]),
+}
 
 
-def test_the_page_of_triplets_shows_all(made_triplets: MadeDataset) -> None:
-    page = Page(made_triplets.text(write_look(made_triplets.store, ["triplets", "two-images"])[-1]))
-    assert (page.count("reference"), page.count("target"), page.count("distractor")) == (16, 16, 8)
-    assert page.text.count("<script>alert('x')</script>") == 3 + 2, "of the condition, and in captions"
-    assert "subject disc | concreteness 4.85" in page.text and "beside red disc" in page.marked
-    assert page.text.count("A distractor fits") == 1 and page.text.count("the condition below leads to") == 2
-
-
-@pytest.mark.slow
-def test_the_page_of_templates_shows_all(made_templates: MadeDataset) -> None:
-    page = Page(made_templates.text(write_look(made_templates.store, TASKS)[-1]))
-    assert page.text.count("<script>alert('x')</script>") == 4 and "红色" in page.text
-    counts = page.count("reference"), page.count("target"), page.count("distractor")
-    assert counts == (4 * 8, 4 * 8, 8 * (9 + 14 + 14 + 14))
-    assert "8 templates" in page.text and "attribute type color" in page.text and "8 pairs" not in page.text
-
-
-def test_the_page_of_text_pairs_shows_all(made_text_pairs: MadeDataset) -> None:
-    page = Page(made_text_pairs.text(write_look(made_text_pairs.store, ["text"])[-1]))
-    assert page.count("image") == 8 and page.text.count("<script>alert('x')</script>") == 1
-    assert any("grey" in one for one in page.marked) and any("red disc" in one for one in page.marked)
-    assert "8 text pairs" in page.text and "replace att" in page.text
+@pytest.mark.parametrize("kind", PAGES)
+@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
+def test_the_page_of_each_kind_shows_all(made: MadeDataset, kind: str) -> None:
+    names, images, hostile, said = PAGES[kind]
+    written = write_look(made.store, names)
+    assert written == [*(f"{name}/_meta/look.png" for name in names), f"look-{'-'.join(names)}.html"]
+    page = Page(made.text(written[-1]))
+    assert {label: page.count(label) for label in images} == images
+    assert page.text.count("<script>alert('x')</script>") == hostile and page.marked and "红色" in page.text
+    assert [one for one in (f"8 {kind}s", *said) if one not in page.text] == []
+    assert page.text.count("A distractor fits") == (kind == "triplet"), "said where there are some"
 
 
 def test_an_index_is_a_table_without_pictures(made_triplets: MadeDataset) -> None:
@@ -161,13 +154,6 @@ def test_words_that_fit_nowhere_do_not_break_the_sheet(made: MadeDataset, text: 
         block = CARD_KINDS[sample.kind.name].block(sample)
         width, height = Image.open(io.BytesIO(contact_sheet([block], text, text))).size
         assert width == 1580 + 2 * MARGIN and height < 1000
-
-
-def test_the_group_is_named_unless_it_is_the_key(made_pairs: MadeDataset) -> None:
-    sample = read_spread(made_pairs.store, "eq-ag", 1)[0]
-    group = sample.json.group
-    assert CARD_KINDS["pair"].block(sample).note.endswith(f" | group {group}")
-    assert "group" not in CARD_KINDS["pair"].block(replace(sample, key=group)).note
 
 
 def test_captions_that_differ_in_accents_or_in_a_script_look_different() -> None:

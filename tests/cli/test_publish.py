@@ -80,7 +80,7 @@ def test_a_card_that_would_load_other_files(out: Path, path: str, capsys: pytest
     card = out / "pairs/README.md"
     card.write_text(card.read_text().replace("test/*.tar", path, 1))
     assert run(out, "--to", out.parent / "x") == 2
-    assert "pairs/README.md: no card with metadata (configs is not" in capsys.readouterr().err
+    assert "pairs/README.md: no card with the metadata of this build; remove it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damaged", [b"", b"PAR1 no index"])

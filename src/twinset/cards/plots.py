@@ -40,7 +40,7 @@ def histograms(panels: Panels) -> bytes:
                 _names(axes, counts)
             else:
                 axes.hist([*counts], bin_edges(counts), weights=[*counts.values()], color=BAR, rwidth=0.85)
-                axes.locator_params(integer=True)
+                axes.locator_params(integer=True, min_n_ticks=1)
                 axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         figure.savefig(stream, format="png", metadata={"Software": None})
     return stream.getvalue()
@@ -68,6 +68,7 @@ def _names(axes: Any, counts: Mapping[str, int]) -> None:
     axes.bar_label(bars, [f"{count:,}" for _, count in named], padding=3, fontsize=9, color=RULE)
     axes.set_yticks(range(len(named)), [printable(short(name), LONGEST_NAME) for name, _ in named], parse_math=False)
     axes.set_ylim(MOST_NAMES - 0.5, -0.5)
+    axes.locator_params("x", integer=True)
     axes.margins(x=0.12)
 
 

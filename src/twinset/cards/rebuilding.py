@@ -19,7 +19,7 @@ from twinset.shards.storage.store import Store
 
 ABSENT = "absent"
 ON_SERVER = "on the server that the recipe names: what it is asked again it may answer otherwise"
-MACHINE = "{device} ({machine} {instructions}), {threads} threads, {micro_batch} samples at a time"
+MACHINE = "{device} ({machine} {instructions}), threads: {threads}, samples at a time: {micro_batch}"
 #: Settings of how the work is done that the runtime class names.
 RUNTIME = ("device", "threads", "micro_batch")
 #: Keys of a recipe that a card's recipe has as well.
@@ -41,7 +41,7 @@ class Rebuilding:
 
 
 def rebuilding(store: Store, recipe: Recipe, stages: Sequence[Stage]) -> Rebuilding:
-    """What decides the bytes of some finished stages; recipe: of these and what they read alone."""
+    """What decides the bytes of some finished stages, and of no others of the recipe."""
     machines = defaultdict[str, list[str]](list)
     libraries = {name: version for stage in stages for name, version in stage.facts["libraries"].items()}
     for stage in stages:

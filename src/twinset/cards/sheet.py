@@ -107,7 +107,7 @@ def contact_sheet(blocks: Sequence[Block], title: str, subtitle: str, legend: st
     """
     across = max(FEWEST_BLOCKS, PICTURES // max((block.columns for block in blocks), default=PICTURES))
     width = (WIDTH - (across - 1) * GAP) // across
-    lines = [_line(title, WIDTH, TITLE, INK), _line(subtitle, WIDTH, TEXT), _line(legend, WIDTH, TEXT)]
+    lines = [_line(title, WIDTH, TITLE, INK), *(_line(text, WIDTH, TEXT) for text in (subtitle, legend, ""))]
     sheet = _grid([*lines, _grid([_block(block, width) for block in blocks], across, width, GAP)], 1, WIDTH, 4)
     stream = io.BytesIO()
     ImageOps.expand(sheet, MARGIN, PAPER).save(stream, "PNG")
