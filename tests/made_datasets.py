@@ -165,10 +165,8 @@ def index_of(store: Store, name: str) -> IndexSummary:
     return IndexSummary(
         planned=planned,
         kept=len(kept),
-        rejected=dict(sum(by_filter.values(), Counter[str]())),
         by_filter=by_filter,
         kept_by_split={split: count for split, count in splits.items() if count},
-        shards=len(numbers),
         tars=tars,
         bytes=size,
         terms=term_counts(store, name),

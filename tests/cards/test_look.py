@@ -6,21 +6,17 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pytest
-from PIL import Image, ImageColor, ImageDraw
+from PIL import Image, ImageColor
 
 from tests.made_datasets import MadeDataset
-from tests.made_samples import TASKS
-from twinset.cards import sheet as drawing
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.page import write_look
 from twinset.cards.sheet import (
     MARGIN,
     MARKS,
     OUTLINES,
-    PAPER,
     STROKE,
     Block,
     Cell,
@@ -84,38 +80,31 @@ def test_only_words_that_differ_are_marked() -> None:
     assert mark_difference("", "") == ([], [])
 
 
-def test_the_page_of_pairs_shows_all(made_pairs: MadeDataset) -> None:
-    written = write_look(made_pairs.store, ["eq-ag", "eq-gebc"])
-    assert written == ["eq-ag/_meta/look.png", "eq-gebc/_meta/look.png", "look-eq-ag-eq-gebc.html"]
-    page = Page(made_pairs.text(written[-1]))
-    assert page.count("image") == 2 * 2 * 8 and {"red", "green"} <= set(page.marked)
-    assert "<script>alert('x')</script>" in page.text and "红色" in page.text
-    assert "missing-media" in page.text and "free <b>for</b> tests" in page.text and "unsaid 2" in page.text
+#: Of each kind: subsets, images by label, hostile texts, and what else the page says.
+PAGES = {
+    "pair": (["eq-ag", "eq-gebc"], {"image": 32}, 10, ["missing-media", "free <b>for</b> tests", "unsaid 2"]),
+    "triplet": (
+        ["triplets", "two-images"],
+        {"reference": 16, "target": 16, "distractor": 8},
+        5,
+        ["subject disc | con"],
+    ),
+    "template": (["focus-attribute"], {"reference": 8, "target": 8, "distractor": 8 * 9}, 1, ["attribute type color"]),
+    "text pair": (["text"], {"image": 8}, 1, ["replace att"]),
+}
 
 
-def test_the_page_of_triplets_shows_all(made_triplets: MadeDataset) -> None:
-    page = Page(made_triplets.text(write_look(made_triplets.store, ["triplets", "two-images"])[-1]))
-    assert (page.count("reference"), page.count("target"), page.count("distractor")) == (16, 16, 8)
-    assert page.text.count("<script>alert('x')</script>") == 3 + 2, "of the condition, and in captions"
-    assert "subject disc | concreteness 4.85" in page.text and "beside red disc" in page.marked
-
-
-@pytest.mark.slow
-def test_the_page_of_templates_shows_all(made_templates: MadeDataset) -> None:
-    page = Page(made_templates.text(write_look(made_templates.store, TASKS)[-1]))
-    assert page.text.count("<script>alert('x')</script>") == 4 and "红色" in page.text
-    counts = page.count("reference"), page.count("target"), page.count("distractor")
-    assert counts == (4 * 8, 4 * 8, 8 * (9 + 14 + 14 + 14))
-    assert "8 templates" in page.text and "attribute type color" in page.text and "8 pairs" not in page.text
-
-
-def test_the_page_of_text_pairs_shows_all(made_text_pairs: MadeDataset) -> None:
-    page = Page(made_text_pairs.text(write_look(made_text_pairs.store, ["text"])[-1]))
-    assert page.count("image") == 8 and page.text.count("<script>alert('x')</script>") == 1
-    assert any("grey" in one for one in page.marked) and any("red disc" in one for one in page.marked)
-    assert "8 text pairs" in page.text and "replace att" in page.text
-    page = Page(made_text_pairs.text(write_look(made_text_pairs.store, ["text-index"])[-1]))
-    assert "img" not in page.tags and page.tags.count("tr") == 1 + 8 and "0 grey discs on grey" in page.text
+@pytest.mark.parametrize("kind", PAGES)
+@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
+def test_the_page_of_each_kind_shows_all(made: MadeDataset, kind: str) -> None:
+    names, images, hostile, said = PAGES[kind]
+    written = write_look(made.store, names)
+    assert written == [*(f"{name}/_meta/look.png" for name in names), f"look-{'-'.join(names)}.html"]
+    page = Page(made.text(written[-1]))
+    assert {label: page.count(label) for label in images} == images
+    assert page.text.count("<script>alert('x')</script>") == hostile and page.marked and "红色" in page.text
+    assert [one for one in (f"8 {kind}s", *said) if one not in page.text] == []
+    assert page.text.count("A distractor fits") == (kind == "triplet"), "said where there are some"
 
 
 def test_an_index_is_a_table_without_pictures(made_triplets: MadeDataset) -> None:
@@ -129,22 +118,6 @@ def test_an_index_is_a_table_without_pictures(made_triplets: MadeDataset) -> Non
     assert page.tags.count("th") == 5, "no columns for distractors, which there are none of"
     rows = read_spread(store, "index-only", 3, images=False)
     assert [row.words["reference_id"] for row in rows] == ["1", "5", "7"]  # places 1, 4 and 6 of 0 to 8 without 3
-    assert write_look(store, ["index-only"], 3) == ["look-3-index-only.html"]
-    assert Page(made_triplets.text("look-3-index-only.html")).tags.count("tr") == 1 + 3
-
-
-def test_distractors_are_explained_where_there_are_some(made_triplets: MadeDataset) -> None:
-    store, names = made_triplets.store, ("triplets", "two-images")
-    said = {name: Page(made_triplets.text(write_look(store, [name])[-1])).text for name in names}
-    assert "A distractor fits" in said["triplets"] and "A distractor fits" not in said["two-images"]
-    assert all("the condition below leads to" in one for one in said.values())
-
-
-def test_the_group_is_named_unless_it_is_the_key(made_pairs: MadeDataset) -> None:
-    sample = read_spread(made_pairs.store, "eq-ag", 1)[0]
-    group = sample.json.group
-    assert CARD_KINDS["pair"].block(sample).note.endswith(f" | group {group}")
-    assert "group" not in CARD_KINDS["pair"].block(replace(sample, key=group)).note
 
 
 def test_sheets_show_pictures_marks_and_outlines(
@@ -170,76 +143,47 @@ def test_only_the_whole_look_takes_the_datasets_own_names(made_pairs: MadeDatase
 
 
 @pytest.mark.parametrize("text", ODD)
-@pytest.mark.parametrize("name", ["eq-ag", "triplets", "focus-object", "text"])
-def test_words_that_fit_nowhere_do_not_break_the_sheet(
-    made_pairs: MadeDataset,
-    made_triplets: MadeDataset,
-    made_templates: MadeDataset,
-    made_text_pairs: MadeDataset,
-    name: str,
-    text: str,
-) -> None:
-    sample = read_spread(made_pairs.store, name, 1)[0]
-    described = sample.json
-    if sample.kind.name == "triplet":
-        described = described.model_copy(update={"captions": dict.fromkeys(described.captions, text)})
-    sample = replace(sample, texts=dict.fromkeys(sample.texts, text), json=described)
-    kind = CARD_KINDS[sample.kind.name]
-    width, height = Image.open(io.BytesIO(contact_sheet([kind.block(sample)], 2, text, text))).size
-    assert width == 1580 + 2 * MARGIN and height < 1000
+@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
+def test_words_that_fit_nowhere_do_not_break_the_sheet(made: MadeDataset, text: str) -> None:
+    for name in ("eq-ag", "triplets", "focus-object", "text"):
+        sample = read_spread(made.store, name, 1)[0]
+        described = sample.json
+        if sample.kind.name == "triplet":
+            described = described.model_copy(update={"captions": dict.fromkeys(described.captions, text)})
+        sample = replace(sample, texts=dict.fromkeys(sample.texts, text), json=described)
+        block = CARD_KINDS[sample.kind.name].block(sample)
+        width, height = Image.open(io.BytesIO(contact_sheet([block], text, text))).size
+        assert width == 1580 + 2 * MARGIN and height < 1000
 
 
-def sheet_of(text: str) -> bytes:
-    return contact_sheet([Block("key", [Cell(image=encoded((9, 9)), words=words(text))], 1, "")], 2, "t", "")
+def test_captions_that_differ_in_accents_or_in_a_script_look_different() -> None:
+    def sheet_of(text: str) -> bytes:
+        return contact_sheet([Block("key", [Cell(image=encoded((9, 9)), words=words(text))], 1, "")], "t", "")
 
-
-def test_captions_that_differ_in_accents_or_in_a_script_look_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "_installed", lambda: [])
     texts = ["läuft", "lauft", "l\u00e4uft.", "бежит", "сидит", "犬が走る", "猫が寝る", "🐶", "🐱"]
     assert len({sheet_of(text) for text in texts}) == len(texts)
     assert sheet_of("la\u0308uft") == sheet_of("läuft"), "composed"
 
 
-def test_a_character_without_a_font_is_its_number_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = list[str]()
-    monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda pen, place, text, *_: written.append(text))
-    monkeypatch.setattr(drawing, "_installed", lambda: [])
-    sheet_of("A ᶁog läuft")
-    assert {"A", "\\u1d81og", "läuft"} <= {*written}
-    assert any("\\u1d81: a character that no font here has; install one" in line for line in written)
-    written.clear()
-    installed = f"{matplotlib.get_data_path()}/fonts/ttf/STIXGeneral.ttf"
-    monkeypatch.setattr(drawing, "_installed", lambda: [installed])
-    assert [drawing.font(15, text).path == installed for text in ("ᶁ", "d")] == [True, False]
-    sheet_of("A ᶁog läuft")
-    assert {"A", "ᶁog", "läuft"} <= {*written} and not any("no font" in line for line in written)
-
-
 @pytest.mark.parametrize("shape", [(64, 64), (48, 64), (160, 90), (1000, 3), (3, 1000)])
 def test_pictures_of_any_shape_keep_it_and_stay_in_their_cells(shape: tuple[int, int]) -> None:
     block = Block("key", [Cell(image=encoded(shape)), Cell(image=encoded(shape, "#00ffff"))], 2, "")
-    sheet = pixels(contact_sheet([block], 2, "t", ""))
+    sheet = pixels(contact_sheet([block], "t", ""))
     found = [(np.abs(sheet - ImageColor.getrgb(colour)) < 12).all(axis=2) for colour in ("#ff00ff", "#00ffff")]
     edges = [(np.flatnonzero(one.any(axis=0)), np.flatnonzero(one.any(axis=1))) for one in found]
     assert edges[0][0][0] == MARGIN and edges[0][0][-1] < edges[1][0][0] and edges[1][0][-1] < MARGIN + 772
     for across, down in edges:
         if min(shape) > 3:
             assert len(across) / len(down) == pytest.approx(shape[0] / shape[1], rel=0.02)
-    corner = sheet[edges[0][1][0], MARGIN - 2]
-    assert tuple(corner) == ImageColor.getrgb(PAPER), "nothing is put around a picture"
 
 
-def test_an_empty_subset_can_be_looked_at(made_pairs: MadeDataset) -> None:
+def test_what_cannot_be_looked_at_is_said(made_pairs: MadeDataset) -> None:
+    made_pairs.add("scores", {"source": {"kind": "test-scores"}}, [])
+    for asked, problem in ((["scores"], "scores: no samples to look at yet"), (["eq-sd"], "eq-sd")):
+        with pytest.raises(WrongUse, match=problem):
+            write_look(made_pairs.store, asked)
+    with pytest.raises(WrongUse, match="--count 0"):
+        write_look(made_pairs.store, ["eq-ag"], 0)
     for receipt in made_pairs.receipts["eq-ag"]:
         made_pairs.store.remove(f"eq-ag/_meta/receipts/{receipt.shard:05d}.json")
     assert "not made yet" in made_pairs.text(write_look(made_pairs.store, ["eq-ag"])[-1])
-
-
-def test_what_cannot_be_looked_at_is_said(made: MadeDataset) -> None:
-    made.add("scores", {"source": {"kind": "test-scores"}}, [])
-    with pytest.raises(WrongUse, match=r"scores: no samples to look at yet"):
-        write_look(made.store, ["scores"])
-    with pytest.raises(WrongUse, match="eq-sd"):
-        write_look(made.store, ["eq-sd"])
-    with pytest.raises(WrongUse, match="--count 0"):
-        write_look(made.store, ["scores"], 0)

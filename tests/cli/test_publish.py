@@ -66,7 +66,7 @@ def test_a_card_that_would_load_other_files(out: Path, capsys: pytest.CaptureFix
     card = out / "pairs/README.md"
     card.write_text(card.read_text().replace("test/*.tar", "../../secrets/*.tar", 1))
     assert run(out, "--to", out.parent / "x") == 2
-    assert "pairs/README.md: no card with metadata (configs is not" in capsys.readouterr().err
+    assert "pairs/README.md: no card with the metadata of this build; remove it" in capsys.readouterr().err
 
 
 Said = pytest.CaptureFixture[str]

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import is_place, symbolic
 from twinset.contracts.parts import ENGINE_REASONS
 from twinset.contracts.plan import read_parquet
 from twinset.contracts.recipe import Recipe, Subset
@@ -18,24 +16,28 @@ from twinset.shards.records import planned_stage, read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
+#: What a cited work was to a dataset. Of the form of its files nothing is owed.
 PROCEDURE, DATA, FORM, METHOD = "procedure followed", "data", "form of the data", "method or model used"
-ROLES = (PROCEDURE, DATA, FORM, METHOD)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """The funnel of a subset, or of a stage that it comes from.
 
-    holds: what its samples or rows are, in words. rejected: candidates by filter (``generator`` where nothing was
-    made), then reason. meanings: of the reasons.
+    rejected: candidates by filter (``generator`` where nothing was made), then reason. meanings: of the reasons.
     """
 
     stage: Stage
-    holds: str
     planned: int
     kept: int
     rejected: Mapping[str, Mapping[str, int]]
     meanings: Mapping[str, str]
+
+    @property
+    def reasons(self) -> set[tuple[str, str]]:
+        """Why anything was left out or rejected, each with its meaning."""
+        counted = [*self.stage.excluded, *(reason for reasons in self.rejected.values() for reason in reasons)]
+        return {(reason, self.meanings[reason]) for reason in counted if reason in self.meanings}
 
 
 def meanings_of(recipe: Recipe, name: str) -> dict[str, str]:
@@ -51,17 +53,12 @@ def earlier_stages(store: Store, recipe: Recipe, name: str) -> list[Step]:
     """The stages of the recipe that a subset comes from, each after those that it reads."""
     found = []
     for one in recipe.only([name]).all:
-        record = read_index_record(store, recipe.home(one)) if one != name else None
+        home = recipe.home(one)
+        record = read_index_record(store, home) if one != name else None
         if record is not None:
-            stage, rejected = planned_stage(store, recipe.home(one)), rejections(store, recipe.home(one))
-            holds = held_by(recipe[one].source)
-            found.append(Step(stage, holds, stage.planned, record.kept, rejected, meanings_of(recipe, one)))
+            stage = planned_stage(store, home)
+            found.append(Step(stage, stage.planned, record.kept, rejections(store, home), meanings_of(recipe, one)))
     return found
-
-
-def held_by(source: SourceSettings) -> str:
-    """What the samples or rows of a source are, as the first line of its class says."""
-    return (type(source).__doc__ or source.kind).strip().partition("\n")[0].rstrip(".")
 
 
 def rejections(store: Store, home: str) -> dict[str, dict[str, int]]:
@@ -81,18 +78,17 @@ def counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]
 
 
 def made_from(recipe: Recipe, name: str) -> list[Reference]:
-    """The data sets that a subset comes from: those of its stages that read no other one of the recipe."""
-    stages = recipe.only([name]).all
-    return list(dict.fromkeys(_data_of(one) for stage, one in stages.items() if not recipe.reads(stage)))
+    """The data sets that a subset comes from: those of its stages that read no other one of the recipe.
 
-
-def _data_of(used: Subset) -> Reference:
-    """What a stage is made from: a published data set where its ``cites`` say so, else files in the form of one."""
-    form = used.source.reference
-    if _role(used) != FORM or not form.address:
-        return form
-    # The works that describe the form are cited: the files follow them.
-    return Reference(f"files in the file format of {form.title}", bibtex=form.bibtex)
+    Each is a published data set where ``cites`` say so, else files in the form of one.
+    """
+    found = []
+    for used in (one for stage, one in recipe.only([name]).all.items() if not recipe.reads(stage)):
+        form = used.source.reference
+        if _role(used) == FORM and form.address:  # the works that describe the form are cited: the files follow them
+            form = Reference(f"files in the file format of {form.title}", bibtex=form.bibtex)
+        found.append(form)
+    return list(dict.fromkeys(found))
 
 
 def _role(used: Subset) -> str:
@@ -110,17 +106,11 @@ def _stated(used: Subset) -> list[str]:
     return [entry for cite in used.cites for entry in entries_in(cited_entry(cite))]
 
 
-def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
+def described_origin(recipe: Recipe, name: str) -> str:
     """In words, such as ``made from Action Genome following EqBen``."""
+    source, paper = recipe.origin(name), recipe.paper(name)
     titles = " and ".join(one.title for one in made_from(recipe, name) if one.title) or source.kind
-    paper = recipe.paper(name)
     return f"{source.verb} {titles}{f' following {paper.title}' if paper else ''}"
-
-
-def notes_of(recipe: Recipe, name: str) -> list[str]:
-    """What no count tells of a subset, and of the stages that it comes from: Markdown lists, its own first."""
-    sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
-    return list(dict.fromkeys(notes for source in sources if (notes := source.said("notes").strip())))
 
 
 def citations_of(recipe: Recipe, name: str) -> str:
@@ -130,56 +120,20 @@ def citations_of(recipe: Recipe, name: str) -> str:
 
 
 def works_cited(recipe: Recipe, name: str) -> dict[str, list[str]]:
-    """BibTeX entries of what a subset and the stages that it comes from owe to others, by what each was to them.
-
-    A work that was several things is named as the first of them.
-    """
+    """BibTeX entries of what a subset and its stages owe to others, by the first thing that each was to them."""
     stages = recipe.only([name]).all
-    found: dict[str, list[str]] = {role: [] for role in ROLES}
-    # What the subset itself follows comes first.
-    for one in (name, *stages):
+    found: dict[str, list[str]] = {role: [] for role in (PROCEDURE, DATA, FORM, METHOD)}
+    for one in (name, *stages):  # what the subset itself follows comes first
         paper = stages[one].paper
         found[PROCEDURE] += entries_in(paper.bibtex) if paper else []
         found[_role(stages[one])] += entries_in(stages[one].source.reference.bibtex)
-        for part in (stages[one].source, *stages[one].filters):
-            found[METHOD] += cited(part)
+        found[METHOD] += [entry for part in (stages[one].source, *stages[one].filters) for entry in cited(part)]
         found[DATA] += _stated(stages[one])
     seen = set[str]()
     for role, entries in found.items():
         found[role] = [entry for entry in dict.fromkeys(entries) if entry and entry not in seen]
         seen.update(found[role])
     return {role: entries for role, entries in found.items() if entries}
-
-
-def uncited(recipe: Recipe, name: str) -> list[str]:
-    """Stages, by name, that read somebody's data of which neither source nor recipe says what to cite."""
-    return [
-        one
-        for one, used in recipe.only([name]).all.items()
-        if any(used.source.places()) and not (used.cites or used.source.reads or used.source.synthetic)
-        if not _is_packaged(used.source) and not (_role(used) == DATA and used.source.reference.bibtex)
-    ]
-
-
-def _is_packaged(source: SourceSettings) -> bool:
-    """Whether a source reads files that an installed package brings: the package says what they are."""
-    return any(is_place(symbolic(place)) for _, _, place in source.places())
-
-
-def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any]:
-    """The JSON of those of a source's reports that lie beside the plan of its stage, by name."""
-    found = {}
-    for name in source.reports:
-        path = layout.meta(home, name)
-        try:
-            found[name] = json.loads(store.read(path))
-        except FileNotFoundError:
-            pass
-        except (ValueError, RecursionError) as error:
-            raise WrongUse(
-                f"{store.root}/{path}: not JSON ({error}); remove it, and the card will do without"
-            ) from error
-    return found
 
 
 def cited(settings: PlacedSettings) -> Iterator[str]:
@@ -189,15 +143,7 @@ def cited(settings: PlacedSettings) -> Iterator[str]:
             yield from entries_in(part.reference.bibtex)
 
 
-def scores_meant(subset: Subset, origin: SourceSettings) -> dict[str, str]:
-    """What the numbers in a sample's ``scores`` mean, by name, as far as sources and filters say.
-
-    origin: the source that made the samples.
-    """
-    parts = (origin, subset.source, *subset.filters)
-    return {name: meaning for part in parts for name, meaning in part.scored.items()}
-
-
-def scores_unmeasured(subset: Subset, origin: SourceSettings) -> dict[str, float]:
-    """The number that stands for "not measured" in a score, by its name; as `scores_meant`."""
-    return {name: value for part in (origin, subset.source, *subset.filters) for name, value in part.unmeasured.items()}
+def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any]:
+    """The JSON of those of a source's reports that lie beside the plan of its stage, by name."""
+    places = {name: layout.meta(home, name) for name in source.reports}
+    return {name: json.loads(store.read(place)) for name, place in places.items() if store.size(place) is not None}

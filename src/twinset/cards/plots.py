@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from twinset.contracts.markdown import short
 
 #: How often each whole number occurs, or names with their counts, most frequent first.
@@ -23,6 +25,7 @@ def histograms(panels: Panels) -> bytes:
     """A PNG of counts by title, side by side; the same bytes for the same numbers and version of matplotlib."""
     import matplotlib
     from matplotlib.figure import Figure
+    from matplotlib.ticker import StrMethodFormatter
 
     stream = io.BytesIO()
     # The settings of whoever runs this must not decide the bytes.
@@ -37,59 +40,42 @@ def histograms(panels: Panels) -> bytes:
             if isinstance(counts, tuple):
                 _steps(axes, counts)
             elif not counts:
-                axes.text(0.5, 0.5, "nothing kept", color=RULE, ha="center", transform=axes.transAxes)
+                axes.text(0.5, 0.5, "nothing counted", color=RULE, ha="center", transform=axes.transAxes)
                 axes.set_axis_off()
             elif any(isinstance(key, str) for key in counts):
                 _names(axes, counts)
             else:
-                _bars(axes, counts)
+                axes.hist([*counts], bin_edges(counts), weights=[*counts.values()], color=BAR, rwidth=0.85)
+                axes.locator_params(integer=True, min_n_ticks=1)
+                axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         figure.savefig(stream, format="png", metadata={"Software": None})
     return stream.getvalue()
 
 
-def bin_edges(counts: Mapping[int, int], most: int = MOST_BARS) -> list[int]:
-    """First values of at most ``most`` bins of equal width that cover all keys, and the first value beyond them."""
+def bin_edges(counts: Mapping[int, int]) -> Any:
+    """Edges between whole numbers of at most `MOST_BARS` bins of equal width, which cover all keys."""
     low, high = min(counts), max(counts)
-    width = -(-(high - low + 1) // most)
-    return list(range(low, high + width + 1, width))
-
-
-def _bars(axes: Any, counts: Mapping[int, int]) -> None:
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    edges = [edge - 0.5 for edge in bin_edges(counts)]
-    axes.hist(list(counts), bins=edges, weights=list(counts.values()), color=BAR, rwidth=0.85)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    width = edges[1] - edges[0]
-    axes.set_xlim(edges[0] - width / 2, max(edges[-1] + width / 2, edges[0] + 8 * width))  # a single bar stays a bar
+    width = -(-(high - low + 1) // MOST_BARS)
+    return np.arange(low, high + width + 1, width) - 0.5
 
 
 def _steps(axes: Any, steps: Steps) -> None:
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
     edges, lines = steps
     for (name, counts), colour in zip(lines.items(), LINES[-len(lines) :], strict=True):
         axes.stairs(counts, edges, color=colour, linewidth=1.3, label=name)
     axes.axvline(0, color=RULE, linewidth=0.6)
     axes.set_yscale("symlog", linthresh=10)  # a few pairs far from zero beside many at it
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8))
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=9, frameon=False)
 
 
 def _names(axes: Any, counts: Mapping[str, int]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     named = list(counts.items())[:MOST_NAMES]
-    names = [printable(short(name), LONGEST_NAME) for name, _ in named]
     bars = axes.barh(range(len(named)), [count for _, count in named], color=BAR)
     axes.bar_label(bars, [f"{count:,}" for _, count in named], padding=3, fontsize=9, color=RULE)
-    axes.set_yticks(range(len(named)), names, parse_math=False)
+    axes.set_yticks(range(len(named)), [printable(short(name), LONGEST_NAME) for name, _ in named], parse_math=False)
     axes.set_ylim(MOST_NAMES - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    axes.locator_params("x", integer=True)
     axes.margins(x=0.12)
 
 

@@ -3,10 +3,8 @@
 import hashlib
 import json
 import logging
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,29 +12,23 @@ from typing import Any
 import yaml
 
 from twinset.cards import terms
-from twinset.cards.describe import SIZES
+from twinset.cards.describe import front_matter, kept_by_split, size_category
 from twinset.cards.lineage import citations_of
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT
-from twinset.contracts.candidate import SPLIT
-from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.licences.names import SPDX
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.recipe import Recipe
-from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.contracts.references import entries_in
 from twinset.shards.export.generated_pairs import split_schema, write_splits
-from twinset.shards.read import finished, read_settings, read_spread, term_counts
+from twinset.shards.read import read_settings, read_spread, term_counts
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.hub import SUMS, Repository
 from twinset.shards.storage.store import Store
 
 PREVIEWS, PREVIEWED = "preview", 100  # their folder, and how many samples one has: some MB
-OVERVIEW = "log/overview"  # sha256 of the README of all subsets
-_OF_SUBSET = re.compile(rf"{SPLIT[1:-1]}/\*\.tar|_meta/index\.parquet")  # what a configuration of a card may load
 _LISTS = ("language", "task_categories", "tags")
 
 logger = logging.getLogger("twinset")
@@ -46,8 +38,8 @@ logger = logging.getLogger("twinset")
 class Part:
     """A subset as it is published.
 
-    card: its text. front: its card's metadata. kept: samples by split. terms: samples by licence and credit. makes: the
-    kind of its samples. recipe: that it was built with. citation: BibTeX of what it was made from and with.
+    card: its text, empty where there is none. front: the metadata that it begins with. kept: samples by split. makes:
+    the kind of its samples. citation: BibTeX of what it was made from and with.
     """
 
     name: str
@@ -61,46 +53,22 @@ class Part:
 
 
 def part_of(store: Store, subset: str) -> Part:
-    """What there is to say of a finished subset; `WrongUse` where its card is absent or has no metadata."""
-    place = f"{subset}/README.md"
+    """What there is to say of a finished subset."""
     recipe, _ = read_settings(store, subset)
-    try:
-        card = store.read(place).decode("utf-8")
-        front = load_yaml(card.split("---\n", 2)[1])
-        if problem := _misshapen(front):
-            raise ValueError(problem)
-    except (OSError, ValueError, IndexError, yaml.YAMLError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise WrongUse(f"{store.root}/{place}: no card with metadata ({said}); remove it and build again") from error
-    kept = Counter[str]()
-    for _, split, count in finished(store, subset).columns("split", "kept"):
-        kept[split] += count
-    counts = term_counts(store, subset)
-    makes, citation = planned_stage(store, subset).facts["makes"], citations_of(recipe, subset)
-    return Part(subset, card, front, +kept, counts, makes, recipe, citation)
-
-
-def _misshapen(front: Any) -> str:
-    """What is wrong with a card's metadata, in which somebody may have written; empty where nothing is."""
-    if not isinstance(front, dict):
-        return "the metadata are not a mapping"
-    for name in _LISTS:
-        value = front.get(name, [])
-        if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
-            return f"{name} is not a list of words"
-    configs = front.get("configs", [])
-    for one in configs if isinstance(configs, list) else [None]:
-        files = one.get("data_files") if isinstance(one, dict) else None
-        paths = [str(file.get("path") if isinstance(file, dict) else "") for file in files or ()]
-        if not (isinstance(files, list) and paths and all(map(_OF_SUBSET.fullmatch, paths))):
-            return "configs is not a list with data_files, each a split and SPLIT/*.tar or _meta/index.parquet"
-    return ""
+    place = f"{subset}/README.md"
+    card = "" if store.size(place) is None else store.read(place).decode("utf-8", "replace")
+    counts, front, kept = term_counts(store, subset), front_matter(store, subset), kept_by_split(store, subset)
+    makes = planned_stage(store, subset).facts["makes"]
+    return Part(subset, card, front, kept, counts, makes, recipe, citations_of(recipe, subset))
 
 
 def incomplete(parts: Iterable[Part]) -> list[str]:
-    """What the cards lack that a published dataset needs, each with the key of the recipe to set."""
+    """What subsets lack that a published dataset needs, each with the remedy."""
     found = []
     for part in parts:
+        # People may edit the text of a card; in its metadata they could have it load other files.
+        if not part.card.startswith(f"---\n{yaml.safe_dump(part.front, sort_keys=False)}---\n"):
+            found.append(f"{part.name}/README.md: no card with the metadata of this build; remove it and build again")
         if not part.recipe.authors:
             found.append("authors: nobody answers for the dataset; set authors, a list of names")
         found += terms.lacking(part.name, part.terms)
@@ -110,40 +78,36 @@ def incomplete(parts: Iterable[Part]) -> list[str]:
             found.append(f"{part.name}: nothing to cite; set citation, BibTeX of the text that presents the dataset")
         if ABSENT in part.card:
             found.append(
-                f"{part.name}: its card lacks what words alone tell; pip install scikit-learn, remove the card"
+                f"{part.name}: the card lacks what words alone tell; pip install scikit-learn, remove the card"
             )
     return list(dict.fromkeys(found))
 
 
 def write_overview(store: Store, subsets: Iterable[str]) -> None:
-    """Write ``README.md``, which lists the subsets whose cards can be read, and loads each by its name.
-
-    One that a person wrote or edited stays as it is.
-    """
-    parts, known, subsets = list[Part](), set[str](), list(subsets)
-    for one in subsets:
-        with suppress(FileNotFoundError):
-            known |= {*store.read(layout.meta(one, OVERVIEW)).decode("ascii", "replace").split()}
-        with suppress(WrongUse):  # of a card that somebody changed
-            parts.append(part_of(store, one))
-    there = "" if store.size("README.md") is None else store.sha256("README.md")[0]
-    if there and there not in known:
+    """Write ``README.md``, which lists all subsets, unless its last line tells that a person wrote or edited it."""
+    there = b"" if store.size("README.md") is None else store.read("README.md")
+    if there and there != _sealed(there.rpartition(b"\n<!--")[0]):
         logger.warning(
             "%s/README.md: not as twinset wrote it, so it is left as it is; remove it to get a new one", store.root
         )
-    elif parts:
+    elif parts := [part_of(store, one) for one in subsets]:
         shown = [part.name for part in parts if store.size(layout.meta(part.name, "look.png")) is not None]
-        text = dataset_card(parts, shown, "path/to/OUT", None, None).encode("utf-8", "replace")
-        # With the one before it: a build that is killed before the last line leaves that.
-        # In each subset: any of them may be removed.
-        for one in subsets:
-            store.write(layout.meta(one, OVERVIEW), f"{hashlib.sha256(text).hexdigest()}\n{there}\n".encode())
-        store.write("README.md", text)
+        text = dataset_card(parts, shown, "path/to/OUT", None, None)
+        store.write("README.md", _sealed(text.encode("utf-8", "replace")))
+
+
+def _sealed(text: bytes) -> bytes:
+    return text + f"\n<!-- written by twinset: {hashlib.sha256(text).hexdigest()} -->\n".encode()
 
 
 def title_of(parts: Sequence[Part]) -> str:
     """What the dataset is called."""
     return parts[0].recipe.title or parts[0].recipe.name
+
+
+def authors_of(parts: Iterable[Part]) -> list[str]:
+    """Everybody who answers for a subset."""
+    return list(dict.fromkeys(author for part in parts for author in part.recipe.authors))
 
 
 def dataset_card(
@@ -152,19 +116,17 @@ def dataset_card(
     """The card of the whole dataset, with a configuration a subset.
 
     Args:
-        parts: its subsets.
         previews: subsets that have one.
         place: what ``load_dataset`` opens.
         repo: where it is published; None for a folder.
         revision: that addresses of files name; None where nothing is published.
     """
-    title, recipe = title_of(parts), parts[0].recipe
-    front = _front(parts, title)
+    recipe, front = parts[0].recipe, _front(parts)
     cited = [part.recipe.citation.strip() for part in parts] + [part.citation for part in parts]
     return render(
         "publication.md.j2",
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
-        title=title,
+        title=title_of(parts),
         description=recipe.description if recipe.subsets.keys() <= {part.name for part in parts} else "",
         authors=authors_of(parts),
         parts=parts,
@@ -180,16 +142,8 @@ def dataset_card(
     )
 
 
-def authors_of(parts: Iterable[Part]) -> list[str]:
-    """Everybody who answers for a subset."""
-    return list(dict.fromkeys(author for part in parts for author in part.recipe.authors))
-
-
-def _front(parts: Sequence[Part], title: str) -> dict[str, Any]:
-    kept = sum(sum(part.kept.values()) for part in parts)
-    licence = terms.hub_licence(_terms_of(parts))
-    listed = {name: list(dict.fromkeys(one for part in parts for one in part.front.get(name, ()))) for name in _LISTS}
-    size = next((name for limit, name in SIZES if kept < limit), "1M<n<10M")
+def _front(parts: Sequence[Part]) -> dict[str, Any]:
+    listed = {name: list(dict.fromkeys(one for part in parts for one in part.front[name])) for name in _LISTS}
     configs = []
     for part in parts:
         for config in part.front.get("configs", ()):
@@ -197,7 +151,9 @@ def _front(parts: Sequence[Part], title: str) -> dict[str, Any]:
             configs.append({**config, "config_name": part.name, "data_files": files})
     # load_dataset takes the format of the first configuration for that of all; others are opened by data_files.
     tarred = [one for one in configs if one["data_files"][0]["path"].endswith(".tar")]
-    return {"pretty_name": title, **licence, **listed, "size_categories": [size], "configs": tarred or configs}
+    size = size_category(sum(sum(part.kept.values()) for part in parts))
+    about = {"pretty_name": title_of(parts), **terms.hub_licence(_terms_of(parts)), **listed}
+    return {**about, "size_categories": [size], "configs": tarred or configs}
 
 
 def _terms_of(parts: Iterable[Part]) -> terms.TermCounts:
@@ -215,7 +171,13 @@ def write_preview(store: Store, part: Part, folder: Path) -> bool:
     kind, splits = KINDS[part.makes], dict[str, list[dict[str, Any]]]()
     images = [role for role in kind.images if any(role in one.images for one in samples)]
     for one in samples:
-        splits.setdefault(one.json.split, []).append(_row(one, images))
+        pictures = {
+            role: {"bytes": image, "path": f"{one.key}.{kind.image_field(role, one.extension)}"}
+            for role, image in one.images.items()
+        }
+        about = {name: getattr(one.json, name) for name in ("group", *TERMS)}
+        row = {"key": one.key, **pictures, **one.texts, **about, "json": one.fields["json"].decode("utf-8")}
+        splits.setdefault(one.json.split, []).append(row)
     schema = split_schema(["key", *images, *kind.texts, "group", *TERMS, "json"], images)
     place = folder / PREVIEWS / part.name
     place.mkdir(parents=True)
@@ -223,30 +185,17 @@ def write_preview(store: Store, part: Part, folder: Path) -> bool:
     return True
 
 
-def _row(one: Stored[Any], images: Iterable[str]) -> dict[str, Any]:
-    pictures = {
-        role: {"bytes": one.images[role], "path": f"{one.key}.{one.kind.image_field(role, one.extension)}"}
-        for role in images
-        if role in one.images
-    }
-    about = {name: getattr(one.json, name) for name in ("group", *TERMS)}
-    return {"key": one.key, **pictures, **one.texts, **about, "json": one.fields["json"].decode("utf-8")}
-
-
 def citation_file(parts: Sequence[Part], repo: Repository | None) -> str:
     """``CITATION.cff`` of the dataset."""
-    people = []
-    for author in authors_of(parts):
-        family, comma, given = (text.strip() for text in author.partition(","))
-        people.append({"family-names": family, "given-names": given} if comma else {"name": author})
-    about: dict[str, Any] = {"cff-version": "1.2.0", "title": title_of(parts), "type": "dataset", "authors": people}
-    if date := parts[0].recipe.date:
-        about["date-released"] = date
     licences = terms.single_licences(_terms_of(parts))
-    if len(licences) == 1 and licences[0] in SPDX:  # several would mean that readers choose one
-        about["license"] = licences[0]
-    about["message"] = "If you use this dataset, cite it and the works that its card lists."
-    return yaml.safe_dump({**about, **({"url": repo.page} if repo else {})}, sort_keys=False, allow_unicode=True)
+    return render(
+        "CITATION.cff.j2",
+        title=title_of(parts),
+        authors=authors_of(parts),
+        date=parts[0].recipe.date,
+        licence=licences[0] if len(licences) == 1 and licences[0] in SPDX else "",  # of several readers could choose
+        page=repo.page if repo else "",
+    )
 
 
 def published_croissant(metadata: bytes, part: Part, repo: Repository, revision: str) -> bytes:
@@ -254,6 +203,5 @@ def published_croissant(metadata: bytes, part: Part, repo: Repository, revision:
     found = json.loads(metadata)
     found["url"] = repo.page
     for one in found["distribution"]:
-        if "contentUrl" in one:
-            one["contentUrl"] = repo.file(revision, f"{part.name}/{one['@id']}")
+        one["contentUrl"] = repo.file(revision, f"{part.name}/{one['@id']}")
     return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode("utf-8")

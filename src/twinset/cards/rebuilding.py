@@ -1,20 +1,17 @@
-"""What a card names for whoever makes a subset again: distributions, models, and the machines that made it."""
+"""What a card tells someone who makes a subset again: recipe, distributions, models, and the machines that made it."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 from typing import Any
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.doors import BESIDE, marks
+from twinset.contracts.doors import marks
 from twinset.contracts.locations import PLACES, is_brought_model, is_model_folder, is_place, symbolic
-from twinset.contracts.recipe import Recipe, Subset, content_of
+from twinset.contracts.recipe import Recipe, Subset
 from twinset.contracts.recipe.overrides import PARTS
-from twinset.contracts.recipe.strict_yaml import value_at
 from twinset.contracts.source import Place, PlacedSettings
-from twinset.contracts.stage import ANY_RUNTIME, Stage, runtime_facts
+from twinset.contracts.stage import ANY_RUNTIME, Stage
 from twinset.models.files import BROUGHT
 from twinset.models.spacy_pipelines import parsers_folder
 from twinset.shards.metering import read_logs
@@ -22,7 +19,9 @@ from twinset.shards.read import finished
 from twinset.shards.storage.store import Store
 
 ABSENT = "absent"
-#: Settings that the runtime class names.
+ON_SERVER = "on the server that the recipe names: what it is asked again it may answer otherwise"
+MACHINE = "{device} ({machine} {instructions}), threads: {threads}, samples at a time: {micro_batch}"
+#: Settings of how the work is done that the runtime class names.
 RUNTIME = ("device", "threads", "micro_batch")
 #: Keys of a recipe that a card's recipe has as well.
 OF_THE_WHOLE = {"title", "authors", "citation", "date", "max_missing", "allow_mixed_runtimes"}
@@ -32,199 +31,115 @@ OF_THE_WHOLE = {"title", "authors", "citation", "date", "max_missing", "allow_mi
 class Rebuilding:
     """What decides bytes besides recipe and inputs.
 
-    packages: that brought parts, files or models, ``NAME VERSION``, with what each brought. libraries: versions of the
-    distributions that a digest names, by name; those of networks where shards say which they had. models: where each
-    comes from, by name. machines: what made the shards of each stage with a network, in words. unknown: stages with a
-    network whose logs are gone. served: stages that ask a server, whose network nobody can tell.
+    packages: with their versions, and what each brought. libraries: versions of what a digest or a runtime class names.
+    models: where each comes from, by name. machines: stages with a network, by the machine that made their shards.
     """
 
     packages: Mapping[str, list[str]] = field(default_factory=dict)
     libraries: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, list[str]] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()
-    served: tuple[str, ...] = ()
-
-    @property
-    def anywhere(self) -> bool:
-        """Whether any machine makes the same bytes."""
-        return not self.machines and not self.unknown
-
-    @property
-    def built_by_pytorch(self) -> bool:
-        """Whether a version is one of PyTorch's own index, such as ``2.9.0+cpu``."""
-        return any("+" in one for one in self.libraries.values())
-
-    @property
-    def own(self) -> dict[str, list[str]]:
-        """Those of the packages that lie in twinset's own repository."""
-        return {name: what for name, what in self.packages.items() if name.split()[0] in BESIDE}
-
-    @property
-    def others(self) -> dict[str, list[str]]:
-        """The packages of other people."""
-        return {name: what for name, what in self.packages.items() if name not in self.own}
 
 
-def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuilding:
-    """What decides the bytes of some finished stages, and of what they read. recipe: of these stages alone."""
-    stages = list(stages)
+def rebuilding(store: Store, recipe: Recipe, stages: Sequence[Stage]) -> Rebuilding:
+    """What decides the bytes of some finished stages, and of no others of the recipe."""
+    machines = defaultdict[str, list[str]](list)
     libraries = {name: version for stage in stages for name, version in stage.facts["libraries"].items()}
-    machines, unknown = dict[str, list[str]](), list[str]()
     for stage in stages:
         home = recipe.home(stage.name)
-        shards = dict[str, int]()  # a shard of each runtime class
-        for number, runtime in finished(store, home).columns("runtime"):
-            shards.setdefault(runtime, number)
-        shards.pop(ANY_RUNTIME, None)
-        logs = read_logs(store, home, shards.values())
-        for runtime, number in shards.items():
+        runtimes = {runtime: number for number, runtime in finished(store, home).columns("runtime")}
+        runtimes.pop(ANY_RUNTIME, None)
+        logs = read_logs(store, home, runtimes.values())
+        for runtime, number in runtimes.items():
             facts = logs[number].get("runtime")
-            if isinstance(facts, dict) and digest(facts) == runtime and facts.keys() == runtime_facts().keys():
+            if isinstance(facts, dict) and digest(facts) == runtime:
                 libraries |= facts["libraries"]
-                machines.setdefault(_in_words(facts), []).append(stage.name)
-            elif stage.name not in unknown:
-                unknown.append(stage.name)
-    libraries = {name: one for name, one in sorted(libraries.items(), key=lambda one: one[0].lower()) if one != ABSENT}
-    served = tuple(name for name, one in recipe.all.items() if _servers([one]))
-    return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown), served)
+                machines[MACHINE.format(**facts)].append(stage.name)
+            else:  # the log is gone, or somebody wrote into it
+                machines["not recorded, but for a digest in _meta/receipts"].append(stage.name)
+    libraries = {name: one for name, one in sorted(libraries.items()) if one != ABSENT}
+    return Rebuilding(packages(stages, recipe), libraries, models(recipe), dict(machines))
 
 
 def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
-    """A recipe of this subset and the stages that it reads, with places for whoever makes it again to fill in."""
+    """A recipe of this subset and what it reads, without defaults, and with places to fill in where inputs lie."""
     needed = recipe.only([stage.name])
-    made = {name: _settings(one, needed.seed) for name, one in needed.all.items()}
-    if stage.count is not None:
-        made[stage.name]["count"] = stage.count
-    parts = {part: {name: made[name] for name in getattr(needed, part)} for part in PARTS if getattr(needed, part)}
     said = needed.model_dump(mode="json", include=OF_THE_WHOLE, exclude_defaults=True)
-    return {"name": stage.name, "seed": needed.seed, **said, **parts}
+    parts = {part: {name: _subset(one) for name, one in getattr(needed, part).items()} for part in PARTS}
+    for stages in parts.values():
+        if stage.name in stages and stage.count is not None:
+            stages[stage.name]["count"] = stage.count
+    return {"name": stage.name, "seed": needed.seed, **said, **{part: one for part, one in parts.items() if one}}
 
 
-def _settings(subset: Subset, seed: int) -> dict[str, Any]:
-    # Without what it would say by itself: a reader finds the rest sooner.
-    said = {name for name, field in Subset.model_fields.items() if getattr(subset, name) != field.default}
-    settings: dict[str, Any] = {key: value for key, value in content_of(subset, seed).items() if key in said}
-    settings |= subset.model_dump(include={"count", "language", "cites", "follows"}, exclude_defaults=True)
-    made = [settings["source"], *settings.get("filters", [])]
-    for one, part in zip(made, [subset.source, *subset.filters], strict=False):  # without filters, none are said
-        _add_execution(one, part)
-        _add_places(one, part)
-    settings["source"] = {
-        key: value
-        for key, value in settings["source"].items()
-        if value is not None or type(subset.source).model_fields[key].default is not None
-    }
-    return settings
+def _subset(subset: Subset) -> dict[str, Any]:
+    rest = subset.model_dump(mode="json", exclude={"source", "filters", "pool"}, exclude_defaults=True)
+    filters = [_settings(one) for one in subset.filters]
+    return {"source": _settings(subset.source), **({"filters": filters} if filters else {}), **rest}
 
 
-def _add_places(settings: dict[str, Any], part: PlacedSettings) -> None:
-    """Add what says where inputs lie: names of stages and of packages' files, else ``path/to/…``."""
-    placed = sorted(part.places(), key=lambda one: one[1].what == "stage")
-    for name, mark in {name: mark for name, mark, _ in placed if mark.what != "variable"}.items():
-        *where, last = name.split(".")
-        value: Any = part
-        for key in where:
-            value = value[int(key)] if isinstance(value, tuple) else getattr(value, key)
-        inner = value_at(settings, where)
-        value = getattr(value, last)
-        if mark.what == "stage":
-            path = value if "/" not in value else f"path/to/{last}"
-        else:
-            named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
-            brought = [one for one in named if is_place(one)]
-            kept = brought if brought and brought == named else [f"path/to/{last}"]
-            path = kept if isinstance(value, tuple) else kept[0]
-        inner[last] = path
+def _settings(settings: PlacedSettings) -> dict[str, Any]:
+    dumped, said = settings.model_dump(mode="json"), dict[str, Any](kind=settings.kind)
+    places = {name: mark for name, mark in marks(type(settings), Place).items() if mark.what != "variable"}
+    for name, setting in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if value == setting.get_default(call_default_factory=False) or name == "kind":
+            continue
+        if isinstance(value, PlacedSettings):
+            said[name] = _settings(value)
+        elif isinstance(value, tuple) and any(isinstance(item, PlacedSettings) for item in value):
+            said[name] = [_settings(item) for item in value]
+        elif name in places and (places[name].what == "stage" or places[name].held(value)):
+            said[name] = _place(places[name], name, value)
+        elif name not in settings.execution or name in RUNTIME:
+            said[name] = dumped[name]
+    return said
 
 
-def _add_execution(settings: dict[str, Any], part: PlacedSettings) -> None:
-    """Add what the digest leaves out and the runtime class names, where it is not the default."""
-    for path, inner in part.parts():
-        # Without a place among the settings, it would say so by itself.
-        where = value_at(settings, path.split(".")[:-1])
-        for name in RUNTIME if where is not None else ():
-            if name in inner.execution and (value := getattr(inner, name)) != type(inner).model_fields[name].default:
-                where[name] = value
-
-
-def homepage(name: str) -> str:
-    """The address that an installed distribution says of itself; empty where it says none, or is not installed."""
-    try:
-        about = distribution(name.split()[0]).metadata
-    except PackageNotFoundError:
-        return ""
-    urls = dict(one.split(", ", 1) for one in about.get_all("Project-URL") or () if ", " in one)
-    found = {label.lower(): url for label, url in urls.items()}
-    known = (found.get(label, "") for label in ("repository", "source", "homepage"))
-    return next(filter(None, known), "") or next(iter(about.get_all("Home-page") or ()), "")
+def _place(mark: Place, name: str, value: Any) -> Any:
+    """Where an input lies: the name of a stage or of a package's file, else ``path/to/…``."""
+    if mark.what == "stage":
+        return f"path/to/{name}" if "/" in (value or "") else value
+    places = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,))]
+    named = places if all(map(is_place, places)) else [f"path/to/{name}"]
+    return named if isinstance(value, tuple) else named[0]
 
 
 def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
-    """Packages, with their versions, that brought sources, filters, their parts or inputs, with what each brought.
-
-    recipe: of these stages.
-    """
-    found: dict[str, list[str]] = {}
+    """Packages, with their versions, that brought sources, filters, their parts, files or models, with these."""
     places = [symbolic(place) for one in recipe.all.values() for _, _, place in one.source.places()]
-    for name in dict.fromkeys(place.partition(":")[0] for place in places if is_place(place)):
-        if package := PLACES.distribution(name):
-            found.setdefault(package, []).append(f"the files of {name}")
-    for model in dict.fromkeys(filter(is_brought_model, _models(recipe))):
-        found.setdefault(BROUGHT.distribution(model), []).append(f"the model {model}")
+    folders = [place.partition(":")[0] for place in places if is_place(place)]
+    brought = [(PLACES.distribution(folder), f"the files of {folder}") for folder in folders]
+    brought += [(BROUGHT.distribution(one), f"the model {one}") for one in models(recipe) if is_brought_model(one)]
     for stage in stages:
         for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
-            parts = {f"{part} of {what} {made['kind']}": package for part, package in made.get("parts", {}).items()}
-            if "distribution" in made:
-                parts = {f"{what} {made['kind']}": made["distribution"], **parts}
-            for part, package in parts.items():
-                if part not in found.setdefault(package, []):
-                    found[package].append(part)
-    return found
+            brought.append((made.get("distribution", ""), f"{what} {made['kind']}"))
+            parts = made.get("parts", {}).items()
+            brought += [(package, f"{part} of {what} {made['kind']}") for part, package in parts]
+    found = defaultdict[str, list[str]](list)
+    for package, what in dict.fromkeys(brought):
+        found[package].append(what)
+    found.pop("", None)  # of twinset itself
+    return dict(found)
 
 
 def models(recipe: Recipe) -> dict[str, str]:
     """Names of models in a recipe, each with where it comes from; folders of somebody's machine are left out."""
-    found = {}
-    for model in _models(recipe):
-        if is_model_folder(model):
-            continue
-        if (folder := parsers_folder() / model).is_dir():
-            found[model] = f"comes with twinset. {_of_pipeline(folder)}"
-        elif is_brought_model(model):
-            found[model] = f"comes with {BROUGHT.distribution(model)}. {BROUGHT.find(model).origin}".strip()
-        else:
-            found[model] = "of the Hugging Face Hub" if "/" in model else "an installed package"
-    for part in _servers(recipe.all.values()):
-        if isinstance(name := getattr(part, "model", None), str):
-            found[name] = "on the server that the recipe names"
+    parts = [part for one in recipe.all.values() for placed in one.settings().values() for _, part in placed.parts()]
+    found = dict[str, str]()
+    for part in parts:
+        for name, mark in marks(type(part), Place).items():
+            value = getattr(part, "model" if mark.what == "server" else name, None)
+            if mark.what == "server" and value is not None:
+                found[value] = ON_SERVER
+            elif mark.what == "model" and isinstance(value, str) and not is_model_folder(value):
+                found[value] = _origin(value)
     return found
 
 
-def _servers(stages: Iterable[Subset]) -> list[PlacedSettings]:
-    """The settings, of sources, filters and what is within, that name a server to ask."""
-    parts = [part for one in stages for placed in one.settings().values() for _, part in placed.parts()]
-    return [part for part in parts if any(mark.what == "server" for mark in marks(type(part), Place).values())]
-
-
-def _of_pipeline(folder: Path) -> str:
-    """What spaCy's ``meta.json`` says of a pipeline: what it is, what it was trained on, its licence."""
-    about = json.loads((folder / "meta.json").read_text("utf-8"))
-    sources = "; ".join(f"{one['name']}, by {one['author']} ({one['license']})" for one in about["sources"])
-    return f"{about['description']} Trained on {sources}. Licence: {about['license']}."
-
-
-def _models(recipe: Recipe) -> Iterator[str]:
-    parts = (part for one in recipe.all.values() for placed in one.settings().values() for _, part in placed.parts())
-    for part in parts:
-        for name, mark in marks(type(part), Place).items():
-            if mark.what == "model" and isinstance(value := getattr(part, name), str):
-                yield value
-
-
-def _in_words(facts: Mapping[str, Any]) -> str:
-    """The machine of a runtime class, for people."""
-    processor = " with ".join(filter(None, (facts["machine"], facts["instructions"])))
-    where = f"the processor ({processor})" if facts["device"] == "cpu" else f"{facts['device']} ({processor})"
-    threads, batch = facts["threads"], facts["micro_batch"]
-    return f"{where}, {threads} thread{'s' * (threads != 1)}, {batch} sample{'s' * (batch != 1)} at a time"
+def _origin(model: str) -> str:
+    if (parsers_folder() / model).is_dir():
+        return "comes with twinset"
+    if is_brought_model(model):
+        return f"comes with {BROUGHT.distribution(model)}. {BROUGHT.find(model).origin}".strip()
+    return "of the Hugging Face Hub" if "/" in model else "an installed package"

@@ -10,15 +10,19 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from twinset.contracts.kinds.kind import Stored
 from twinset.shards.media.decode import decode
 
 #: Words of a caption, each with whether it is marked.
 Marked = Sequence[tuple[str, bool]]
+Outline = Literal["", "right", "reference", "other"]
 
+LONGEST_TEXT = 2_000  # characters that are shown
+MOST_COMPARED = 200  # words, about as many as fit: of few different words, a thousand would take a minute
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _EDGES = re.compile(r"^\W+|\W+$")
 
@@ -40,17 +44,17 @@ def words_of(caption: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(caption))
 
 
-Outline = Literal["", "right", "reference", "other"]
-LONGEST_TEXT = 2_000  # characters that are shown
-MOST_COMPARED = 200  # words, about as many as fit: of few different words, a thousand would take a minute
+def words(text: str, marked: bool = False) -> Marked:
+    """The words of a text, cut where it is very long, all marked or none."""
+    return [(word, marked) for word in text[:LONGEST_TEXT].split()]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One place of a block; without image and words it stays empty.
 
-    label: what it is, above the picture; empty for none. image: encoded. words: below the picture, each with whether it
-    is marked. side: 0 or 1, the colour of the marks. outline: around the picture, ``right`` for the right answer.
+    label: above the picture; empty for none. image: encoded. words: below it. side: 0 or 1, the colour of the marks.
+    outline: around the picture, ``right`` for the right answer.
     """
 
     label: str = ""
@@ -74,70 +78,39 @@ class Block:
     terms: str = ""
 
 
-def in_group(key: str, group: str) -> list[str]:
-    """The group of a sample for its small print; nothing where the sample is a group by itself."""
-    return [f"group {group}"] if group != key else []
-
-
-def words(text: str, marked: bool = False) -> Marked:
-    """The words of a text, cut where it is very long, all marked or none."""
-    return [(word, marked) for word in text[:LONGEST_TEXT].split()]
+def noted(sample: Stored[Any], *notes: str) -> str:
+    """Small print of a sample: each note once, and its group unless that is the sample itself."""
+    group = "" if sample.json.group == sample.key else f"group {sample.json.group}"
+    return " | ".join(dict.fromkeys(filter(None, (*notes, group))))
 
 
 WIDTH, MARGIN, GAP, CELL_GAP = 1580, 40, 36, 8  # pixels: between the margins; around, between blocks, between cells
 TEXT, SMALL, TITLE = 15, 12, 28
 LINE = 21
-LABEL = SMALL + 5  # height of the words above a picture, and of the small print below a block
+PICTURES, FEWEST_BLOCKS = 6, 2  # side by side
 TALLEST = 4 / 3  # of a picture, as a multiple of its width
 MOST_LINES = 8  # of a caption
 STROKE = 4  # pixels of an outline
 LONGEST_LINE = 200  # characters; more than fits in any width
 ELLIPSIS = "..."
 
-Font = ImageFont.FreeTypeFont
 PAPER, INK, GREY = "#fbfaf7", "#1f2328", "#7b8087"
 MARKS = ("#0b5cad", "#b3470b")  # of side 0 and side 1; told apart by all eyes
 OUTLINES: Mapping[Outline, str] = {"right": "#2b9348", "reference": "#e3b505"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A cell with its picture, outlined, and lines made to fit. width: of the cell, in pixels."""
+def contact_sheet(blocks: Sequence[Block], title: str, subtitle: str, legend: str = "") -> bytes:
+    """A PNG of blocks in reading order, each with its key in small print.
 
-    cell: Cell
-    width: int
-    picture: Image.Image | None
-    lines: Sequence[Marked]
-    face: Font
-
-
-def contact_sheet(blocks: Sequence[Block], across: int, title: str, subtitle: str, legend: str = "") -> bytes:
-    """A PNG of blocks in reading order, ``across`` side by side, each with its key in small print. Raises `BrokenTar`:
-    an image cannot be decoded.
+    Raises:
+        BrokenTar: an image cannot be decoded.
     """
-    cell = (WIDTH - (across - 1) * GAP) // across
-    drawn = [_rows(block, cell) for block in blocks]
-    heights = [sum(map(_height, rows)) + LABEL for rows in drawn]
-    bands = [max(heights[start : start + across]) for start in range(0, len(blocks), across)]
-    head = MARGIN + TITLE + 10 + LINE * (2 if legend else 1) + 24
-    sheet = Image.new("RGB", (WIDTH + 2 * MARGIN, head + sum(bands) + GAP * max(len(bands) - 1, 0) + MARGIN), PAPER)
-    pen = ImageDraw.Draw(sheet)
-    _write(pen, (MARGIN, MARGIN - 6), title, TITLE, WIDTH, INK)
-    drawn_words = (word for rows in drawn for row in rows for one in row for line in one.lines for word, _ in line)
-    if absent := re.search(r"\\u[0-9a-f]{4,}", " ".join(drawn_words)):
-        subtitle += f"; {absent[0]}: a character that no font here has; install one that has it, such as Noto Sans CJK"
-    for place, line in enumerate((subtitle, legend)):
-        _write(pen, (MARGIN, MARGIN + TITLE + 8 + place * LINE), line, TEXT, WIDTH)
-    for number, (block, rows) in enumerate(zip(blocks, drawn, strict=True)):
-        left = MARGIN + number % across * (cell + GAP)
-        top = head + sum(bands[: number // across]) + number // across * GAP
-        for row in rows:
-            for column, one in enumerate(row):
-                _draw(sheet, pen, one, left + column * (one.width + CELL_GAP), top)
-            top += _height(row)
-        _write(pen, (left, top), " | ".join([block.key, block.note]), SMALL, cell)
+    across = max(FEWEST_BLOCKS, PICTURES // max((block.columns for block in blocks), default=PICTURES))
+    width = (WIDTH - (across - 1) * GAP) // across
+    lines = [_line(title, WIDTH, TITLE, INK), *(_line(text, WIDTH, TEXT) for text in (subtitle, legend, ""))]
+    sheet = _grid([*lines, _grid([_block(block, width) for block in blocks], across, width, GAP)], 1, WIDTH, 4)
     stream = io.BytesIO()
-    sheet.save(stream, "PNG")
+    ImageOps.expand(sheet, MARGIN, PAPER).save(stream, "PNG")
     return stream.getvalue()
 
 
@@ -159,109 +132,83 @@ def boxed(content: bytes, key: str, boxes: Sequence[tuple[int, int, int, int]]) 
     return stream.getvalue()
 
 
-def _rows(block: Block, width: int) -> list[list[_Drawn]]:
-    cell = (width - (block.columns - 1) * CELL_GAP) // block.columns
-    drawn = [_fit(one, cell, block.key) for one in block.cells]
-    return [drawn[start : start + block.columns] for start in range(0, len(drawn), block.columns)]
+def _grid(pictures: Sequence[Image.Image], across: int, width: int, gap: int) -> Image.Image:
+    """Pictures in columns of one width, in reading order, each row as high as its highest."""
+    rows = [pictures[start : start + across] for start in range(0, len(pictures), across)]
+    heights = [max(picture.height for picture in row) for row in rows]
+    drawn = Image.new("RGB", (across * (width + gap) - gap, max(sum(heights) + gap * (len(rows) - 1), 0)), PAPER)
+    top = 0
+    for row, height in zip(rows, heights, strict=True):
+        for column, picture in enumerate(row):
+            drawn.paste(picture, (column * (width + gap), top))
+        top += height + gap
+    return drawn
 
 
-def _fit(cell: Cell, width: int, key: str) -> _Drawn:
-    picture = None
+def _block(block: Block, width: int) -> Image.Image:
+    column = (width - (block.columns - 1) * CELL_GAP) // block.columns
+    cells = _grid([_cell(cell, column, block.key) for cell in block.cells], block.columns, column, CELL_GAP)
+    return _grid([cells, _line(" | ".join([block.key, block.note]), width, SMALL)], 1, width, CELL_GAP)
+
+
+def _cell(cell: Cell, width: int, key: str) -> Image.Image:
+    parts = [_line(cell.label, width, SMALL)] if cell.label else []
     if cell.image is not None:
         stroke = STROKE if cell.outline else 0
         room = width - 2 * stroke
         picture = thumbnail(cell.image, key, (room, int(room * TALLEST)))
-        picture = ImageOps.expand(picture, stroke, OUTLINES.get(cell.outline, PAPER))
-    face = font(TEXT, " ".join(word for word, _ in cell.words))
-    return _Drawn(cell, width, picture, wrapped(cell.words, face, width, MOST_LINES), face)
+        parts.append(ImageOps.expand(picture, stroke, OUTLINES.get(cell.outline, PAPER)))
+    if cell.words:
+        parts.append(_text(cell.words, MARKS[cell.side], width))
+    return _grid(parts, 1, width, 4)
 
 
-def _height(row: Sequence[_Drawn]) -> int:
-    label = LABEL if any(one.cell.label for one in row) else 0
-    heights = [(one.picture.height if one.picture is not None else 0) + LINE * len(one.lines) for one in row]
-    return label + max(heights) + 5 + CELL_GAP
+def _line(text: str, width: int, size: int, colour: str = GREY) -> Image.Image:
+    drawn = Image.new("RGB", (width, size * 7 // 5), PAPER)
+    ImageDraw.Draw(drawn).text((0, 0), fitted(text, size, width), colour, font(size))
+    return drawn
 
 
-def _write(
-    pen: ImageDraw.ImageDraw, place: tuple[int, int], text: str, size: int, width: int, colour: str = GREY
-) -> None:
-    face = font(size, text)
-    pen.text(place, fitted(text, face, width), colour, face)
+def _text(words: Marked, mark: str, width: int) -> Image.Image:
+    """Words in lines; where there are more than `MOST_LINES`, the last line is an ellipsis."""
+    drawn = Image.new("RGB", (width, LINE * (MOST_LINES + 1)), PAPER)
+    pen, face, x, y = ImageDraw.Draw(drawn), font(TEXT), 0.0, 0
+    for whole, marked in words:
+        word = fitted(whole, TEXT, width)
+        length = face.getlength(word)
+        if x and x + length > width:
+            x, y = 0.0, y + LINE
+        if y == LINE * MOST_LINES:
+            pen.text((x, y), ELLIPSIS, INK, face)
+            break
+        pen.text((x, y), word, mark if marked else INK, face)
+        if marked:
+            pen.line((x, y + LINE - 4, x + length, y + LINE - 4), mark, 2)
+        x += length + face.getlength(" ")
+    return drawn.crop((0, 0, width, y + LINE))
 
 
-def _draw(sheet: Image.Image, pen: ImageDraw.ImageDraw, one: _Drawn, left: int, top: int) -> None:
-    if one.cell.label:
-        _write(pen, (left, top), one.cell.label, SMALL, one.width)
-        top += LABEL
-    if one.picture is not None:
-        sheet.paste(one.picture, (left, top))
-        top += one.picture.height + 5
-    for line in one.lines:
-        x = float(left)
-        for word, marked in line:
-            pen.text((x, top), word, MARKS[one.cell.side] if marked else INK, one.face)
-            length = one.face.getlength(word)
-            if marked:
-                pen.line((x, top + LINE - 4, x + length, top + LINE - 4), MARKS[one.cell.side], 2)
-            x += length + one.face.getlength(" ")
-        top += LINE
-
-
-def font(size: int, text: str) -> Font:
-    """The font of a text: matplotlib's DejaVu Sans; an installed one that has all letters, where that lacks some."""
+@cache
+def font(size: int) -> ImageFont.FreeTypeFont:
+    """DejaVu Sans, as matplotlib brings it."""
     import matplotlib
 
-    letters = {ord(letter) for letter in unicodedata.normalize("NFC", text) if not letter.isspace()}
-    own = f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf"
-    if letters <= _letters(own):
-        return _font(own, size)
-    return _font(next((path for path in _installed() if letters <= _letters(path)), own), size)
-
-
-_font = cache(ImageFont.truetype)
+    return ImageFont.truetype(f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf", size)
 
 
 @cache
-def _installed() -> Sequence[str]:
-    from matplotlib.font_manager import fontManager  # looks for all fonts, which takes seconds the first time
-
-    upright = {one.fname for one in fontManager.ttflist if one.weight in (400, "normal") and one.style == "normal"}
-    return sorted(path for path in upright if not re.search("lastresort|emoji", path, re.IGNORECASE))  # boxes, pictures
-
-
-@cache
-def _letters(path: str) -> frozenset[int]:
+def _letters() -> frozenset[int]:
     from matplotlib.ft2font import FT2Font
 
-    try:
-        return frozenset(FT2Font(path).get_charmap())
-    except (OSError, RuntimeError):  # a font that only others can read
-        return frozenset()
+    return frozenset(FT2Font(str(font(TEXT).path)).get_charmap())
 
 
-def fitted(text: str, face: Font, width: float) -> str:
+def fitted(text: str, size: int, width: float) -> str:
     """As much of a line as fits in ``width`` pixels; letters that the font does not have as their numbers."""
-    known = _letters(str(face.path))
     line = unicodedata.normalize("NFC", " ".join(text[:LONGEST_LINE].split()))
-    text = "".join(letter if ord(letter) in known else f"\\u{ord(letter):04x}" for letter in line)
-    if face.getlength(text) <= width:
+    text = "".join(letter if ord(letter) in _letters() else f"\\u{ord(letter):04x}" for letter in line)
+    if font(size).getlength(text) <= width:
         return text
-    while text and face.getlength(text + ELLIPSIS) > width:
+    while text and font(size).getlength(text + ELLIPSIS) > width:
         text = text[:-1]
     return text + ELLIPSIS
-
-
-def wrapped(words: Marked, face: Font, width: float, most: int) -> list[Marked]:
-    """At most ``most`` lines of words no wider than ``width`` pixels; a word that is wider by itself is cut."""
-    lines: list[list[tuple[str, bool]]] = [[]]
-    for word, marked in words:
-        word = fitted(word, face, width)
-        line = " ".join([*(before for before, _ in lines[-1]), word])
-        if lines[-1] and face.getlength(line) > width:
-            if len(lines) == most:
-                last, of_last = lines[-1][-1]
-                lines[-1][-1] = (fitted(last + ELLIPSIS, face, width), of_last)
-                break
-            lines.append([])
-        lines[-1].append((word, marked))
-    return [line for line in lines if line]

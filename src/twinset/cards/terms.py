@@ -1,10 +1,10 @@
 """Licences and credits of a subset: counted, and as card, Croissant and Hugging Face Hub want them."""
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+
+import polars as pl
 
 from twinset.contracts.licences.names import AND, UNKNOWN, forbids_changes, has_page, hub_name, needs_credit, page_of
 from twinset.contracts.markdown import Markdown, cell, no_formula, ranked
@@ -35,24 +35,24 @@ def uncredited(terms: TermCounts) -> int:
     return sum(count for (licence, credit), count in terms.items() if needs_credit(licence) and not credit)
 
 
+def unchangeable(terms: TermCounts) -> int:
+    """Samples that nobody may change and pass on."""
+    return sum(count for (licence, _), count in terms.items() if forbids_changes(licence))
+
+
 def lacking(name: str, terms: TermCounts) -> list[str]:
     """What terms lack of those that a published subset needs, each with the key of the recipe to set.
 
-    name: of the subset.
+    Args:
+        name: of the subset.
     """
     unknown = sum(count for licence, count in by_licence(terms).items() if {"", UNKNOWN} & {*licence.split(AND)})
-    credits = uncredited(terms)
-    source = f"subsets.{name}.source"
+    source, credits = f"subsets.{name}.source", uncredited(terms)
     found = {
         f"{name}: {unknown:,} samples have no licence that is known; set {source}.licence, or one a row": unknown,
         f"{name}: {credits:,} samples have no credit; set {source}.credit, or name it in each row": credits,
     }
     return [said for said, count in found.items() if count]
-
-
-def unchangeable(terms: TermCounts) -> int:
-    """Samples that nobody may change and pass on."""
-    return sum(count for (licence, _), count in terms.items() if forbids_changes(licence))
 
 
 def single_licences(terms: TermCounts) -> list[str]:
@@ -66,26 +66,19 @@ def linked(licence: str) -> Markdown:
     return Markdown(" and ".join(links))
 
 
+def licence_pages(terms: TermCounts) -> list[str]:
+    """Addresses of the licences, or names of those that have none."""
+    return [page_of(one) for one in single_licences(terms)]
+
+
 def credits_file(terms: TermCounts) -> bytes:
     """The credits as CSV."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("credit", "licence", "samples"))
-    rows.writerows((no_formula(credit), no_formula(licence), count) for credit, licence, count in by_credit(terms))
-    return text.getvalue().encode()
+    rows = [(no_formula(credit), no_formula(licence), count) for credit, licence, count in by_credit(terms)]
+    return pl.DataFrame(rows, ["credit", "licence", "samples"], orient="row").write_csv().encode()
 
 
 def hub_licence(terms: TermCounts) -> dict[str, Any]:
     """What the front matter of a card says of licences, as the Hub reads it."""
-    single = single_licences(terms)
-    names = sorted({hub_name(one) for one in single}) or ["other"]
+    names = sorted({hub_name(one) for one in single_licences(terms)}) or ["other"]
     told: dict[str, Any] = {"license": names[0] if len(names) == 1 else names}
-    if "other" in names:
-        told["license_name"] = "see-the-card"
-    return told
-
-
-def croissant_licence(terms: TermCounts) -> str | list[str]:
-    """Addresses of the licences, or names of those that have none."""
-    pages = [page_of(one) for one in single_licences(terms)]
-    return pages[0] if len(pages) == 1 else pages
+    return {**told, "license_name": "see-the-card"} if "other" in names else told

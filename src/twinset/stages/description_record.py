@@ -20,7 +20,7 @@ from twinset.stages.status import StageState
 
 #: What builds write there. Other names in the record lead elsewhere, and other files there are not the build's.
 _NAME = r"^(log/)?[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[a-z0-9]{1,10}){1,2}$"
-DESCRIPTION = 15  # raised when what `cards` writes changes
+DESCRIPTION = 16  # raised when what `cards` writes changes
 
 
 class _Description(Model):

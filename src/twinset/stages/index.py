@@ -137,10 +137,8 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
     return IndexSummary(
         planned=state.stage.planned if state.is_one_table else sum(state.done.column("planned")),
         kept=state.kept,
-        rejected=state.rejected(),
         by_filter=rejections(store, state.home),
         kept_by_split=dict(sorted((+kept_by_split).items())),
-        shards=len(state.done),
         tars=tars,
         bytes=sum(state.done.column("tar_size")),
         images=_images(store, state),

@@ -33,7 +33,7 @@ from twinset.stages.plan import DESCRIPTIONS
 
 _TEXTS = (".md", ".html", ".json", ".csv", ".cff", ".bib")
 _OF_META = {*DESCRIPTIONS, "stage.json", "histograms.png", "look.png", CREDITS}
-_PLAN, _MARKER = re.compile(r"\d{5,}\.parquet|shards\.parquet"), re.compile(r"files-of-[a-z0-9-]+")
+_PLAN = re.compile(r"\d{5,}\.parquet|shards\.parquet")
 
 
 def publish(
@@ -99,8 +99,6 @@ def _beside(store: Store, part: Part) -> Iterator[str]:
         place = layout.meta(part.name, name)
         if name in known or (name.endswith(".png") and f"({layout.META}/{name})" in part.card):
             yield place
-        elif _MARKER.fullmatch(name) and "README" in store.names(place):
-            yield f"{place}/README"
 
 
 def _assemble(store: Store, parts: Sequence[Part], folder: Path, place: str, repo: hub.Repository | None) -> str:
