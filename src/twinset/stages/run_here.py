@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from twinset.contracts.errors import WrongUse, in_words
 from twinset.contracts.recipe import Recipe
+from twinset.shards.storage.spool import Spool
 from twinset.shards.storage.store import Store
 from twinset.stages.build import Progress, Silent, build
 from twinset.stages.child_processes import Children, make_in_child, receipt_in
@@ -63,6 +64,7 @@ class LocalRunner:
             raise WrongUse(f"workers {workers}, runner {runner!r}: at least 0 workers of one of the runners {known}")
         if runner != "dask":
             check_devices(recipe, names)
+        Spool(None).sweep()
         self._runner, self._progress = runner, progress
         self._cluster = DaskCluster() if runner == "dask" else None
         self._workers = workers or (self._cluster.cores if self._cluster else os.cpu_count()) or 1
