@@ -160,13 +160,14 @@ class LocalRunner:
                 ):
                     running[left[0]] = executor.submit(make, left[0]), time.monotonic()
                     left.popleft()
-                done = wait([future for future, _ in running.values()], ROUND_SECONDS, FIRST_COMPLETED).done
+                wait([future for future, _ in running.values()], ROUND_SECONDS, FIRST_COMPLETED)
                 if isinstance(executor, Children):
                     executor.look_after()
-                elif self._cluster is not None and self._cluster.lost:
-                    for future in [future for future, _ in running.values() if not future.done()]:
-                        future.set_exception(CancelledError())
-                ended = {number: running.pop(number) for number in [*running] if running[number][0] in done}
+                elif self._cluster is not None and self._cluster.lost:  # Dask would try for ever to reach it
+                    lost = Future[Receipt]()
+                    lost.set_exception(CancelledError())
+                    running = {number: (lost, began) for number, (_, began) in running.items()}
+                ended = {number: running.pop(number) for number in [*running] if running[number][0].done()}
                 for _ in ended:
                     self._slots.release()
                 yield ended, running
