@@ -1,7 +1,7 @@
 """Shards in child processes, for what must not share one: dlib corrupts its heap in two threads, Blender has one scene.
 
 A child that dies takes down the shard that it was making and no other. Children end when their parent does, however
-that ends; temporary files of a killed one (unpacked assets, a render: up to gigabytes) go with the next pool.
+that ends; temporary files of a killed one (unpacked assets, a render: up to gigabytes) go with the next build.
 """
 
 import contextlib
@@ -58,7 +58,6 @@ class Children(Executor):
 
     def __init__(self, workers: int, shards: int = 0) -> None:
         """shards: how many are counted."""
-        Spool(None).sweep()
         context = _Spawn()
         self.counts: MutableSequence[int] = context.RawArray("q", shards)
         self._records = context.Queue()
@@ -163,9 +162,9 @@ def make_in_child(root: str, home: str, number: int) -> Receipt:
 
 
 def _begin(parent: int, counts: MutableSequence[int], records: Any, level: int) -> None:
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     folder = tempfile.mkdtemp(prefix=f"{Spool(None).prefix}{os.getpid()}.")
     Finalize(None, shutil.rmtree, (folder, True), exitpriority=0)
+    threading.Thread(target=_end_with, args=(parent, folder), daemon=True).start()
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     os.environ.setdefault("TQDM_DISABLE", "1")  # bars of libraries that load models would break those of the build
     # Blender and dlib print what they like on stdout, which is the command line's for its JSON.
@@ -176,8 +175,9 @@ def _begin(parent: int, counts: MutableSequence[int], records: Any, level: int) 
     _counts.append(counts)
 
 
-def _end_with(parent: int) -> None:
+def _end_with(parent: int, folder: str) -> None:
     """Have this process end soon after its parent has: it would wait for work for ever."""
     while os.getppid() == parent:
         time.sleep(CHECK_SECONDS)
+    shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)

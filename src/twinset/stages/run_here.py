@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from twinset.contracts.errors import WrongUse, in_words
 from twinset.contracts.recipe import Recipe
+from twinset.shards.storage.spool import Spool
 from twinset.shards.storage.store import Store
 from twinset.stages.build import Progress, Silent, build
 from twinset.stages.child_processes import Children, make_in_child, receipt_in
@@ -63,6 +64,7 @@ class LocalRunner:
             raise WrongUse(f"workers {workers}, runner {runner!r}: at least 0 workers of one of the runners {known}")
         if runner != "dask":
             check_devices(recipe, names)
+        Spool(None).sweep()
         self._runner, self._progress = runner, progress
         self._cluster = DaskCluster() if runner == "dask" else None
         self._workers = workers or (self._cluster.cores if self._cluster else os.cpu_count()) or 1
@@ -158,13 +160,14 @@ class LocalRunner:
                 ):
                     running[left[0]] = executor.submit(make, left[0]), time.monotonic()
                     left.popleft()
-                done = wait([future for future, _ in running.values()], ROUND_SECONDS, FIRST_COMPLETED).done
+                wait([future for future, _ in running.values()], ROUND_SECONDS, FIRST_COMPLETED)
                 if isinstance(executor, Children):
                     executor.look_after()
-                elif self._cluster is not None and self._cluster.lost:
-                    for future in [future for future, _ in running.values() if not future.done()]:
-                        future.set_exception(CancelledError())
-                ended = {number: running.pop(number) for number in [*running] if running[number][0] in done}
+                elif self._cluster is not None and self._cluster.lost:  # Dask would try for ever to reach it
+                    lost = Future[Receipt]()
+                    lost.set_exception(CancelledError())
+                    running = {number: (lost, began) for number, (_, began) in running.items()}
+                ended = {number: running.pop(number) for number in [*running] if running[number][0].done()}
                 for _ in ended:
                     self._slots.release()
                 yield ended, running
