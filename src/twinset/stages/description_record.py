@@ -1,7 +1,7 @@
 """Which shards the descriptions of a subset are of, and the sha256 of what lies beside its tars."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -70,12 +70,10 @@ def keep_description(
     store.write(layout.meta(home, DESCRIBED), record.to_bytes())
 
 
-def changed_descriptions(store: Store, home: str) -> Iterator[str]:
+def changed_descriptions(store: Store, home: str) -> list[str]:
     """Paths of files beside the tars that are not those the build left; the card is a person's to edit."""
-    for name, sha256 in _read(store, home).files.items():
-        path = layout.meta(home, name)
-        if store.size(path) is None or store.sha256(path)[0] != sha256:
-            yield path
+    files = {layout.meta(home, name): sha256 for name, sha256 in _read(store, home).files.items()}
+    return [path for path, sha256 in files.items() if store.size(path) is None or store.sha256(path)[0] != sha256]
 
 
 def _digest(published: Mapping[str, StageState]) -> str:

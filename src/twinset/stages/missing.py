@@ -20,8 +20,6 @@ from twinset.stages.status import StageState, media_size, state_of
 logger = logging.getLogger("twinset")
 
 LOOKED_AT = 16  # shards of a plan, evenly spread
-EXAMPLES = 3
-HEADER = ("stage", "media", "state", "url")
 
 
 def nothing_there(store: Store, recipe: Recipe, name: str, state: StageState, worker: StageWorker) -> str:
@@ -41,7 +39,7 @@ def nothing_there(store: Store, recipe: Recipe, name: str, state: StageState, wo
     why = media.absent(next(iter(absent)), problem) if isinstance(media, MediaFolder) else problem
     return (
         f"{name}: nothing is made, since media are absent: of {len(absent):,} that were looked for, such as "
-        f"{', '.join([*absent][:EXAMPLES])}, {why}. Put them there, or correct {recipe.key(name)}.source, and run the "
+        f"{', '.join([*absent][:3])}, {why}. Put them there, or correct {recipe.key(name)}.source, and run the "
         "same command again; twinset status OUT --missing FILE lists all"
     )
 
@@ -54,7 +52,7 @@ def write_missing(store: Store, file: Path) -> None:
     try:
         with file.open("w", encoding="utf-8", newline="") as stream:
             rows = csv.writer(stream, "excel-tab", lineterminator="\n")
-            rows.writerow(HEADER)
+            rows.writerow(("stage", "media", "state", "url"))
             for home in stages_in(store):
                 try:
                     lacking = list(_missing_of(store, home))
