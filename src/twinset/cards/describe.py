@@ -26,6 +26,7 @@ from twinset.contracts.references import key_of
 from twinset.contracts.stage import Stage
 from twinset.generators.words_alone.guesses import LEAST_GROUPS
 from twinset.generators.words_alone.probe import LEAST
+from twinset.models.engines import metered_engine
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings, term_counts
 from twinset.shards.records import planned_stage
@@ -88,6 +89,7 @@ def card(
     kind = CARD_KINDS.get(source.makes)
     meanings = meanings_of(recipe, stage.name)
     steps = [*found.get("earlier", ()), Step(stage, summary.planned, summary.kept, summary.by_filter, meanings)]
+    made_in = recipe.only([stage.name]).all.values()
     flags = {(reason, meanings[reason]) for reason in summary.flagged if reason in meanings}
     return render(
         f"{source.makes}.md.j2",
@@ -99,9 +101,7 @@ def card(
         kind=kind,
         record=list(KINDS[source.makes].record.model_fields) if kind else [],
         noun=kind.noun if kind else "candidate",
-        noted=[
-            one.said("notes") for one in (source, *(used.source for used in recipe.only([stage.name]).all.values()))
-        ],
+        noted=[made.said("notes") for made in (source, *(used.source for used in made_in))],
         steps=steps,
         reasons=sorted(flags.union(*(step.reasons for step in steps))),
         again=again,

@@ -61,7 +61,7 @@ def repeats(values: pl.Series) -> pl.Series:
 
 def share_of_top(times: pl.Series, part: int) -> float:
     """Share (0-1) of all that the most frequent ``part``-th has, at least one; times: as `repeats` gives them."""
-    return times.head(-(-len(times) // part)).sum() / times.sum() if len(times) else 0.0
+    return float(times.head(-(-len(times) // part)).sum()) / float(times.sum()) if len(times) else 0.0
 
 
 def joined(rows: pl.DataFrame, columns: Iterable[str]) -> pl.Series:
