@@ -126,7 +126,7 @@ def test_a_sparse_member_that_says_it_is_endless_is_refused(tmp_path: Path) -> N
     info = tarfile.TarInfo("eq-ag-0.image0.jpg")
     info.type, info.size = tarfile.GNUTYPE_SPARSE, 1 << 62
     (tmp_path / "00000.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
-    with (tmp_path / "00000.tar").open("rb") as stream, pytest.raises(BrokenTar, match="more than the tar"):
+    with (tmp_path / "00000.tar").open("rb") as stream, pytest.raises(BrokenTar, match="cut short"):
         list(read_members(stream, "00000.tar"))
 
 

@@ -368,8 +368,8 @@ def test_wrong_use_of_export_says_what_to_do(made_pairs: MadeDataset, tmp_path: 
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for at, said in {
         "s3://b/x": "s3:/b/x: is a URL",
-        str(tmp_path / "dangling"): "dangling: is a link",
-        str(tmp_path / "full/mine.txt/x"): "mine.txt: is a link or not a folder",
+        str(tmp_path / "dangling"): "dangling: exists and is not an empty folder",
+        str(tmp_path / "full/mine.txt/x"): "x: cannot be made",
     }.items():
         with pytest.raises(WrongUse, match=said):
             export(made_pairs.store, ["eq-ag"], "eqben", Path(at))

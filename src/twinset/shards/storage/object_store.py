@@ -52,14 +52,10 @@ def _s3_options() -> dict[str, Any]:
 
 
 class _Object(AbstractBufferedFile):
-    """A large object as a seekable stream, read ahead by some MB."""
-
-    def __init__(self, files: Any, path: str, url: str) -> None:
-        super().__init__(files, path, block_size=PART)
-        self._url = url
+    """A large object as a seekable stream, read ahead by some MB. url: of the object, for messages."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        with explaining(self._url):
+        with explaining(self.kwargs["url"]):
             return bytes(self.fs.cat_file(self.path, start=start, end=end))
 
 
@@ -68,7 +64,7 @@ def opened(files: Any, path: str, url: str) -> BinaryIO:
     with contextlib.suppress(OSError, ValueError):  # an object of no bytes has no range; others say why below
         if len(start := bytes(files.cat_file(path, start=0, end=SMALL))) < SMALL:
             return io.BytesIO(start)
-    return cast(BinaryIO, _Object(files, path, url))
+    return cast(BinaryIO, _Object(files, path, block_size=PART, url=url))
 
 
 def stamp(entry: dict[str, Any]) -> str:
