@@ -39,10 +39,7 @@ def connect(root: str) -> tuple[Any, str]:
 
 
 def _s3_options() -> dict[str, Any]:
-    """Adaptive retries of botocore, unless the user chose others: by variables of AWS, or in fsspec's configuration.
-
-    s3fs asks again besides where an answer is cut short.
-    """
+    """Adaptive retries of botocore, unless the user chose others: by variables of AWS, or in fsspec's configuration."""
     retries: dict[str, Any] = {}
     if "AWS_RETRY_MODE" not in os.environ:
         retries["mode"] = "adaptive"
