@@ -48,7 +48,7 @@ def _s3_options() -> dict[str, Any]:
     return {"retries": retries, **fsspec.config.conf.get("s3", {}).get("config_kwargs", {})}
 
 
-class _Object(AbstractBufferedFile):
+class _Object(AbstractBufferedFile):  # type: ignore[misc]  # fsspec has no types
     """A large object as a seekable stream, read ahead by some MB. url: of the object, for messages."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
