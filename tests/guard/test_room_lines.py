@@ -13,7 +13,7 @@ LINES = {
     "filters": 537,
     "contracts": 3648,
     "stages": 4198,
-    "shards": 4505,
+    "shards": 4146,
     "models": 6617,
     "cards": 2515,
     "review": 2442,

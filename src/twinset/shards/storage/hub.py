@@ -60,7 +60,7 @@ def upload(repo: Repository, folder: Path, tag: str, message: str, public: bool,
 
     Args:
         folder: with `SUMS` of all its files.
-        tag: given to the commit, whose message is `message`.
+        tag: given to the commit.
         public: make it public when the commit is there.
         update: replace other files that it holds, and move a tag of another commit.
 

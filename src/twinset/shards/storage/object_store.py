@@ -41,10 +41,7 @@ def connect(root: str) -> tuple[Any, str]:
 
 
 def _s3_options() -> dict[str, Any]:
-    """Adaptive retries of botocore, unless the user chose others: by variables of AWS, or in fsspec's configuration.
-
-    s3fs asks again besides where an answer is cut short.
-    """
+    """Adaptive retries of botocore, unless the user chose others: by variables of AWS, or in fsspec's configuration."""
     retries: dict[str, Any] = {}
     if "AWS_RETRY_MODE" not in os.environ:
         retries["mode"] = "adaptive"
@@ -53,15 +50,11 @@ def _s3_options() -> dict[str, Any]:
     return {"retries": retries, **fsspec.config.conf.get("s3", {}).get("config_kwargs", {})}
 
 
-class _Object(AbstractBufferedFile):
-    """A large object as a seekable stream, read ahead by some MB."""
-
-    def __init__(self, files: Any, path: str, url: str) -> None:
-        super().__init__(files, path, block_size=PART)
-        self._url = url
+class _Object(AbstractBufferedFile):  # type: ignore[misc]  # fsspec has no types
+    """A large object as a seekable stream, read ahead by some MB. url: of the object, for messages."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        with explaining(self._url):
+        with explaining(self.kwargs["url"]):
             return bytes(self.fs.cat_file(self.path, start=start, end=end))
 
 
@@ -70,7 +63,7 @@ def opened(files: Any, path: str, url: str) -> BinaryIO:
     with contextlib.suppress(OSError, ValueError):  # an object of no bytes has no range; others say why below
         if len(start := bytes(files.cat_file(path, start=0, end=SMALL))) < SMALL:
             return io.BytesIO(start)
-    return cast(BinaryIO, _Object(files, path, url))
+    return cast(BinaryIO, _Object(files, path, block_size=PART, url=url))
 
 
 def stamp(entry: dict[str, Any]) -> str:

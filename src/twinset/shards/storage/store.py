@@ -70,6 +70,8 @@ class Store:
     def open(self, path: str) -> Iterator[BinaryIO]:
         """The file as a seekable stream of bytes."""
         if self._local is not None:
+            if (self._local / path).is_fifo():  # which would be waited for without end
+                raise _pipe(self._local / path)
             stream: BinaryIO = (self._local / path).open("rb")
         else:
             with self._reaching(path) as place:
@@ -124,6 +126,8 @@ class Store:
                     status = entry.stat()
                     if stat.S_ISREG(status.st_mode):
                         files[entry.name] = Entry(status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
+                    elif stat.S_ISFIFO(status.st_mode):
+                        raise _pipe(entry.path)
         return files
 
     def write(self, path: str, content: bytes) -> None:
@@ -228,3 +232,7 @@ class Store:
         """An object's path, for a request whose errors say what to do."""
         with object_store.explaining(f"{self.root}/{path}"):
             yield f"{self._base}/{path}".rstrip("/")
+
+
+def _pipe(path: str | Path) -> WrongUse:
+    return WrongUse(f"{path}: a pipe, not a file; remove it and run the same command again")
