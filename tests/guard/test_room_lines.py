@@ -11,7 +11,7 @@ LINES = {
     "flows": 700,
     "generators": 12890,
     "filters": 537,
-    "contracts": 4056,
+    "contracts": 3634,
     "stages": 4198,
     "shards": 4505,
     "models": 6617,
