@@ -131,7 +131,7 @@ def test_the_environment_leads_to_the_server(environment: Callable[..., None], m
         (ADDRESS, "here", "base_url: .*write the address of a server"),
         (SETTINGS, "{", f"{SETTINGS} is not JSON"),
         (SETTINGS, "[1]", f"{SETTINGS} is not a JSON object"),
-        (SETTINGS, '{"prize_in": 1}', "prize_in: Extra inputs"),
+        (SETTINGS, '{"prize_in": 1}', "prize_in: unknown key; did you mean 'price_in'"),
         (SETTINGS, '{"max_cost": 1}', "max_cost needs price_in"),
         (SETTINGS, '{"model": "n"}', f"{SETTINGS} has model, which --model"),
         (SETTINGS, '{"temperature": 1}', "temperature: Input should be 0"),

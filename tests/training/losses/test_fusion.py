@@ -337,7 +337,7 @@ def test_with_negative_pairs_the_regulariser_sees_the_twins() -> None:
 
 
 def test_wrong_names_and_options_are_refused() -> None:
-    with pytest.raises(WrongUse, match="no regulariser 'eqsim-v2' here; did you mean 'eqsim-v2-all' or 'eqsim' or "):
+    with pytest.raises(WrongUse, match="no regulariser 'eqsim-v2' here; did you mean 'eqsim-v2-all'"):
         open_regulariser("eqsim-v2")
     with pytest.raises(WrongUse, match="hardneg has no form for fusion encoders; name one of eqsim, "):
         open_fusion_loss("hardneg")
