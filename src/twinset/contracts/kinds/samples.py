@@ -107,7 +107,7 @@ class EncodedImage:
 
 def encodable(frame: Frame) -> bool:
     """Whether every encoding can hold a frame of this size."""
-    return max(frame.pixels.shape[:2]) <= LONGEST_SIDE
+    return bool(max(frame.pixels.shape[:2]) <= LONGEST_SIDE)
 
 
 def encode_image(frame: Frame, encoding: Encoding) -> EncodedImage:

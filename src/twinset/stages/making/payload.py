@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Sample
-from twinset.contracts.kinds.pair import CopiedPair, Pair
+from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import (
     Drop,
     EncodedImage,
@@ -231,18 +231,17 @@ def _with_flag(flags: tuple[str, ...], score: Score) -> tuple[str, ...]:
 
 def _encode(sample: Sample, row: Row, worker: StageWorker, encoded: dict[str, EncodedImage]) -> Fields | None:
     """The fields of a sample; None where it has no images, and its row is all there is of it."""
-    images = dict[str, EncodedImage]()
+    copy, images = sample.copied(), dict[str, EncodedImage]()
     for role, frame in sample.pictures().items():
         if frame.id not in encoded:
             encoded[frame.id] = encode_image(frame, worker.subset.encoding)
         images[role] = encoded[frame.id]
-    copied = isinstance(sample, CopiedPair)
-    row.images = dict(sample.images) if copied else {role: image.sha256 for role, image in images.items()}
+    row.images = {role: image.sha256 for role, image in images.items()} if copy is None else dict(copy.images)
     row.content = content_digest(sample, row.images)
     row.reason = " ".join(sample.flags)
     row.numbers = {name: sample.scores[name] for name in row.kind.numbers if name in sample.scores}
-    if copied:
-        return list(sample.fields.items())
+    if copy is not None:
+        return list(copy.fields.items())
     source, extension = worker.source, worker.subset.encoding.format
     return fields_of(sample, images, source.kind, row.terms, extension) if images else None
 
