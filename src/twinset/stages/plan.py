@@ -87,7 +87,7 @@ def prepare(job: Job, name: str) -> Stage:
         job.earlier(earlier).check_whole()
     with store.spool() as spool:
         if isinstance(generator, TableStage):
-            summary, kinds = write_table(worker, compute(worker, store), spool), {}
+            summary, kinds = write_table(worker, compute(worker, store), spool), dict[str, int]()
         else:
             summary, kinds = _write_candidates(worker, spool)
         _replace_plan(store, worker, spool)
