@@ -11,7 +11,7 @@ LINES = {
     "flows": 700,
     "generators": 12890,
     "filters": 537,
-    "contracts": 3648,
+    "contracts": 3655,
     "stages": 4198,
     "shards": 4146,
     "models": 6617,

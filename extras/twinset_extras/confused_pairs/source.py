@@ -228,7 +228,10 @@ class ConfusedPairs(Source):
             **identified,
             captions0=captions[0],
             captions1=captions[1],
-            **{f"{name}s": tuple(one[name] for one in both) for name in ("tar", "key", "image_id", "image_sha256")},
+            tars=tuple(one["tar"] for one in both),
+            keys=tuple(one["key"] for one in both),
+            image_ids=tuple(one["image_id"] for one in both),
+            image_sha256s=tuple(one["image_sha256"] for one in both),
             alike=near,
             apart=far,
         )

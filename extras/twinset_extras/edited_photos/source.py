@@ -178,11 +178,7 @@ class EditedPhotos(DerivingTerms, EngineSource):
 
     @property
     def libraries(self) -> tuple[str, ...]:  # type: ignore[override]  # of a class as a rule
-        return tuple({*self.worker.libraries, "numpy", "opencv-python", "pillow"})
-
-    @property
-    def passes(self) -> int:  # type: ignore[override]
-        return int(self.worker.passes)
+        return tuple({*getattr(self.worker, "libraries", ()), "numpy", "opencv-python", "pillow"})
 
     def inputs(self) -> str:
         return digest([self.earlier().digest, sha256_of_file(self.instances)[0], vocabulary().digest])

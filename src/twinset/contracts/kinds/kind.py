@@ -132,6 +132,10 @@ class Sample:
         words = {name: getattr(self, name) for name in self.kind.described}
         return {name: text if isinstance(text, str) else canonical_json(text).decode() for name, text in words.items()}
 
+    def copied(self) -> Any:
+        """The sample as it lies in an earlier stage, with its ``fields`` and ``images``; None where it is made here."""
+        return None
+
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
         """What the JSON of this kind has besides `Record`'s fields.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -111,3 +111,6 @@ class CopiedPair(_Pairs):
 
     def pictures(self) -> dict[str, Frame]:
         return {}
+
+    def copied(self) -> Self:
+        return self

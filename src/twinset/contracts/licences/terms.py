@@ -63,7 +63,7 @@ class Terms(NamedTuple):
         return self if all(self) else Terms(*(own or other for own, other in zip(self, others, strict=True)))
 
     @property
-    def columns(self) -> dict[str, str]:
+    def columns(self) -> dict[str, Any]:
         """Each by its name."""
         return self._asdict()
 

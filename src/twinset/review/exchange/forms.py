@@ -90,8 +90,7 @@ class Parquet(Form):
                     raise WrongUse(f"{path}: no column {min(lacking)!r}; name a file that twinset review exported")
                 stream.seek(0)
                 rows = (row for batch in parquet_batches(stream, COLUMNS) for row in batch.to_pylist())
-                for number, row in enumerate(rows, 1):
-                    yield Row(f"row {number}", row)
+                yield from (Row(f"row {number}", row) for number, row in enumerate(rows, 1))
         except pa.ArrowException as error:
             raise WrongUse(f"{path}: not Parquet ({error}); name another file") from error
 

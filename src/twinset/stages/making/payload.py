@@ -8,7 +8,7 @@ from pathlib import Path
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Sample
-from twinset.contracts.kinds.pair import CopiedPair, Pair
+from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import (
     Drop,
     EncodedImage,
@@ -172,18 +172,17 @@ class _Samples:
 
         encoded: images by id, since several samples of a group may show one.
         """
-        row, encoding, images = self.rows[sample.key], self._worker.subset.encoding, dict[str, EncodedImage]()
+        row, encoding, copy, images = self.rows[sample.key], self._worker.subset.encoding, sample.copied(), {}
         for role, frame in sample.pictures().items():
             if frame.id not in encoded:
                 encoded[frame.id] = encode_image(frame, encoding)
             images[role] = encoded[frame.id]
-        copied = isinstance(sample, CopiedPair)
-        row.images = dict(sample.images) if copied else {role: image.sha256 for role, image in images.items()}
+        row.images = {role: image.sha256 for role, image in images.items()} if copy is None else dict(copy.images)
         row.content = content_digest(sample, row.images)
         row.reason = " ".join(sample.flags)
         row.numbers = {name: sample.scores[name] for name in row.kind.numbers if name in sample.scores}
-        if copied:
-            return list(sample.fields.items())
+        if copy is not None:
+            return list(copy.fields.items())
         return fields_of(sample, images, self._worker.source.kind, row.terms, encoding.format) if images else None
 
 
