@@ -61,7 +61,7 @@ def repeats(values: pl.Series) -> pl.Series:
 
 def share_of_top(times: pl.Series, part: int) -> float:
     """Share (0-1) of all that the most frequent ``part``-th has, at least one; times: as `repeats` gives them."""
-    return times.head(-(-len(times) // part)).sum() / times.sum() if len(times) else 0.0
+    return int(times.head(-(-len(times) // part)).sum()) / int(times.sum()) if len(times) else 0.0
 
 
 def joined(rows: pl.DataFrame, columns: Iterable[str]) -> pl.Series:
@@ -74,8 +74,9 @@ def word_counts(texts: pl.Series) -> Counts:
     return how_often(texts.str.count_matches(WORD))
 
 
-def told_blind(rows: pl.DataFrame, first: str, second: str, scores: Iterable[str] = ()) -> dict[str, Any]:
+def told_blind(rows: pl.DataFrame, captions: Sequence[str], scores: Iterable[str] = ()) -> dict[str, Any]:
     """How often the first of two captions is guessed from lengths and scores, and pairs of the same words."""
+    first, second = captions
     bags = (same_bag(words_of(one), words_of(other)) for one, other in rows.select(first, second).iter_rows())
     return {"same_bag": sum(bags), "given_away": guesses(rows.select("group", **gaps(first, second, scores)))}
 
