@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.made_datasets import MadeDataset
+
 
 @pytest.fixture
 def mlcroissant(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -16,3 +18,11 @@ def mlcroissant(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     return library
+
+
+@pytest.fixture
+def made_all(
+    made_pairs: MadeDataset, made_text_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset
+) -> MadeDataset:
+    """Subsets of every kind."""
+    return made_pairs

@@ -42,6 +42,8 @@ def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
     assert "# image0.jpg, image1.jpg, caption0.txt, caption1.txt, json" in text
     assert "* **Length: too few videos to say.** Taking the caption that " in text
     assert "They come from 3 videos; " in text and "| guessed caption 0: the caption that is or has |" not in text
+    sizes = {999: "n<1K", 1000: "1K<n<10K", 195_872: "100K<n<1M", 10**6: "1M<n<10M"}
+    assert {kept: size_category(kept) for kept in sizes} == sizes, "as Hugging Face names them"
     assert re.search(r"Tars: \d, 0\.\d MB together, of \d to \d pairs each; no video is split\nbetween two\.", text)
 
 
@@ -72,10 +74,9 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
-def test_the_card_of_each_kind_says_what_it_is(made: MadeDataset, name: str) -> None:
+def test_the_card_of_each_kind_says_what_it_is(made_all: MadeDataset, name: str) -> None:
     said, fields, (split, path) = KINDS[name]
-    text = described(made, name)
+    text = described(made_all, name)
     front = front_of(text)
     assert [one["data_files"] for one in front["configs"]] == [[{"split": split, "path": path}]]
     assert ("webdataset" in front["tags"]) == bool(fields) and fields in text
@@ -83,7 +84,7 @@ def test_the_card_of_each_kind_says_what_it_is(made: MadeDataset, name: str) -> 
     assert "<script" not in text and made_samples.LONG[:200] not in text
     assert text.count("![") == 1 + bool(fields)
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
-        assert made.store.size(f"{name}/{picture}")
+        assert made_all.store.size(f"{name}/{picture}")
 
 
 def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDataset) -> None:
@@ -118,39 +119,20 @@ def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
     assert r"All pairs: CC0 # Gotcha `![x](http://e/x.png)` &lt;img src=y> \`a\`." in text
 
 
-@pytest.mark.slow
-def test_descriptions_have_the_same_bytes_every_time(
-    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, made_text_pairs: MadeDataset
-) -> None:
-    def snapshot() -> dict[str, bytes]:
-        made_pairs.describe("eq-gebc", "triplets", "focus-object", "text")  # one of each kind
-        return {str(path): path.read_bytes() for path in made_pairs.root.rglob("*") if path.is_file()}
-
-    assert snapshot() == snapshot()
-
-
 @pytest.mark.parametrize(
     ("name", "noun"),
     [("eq-ag", "pair"), ("two-images", "triplet"), ("focus-object", "template"), ("text", "text pair")],
 )
-@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
 def test_a_subset_that_keeps_nothing_is_described_too(
-    made: MadeDataset, mlcroissant: Any, name: str, noun: str
+    made_all: MadeDataset, mlcroissant: Any, name: str, noun: str
 ) -> None:
-    for file in made.store.names(layout.meta(name, "receipts")):
-        made.store.remove(layout.meta(name, f"receipts/{file}"))
-    text = described(made, name)
+    for file in made_all.store.names(layout.meta(name, "receipts")):
+        made_all.store.remove(layout.meta(name, f"receipts/{file}"))
+    text = described(made_all, name)
     assert "| 0 | none | 0 (–) |" in text and f"No {noun} is kept of the 0 planned" in text
     assert "load_dataset" not in text and "![" not in text and "configs" not in front_of(text)
-    found = mlcroissant.Dataset(jsonld=str(made.root / name / "_meta/croissant.json"))
+    found = mlcroissant.Dataset(jsonld=str(made_all.root / name / "_meta/croissant.json"))
     assert not found.metadata.ctx.issues.errors
-
-
-@pytest.mark.parametrize(
-    ("kept", "name"), [(999, "n<1K"), (1000, "1K<n<10K"), (195_872, "100K<n<1M"), (10**6, "1M<n<10M")]
-)
-def test_the_size_category_is_hugging_faces(kept: int, name: str) -> None:
-    assert size_category(kept) == name
 
 
 def test_reports_of_planning_reach_the_source(made_triplets: MadeDataset) -> None:

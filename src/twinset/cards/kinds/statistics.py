@@ -74,8 +74,9 @@ def word_counts(texts: pl.Series) -> Counts:
     return how_often(texts.str.count_matches(WORD))
 
 
-def told_blind(rows: pl.DataFrame, first: str, second: str, scores: Iterable[str] = ()) -> dict[str, Any]:
+def told_blind(rows: pl.DataFrame, captions: Sequence[str], scores: Iterable[str] = ()) -> dict[str, Any]:
     """How often the first of two captions is guessed from lengths and scores, and pairs of the same words."""
+    first, second = captions
     bags = (same_bag(words_of(one), words_of(other)) for one, other in rows.select(first, second).iter_rows())
     return {"same_bag": sum(bags), "given_away": guesses(rows.select("group", **gaps(first, second, scores)))}
 

@@ -26,7 +26,7 @@ def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
         "negative_words": word_counts(rows["negative_caption"]),
         "distinct_images": rows.select(image_of_caption()).n_unique(),
         "distinct_captions": joined(rows, TEXT_PAIR.texts).n_unique(),
-        **told_blind(rows, *TEXT_PAIR.texts, scores=scores),
+        **told_blind(rows, TEXT_PAIR.texts, scores),
     }
 
 
