@@ -13,7 +13,7 @@ LINES = {
     "filters": 537,
     "contracts": 4056,
     "stages": 4198,
-    "shards": 4505,
+    "shards": 4162,
     "models": 6617,
     "cards": 2515,
     "review": 2442,
