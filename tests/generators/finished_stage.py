@@ -51,6 +51,7 @@ def _transformed(stage: TableStage, folder: Path, name: str, row_group: int) -> 
     made = stage.transform(*tables)
     frame = made.collect() if isinstance(made, pl.LazyFrame) else made
     keys = [sample_key(name, *json.loads(identity)) for identity in frame["identity"]]
+    frame = frame.with_columns(pl.col(TERMS).cast(pl.String).fill_null(""))  # the engine settles them
     rows = frame.with_columns(key=pl.Series(keys, dtype=pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
     return write_index(rows, folder, name, len(rows), row_group)
 

@@ -74,7 +74,7 @@ def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator
     with opened_index(store, subset, columns) as stream:
         for batch in parquet_batches(stream, columns):
             for name in {"key", "tar", *TERMS} & {*columns}:
-                if batch[name].null_count or not pa.types.is_string(batch[name].type):
+                if batch[name].null_count or batch[name].type not in (pa.string(), pa.large_string()):
                     raise pa.ArrowInvalid(f"a {name} is absent or no text")
             yield batch
 
