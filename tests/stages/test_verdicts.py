@@ -30,15 +30,10 @@ PAIRS: dict[str, tuple[Verdicts, str]] = {
     "undeclared": (lambda n: Drop("dull", 1.0), r"reason 'dull' is not explained; add it to Apart\.reasons"),
     "no reason": (lambda n: Drop(""), "reason '' is not explained"),
     "flag": (lambda n: Score("grey", 1.0, "odd"), r"reason 'odd' is not explained; add it to Apart\.reasons"),
-    "flag of a list": (lambda n: Score("grey", 1.0, ["r"]), r"reason \['r'\] is not explained"),  # type: ignore[arg-type]
     "reason of a list": (lambda n: Drop(["r"]), r"reason \['r'\] is not explained"),  # type: ignore[arg-type]
     "empty name": (lambda n: Score("", 1.0), "a score of name ''; name it by a text that is not empty, of UTF-8"),
     "half a letter": (lambda n: Score("\ud800", 1.0), r"a score of name '\\ud800'"),
-    "number as name": (lambda n: Score(3, 1.0), "a score of name 3"),  # type: ignore[arg-type]
-    "no name": (lambda n: Score(None, 1.0), "a score of name None"),  # type: ignore[arg-type]
     "float32": (lambda n: Score("grey", np.float32(1)), r"a score of type float32; .* float\(score\)"),
-    "int": (lambda n: Drop("near", 1), "a score of type int"),
-    "none": (lambda n: Score("grey", None), "a score of type NoneType"),  # type: ignore[arg-type]
     "nan": (lambda n: Score("grey", math.nan), "a score of nan; drop the sample, or give a finite number"),
 }
 
