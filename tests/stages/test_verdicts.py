@@ -28,17 +28,13 @@ PAIRS: dict[str, tuple[Verdicts, str]] = {
     "undeclared": (lambda n: Drop("dull", 1.0), r"reason 'dull' is not explained; add it to Apart\.reasons"),
     "no reason": (lambda n: Drop(""), "reason '' is not explained"),
     "flag": (lambda n: Score("grey", 1.0, "odd"), r"reason 'odd' is not explained; add it to Apart\.reasons"),
-    "flag of a list": (lambda n: Score("grey", 1.0, ["r"]), r"reason \['r'\] is not explained"),  # type: ignore[arg-type]
     "reason of a list": (lambda n: Drop(["r"]), r"reason \['r'\] is not explained"),  # type: ignore[arg-type]
     "empty name": (lambda n: Score("", 1.0), "a score of name ''; name it by a printable text"),
     "half a letter": (lambda n: Score("\ud800", 1.0), r"a score of name '\\ud800'"),
-    "no name": (lambda n: Score(None, 1.0), "a score of name None"),  # type: ignore[arg-type]
     "float32": (
         lambda n: Score("grey", np.float32(1)),
         r"a score of np.float32\(1.0\); give a finite Python",
     ),
-    "int": (lambda n: Drop("near", 1), "a score of 1; give"),
-    "none": (lambda n: Score("grey", None), "a score of None; give"),  # type: ignore[arg-type]
     "nan": (lambda n: Score("grey", math.nan), "a score of nan; give"),
 }
 
