@@ -19,7 +19,7 @@ from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
 from twinset.stages.job import check_inputs
-from twinset.stages.making.cluster import address_of, local_dask
+from twinset.stages.making.cluster import local_dask
 from twinset.stages.making.in_parts import Shards, open_part
 from twinset.stages.making.make import make_shard
 from twinset.stages.run_here import HOPELESS, RETRIES, check_runner, failed_shards
@@ -40,7 +40,7 @@ def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
     from prefect_dask.task_runners import DaskTaskRunner
 
     logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
-    address = address_of(runner)
+    address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
     return DaskTaskRunner(address=address, cluster_kwargs=None if address else local_dask(workers))
 
 
