@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from prefect import get_run_logger
@@ -29,6 +29,7 @@ def cosmetic() -> Iterator[None]:
         get_run_logger().warning("not shown in Prefect: %s", in_words(error))
 
 
+Work = TypeVar("Work", bound=Callable[..., Any])
 #: How messages name what the command line takes, and what a deployment's run takes instead.
 PARAMETERS = (
     (r" \(--verbose shows the traceback\)|(?<=--workers 1) --verbose", ""),
@@ -59,7 +60,7 @@ for runs in ("prefect.flow_runs", "prefect.task_runs"):
     logging.getLogger(runs).addFilter(_is_news)
 
 
-def told(work: Callable[..., Any]) -> Callable[..., Any]:
+def told(work: Work) -> Work:
     """Work of which an expected error is a state of failure: of what is raised Prefect logs the traceback."""
 
     @wraps(work)
@@ -70,7 +71,7 @@ def told(work: Callable[..., Any]) -> Callable[..., Any]:
             name = "Waiting" if isinstance(error, DecisionsMissing) else None
             return Failed(name=name, message=in_parameters(error), data=error)
 
-    return run
+    return run  # type: ignore[return-value]
 
 
 class Artifacts(Silent):

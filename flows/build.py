@@ -119,7 +119,7 @@ def _run(job: Job) -> dict[str, Any]:
     if waits:
         finish_task([name for name, future in futures.items() if not future.state.is_completed()])
         raise DecisionsMissing.of_all(waits)
-    return dict(finish_task())
+    return finish_task()
 
 
 #: Stages run side by side, and a process connects to one Ray at a time.

@@ -49,4 +49,4 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     run_name = f"{recipe.name} in {out}"
     run = flow(name=name, flow_run_name=run_name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
     with tags(*labels_of(out), recipe.name):
-        return dict(run(recipe, out, workers, runner, False, 100))
+        return run(recipe, out, workers, runner, False, 100)

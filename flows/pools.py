@@ -34,8 +34,7 @@ POLL_SECONDS = 2.0
 RANGE_NAME = "{subset} {first}-{last} in {out}"
 RUNS_AT_A_TIME = 256  # of a stage; the others wait here
 RESUBMISSIONS = 3  # of a range whose runs crash
-#: Exit codes of a process that was killed, as the kernel does where memory runs out: here, and in a container.
-KILLED = ("status code: -9", "status code: 137")
+KILLED = ("status code: -9", "status code: 137")  # as by the kernel where memory runs out: here, and in a container
 
 
 def labels_of(out: str) -> list[str]:
