@@ -1,6 +1,4 @@
-"""Local files and folders that are there whole or not at all, also when two processes make one; and JSON written piece
-by piece into a file.
-"""
+"""Local files and folders that are there whole or not at all, also when two processes make one; and JSON arrays."""
 
 import contextlib
 import errno
