@@ -251,10 +251,8 @@ def _samples(tar: Path) -> dict[str, _Fields] | None:
                 stem, _, rest = base.partition(".")
                 suffix = f".{rest.lower()}"
                 if stem and suffix.endswith((*IMAGE_SUFFIXES, *_TEXTS)):
-                    content = b""
-                    if suffix in _TEXTS:
-                        stream.seek(offset)
-                        content = stream.read(min(size, LONGEST_LINE))
+                    stream.seek(offset)
+                    content = stream.read(min(size, LONGEST_LINE)) if suffix in _TEXTS else b""
                     fields = samples.setdefault(f"{folder}/{stem}".lstrip("/"), {})
                     fields.setdefault(suffix, []).append((name, content))
     except (BrokenTar, OSError):

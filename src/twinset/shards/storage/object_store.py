@@ -16,6 +16,7 @@ from twinset.contracts.errors import WrongUse
 CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
 SMALL = 1 << 20  # bytes of an object that is read whole when it is opened
 PART = 4 << 20  # bytes of a larger one that are read by a request
+CUT_SHORT = 8  # times that an S3 answer may be before it is an error: of five, one in 3,000 is where a fifth fails
 ATTEMPTS = 10  # at one S3 request; with waits of up to 20 s between them, a store may be away for a minute
 
 #: Schemes of the URLs that are opened. fsspec knows more: some log in to other hosts, some read local files.
@@ -37,6 +38,7 @@ def connect(root: str) -> tuple[Any, str]:
         raise WrongUse(f"{root}: this kind of URL cannot be written ({error}); use a folder or s3://…") from error
     if not urlsplit(root).netloc and scheme != "memory":
         raise WrongUse(f"{root!r} names no bucket; write it as in {scheme}://bucket/prefix")
+    files.retries = CUT_SHORT  # of s3fs
     return files, base.rstrip("/")
 
 

@@ -249,10 +249,8 @@ def _members(stream: BinaryIO, where: str) -> Iterator[Member]:
             continue
         key, extension = base_plus_ext(name)
         extension = (extension or "").lower()
-        content = b""
-        if extension.rpartition(".")[2] in TEXTS:
-            stream.seek(offset)
-            content = stream.read(min(size, LONGEST_LINE))
+        stream.seek(offset)
+        content = stream.read(min(size, LONGEST_LINE)) if extension.rpartition(".")[2] in TEXTS else b""
         yield Member(name, key or name, extension, offset, size, content)
 
 
