@@ -50,7 +50,7 @@ def told(shards: list[list[Planned]]) -> list[list[Planned]]:
     """Shards whose triplets say their relations, as mined ones do."""
     for planned in (one.made for shard in shards for one in shard):
         if isinstance(planned, Triplet):
-            number = int(planned.images["reference"])
+            number = int(planned.image_ids["reference"])
             relation = {"subject": "disc", "predicate": "beside"}
             planned.provenance = {
                 part: {**relation, "object": f"{COLOURS[(number + place) % 5]} disc", "caption_id": f"{number}-{place}"}
