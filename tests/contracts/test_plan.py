@@ -284,7 +284,7 @@ def test_the_card_says_where_a_path_must_be_filled_in(recipe: Path) -> None:
     loaded = load_recipe(str(recipe))
     stage = Stage(name="one", facts={}, content="0", plan="0", planned=1, shards=1, excluded={})
     source = recipe_of(loaded, stage)["subsets"]["one"]["source"]
-    assert source["engine"] == {"kind": "painter", "model": "path/to/model", "steps": 50}
+    assert source["engine"] == {"kind": "painter", "model": "path/to/model"}, "without defaults"
     assert source["judges"][1]["model"] == "path/to/model" and str(recipe.parent) not in json.dumps(source)
 
 
