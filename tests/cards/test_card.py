@@ -135,12 +135,6 @@ def test_a_subset_that_keeps_nothing_is_described_too(
     assert not found.metadata.ctx.issues.errors
 
 
-def test_reports_of_planning_reach_the_source(made_triplets: MadeDataset) -> None:
-    assert "## How it was made\n\nMined somehow.\n" in described(made_triplets, "triplets")
-    made_triplets.store.write("triplets/_meta/mining.json", b'{"mined": 1000}')
-    assert "Mined 1,000 relations." in described(made_triplets, "triplets")
-
-
 def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
     def alike(number: int) -> dict[str, str]:
         return {"reference": "5", "target": "5" if number < 2 else "6", "distractor": "6" if number < 4 else "7"}
@@ -201,9 +195,8 @@ def test_the_card_flags_what_is_solved_blind(made: MadeDataset) -> None:
 
 
 def test_few_pairs_tell_nothing_of_words(made_pairs: MadeDataset) -> None:
-    few, enough = small_card(made_pairs, kept=11), small_card(made_pairs, kept=12)
-    assert "* **Single words: too few pairs to say.** There are 11; it takes 12 with one word, always on" in few
-    assert "none stands on one side more often than chance explains** (sign test of each word, p < 0.001" in enough
+    assert "too few pairs to say.** There are 11; it takes 12 with one word" in small_card(made_pairs, kept=11)
+    assert "none stands on one side more often than chance explains** (sign" in small_card(made_pairs, kept=12)
 
 
 def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -> None:

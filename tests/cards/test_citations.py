@@ -5,7 +5,6 @@ import pytest
 from twinset.cards.lineage import DATA, FORM, METHOD, PROCEDURE, citations_of, described_origin, works_cited
 from twinset.cards.rendering import TEMPLATES
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.licences.terms import Terms
 from twinset.contracts.markdown import templates
 from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
 from twinset.contracts.references import Reference, checked_bibtex, checked_cite, entries_in, field_of, key_of
@@ -28,13 +27,10 @@ def test_data_of_all_stages_are_cited(recipe: str, subset: str, keys: list[str])
     assert [key for key in keys if f"{{{key}," not in found] == []
 
 
-@pytest.mark.parametrize(
-    ("subset", "key"), [("eq-ag", "ji2020actiongenome"), ("triplets", "brysbaert2014concreteness")]
-)
-def test_what_is_drawn_only_has_the_form_of_published_data(subset: str, key: str) -> None:
-    demo = load_recipe("demo")
-    assert [key in entry for entry in works_cited(demo, subset)[FORM]][:1] == [True]
-    assert DATA not in works_cited(demo, subset) and key not in citations_of(demo, subset)
+def test_what_is_drawn_only_has_the_form_of_published_data() -> None:
+    for subset, key in (("eq-ag", "ji2020actiongenome"), ("triplets", "brysbaert2014concreteness")):
+        works = works_cited(load_recipe("demo"), subset)
+        assert key in works[FORM][0] and DATA not in works and key not in citations_of(load_recipe("demo"), subset)
 
 
 #: Of shipped recipes: settings that name a user's own files, the subset, and the works that it cites then. They are of
@@ -78,10 +74,6 @@ def test_who_has_the_published_files_says_so_with_cites() -> None:
     assert mine["eq-youcook2"].source.licence == "unknown"
     other = load_recipe("eqben", [own, "subsets.eq-youcook2.source.licence=CC-BY-4.0"])["eq-youcook2"]
     assert (other.source.licence, other.cites) == ("CC-BY-4.0", ())
-    screened = load_recipe("eqben", [own, "subsets.eq-youcook2.screening=true"])["eq-youcook2-candidates"]
-    assert (screened.cites, screened.source.licence) == ((), "unknown")
-    drawn = load_recipe("demo", ["subsets.eq-youcook2.source.annotations=/my/clips.json"])["eq-youcook2"].source
-    assert drawn.terms == Terms("unknown"), "the demo's terms are those of what it draws"
 
 
 @pytest.mark.parametrize("name", sorted({*shipped_recipes()} - {"demo", "trohn-verified", "hard-negatives"}))
@@ -133,7 +125,6 @@ def test_what_somebody_names_as_a_paper_is_shown_as_it_stands() -> None:
     [
         ("title = {A {B} c,\n d}, year = 1", "A B c, d"),
         ('year = 1, title = "A, {B}", url = {x}', "A, B"),
-        ("title = plain, year = 1", "plain"),
         ("booktitle = {Not this}, year = 1", ""),
         ('title = "G{\\"o}del, Escher", year = 1', 'G\\"odel, Escher'),
         ("title = {never closed", "never closed"),

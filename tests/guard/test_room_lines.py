@@ -15,7 +15,7 @@ LINES = {
     "stages": 4198,
     "shards": 4146,
     "models": 6617,
-    "cards": 2515,
+    "cards": 1690,
     "review": 2442,
     "training": 7585,
     "evaluation": 12363,
