@@ -21,7 +21,7 @@ from twinset.stages.verify import verify_stage
 LOGS = 16  # of finished shards that an estimate reads, evenly spread: on an object store each is a request
 #: Of a stage that is not planned, and of one that cannot be read.
 _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
-_UNREAD = {"examples": [], "meanings": {}, "waiting": {}, "stale": {}}
+_UNREAD: dict[str, Any] = {"examples": [], "meanings": {}, "waiting": {}, "stale": {}}
 _UNREAD |= {"done": None, "missing": None, "missing_media": None}
 
 
