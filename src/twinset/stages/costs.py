@@ -44,7 +44,6 @@ def estimated(
     finished = dict(state.done.columns("planned"))
     candidates, logged = sum(finished.values()), sum(finished[number] for number in logs)
     written = sum(state.done.column("tar_size")) + sum(state.done.column("rows_size"))
-    engine = metered_engine(job.recipe[name].source)
     tally = Tally(*(round(count * planned / logged) for count in total(map(tally_in, logs.values()))))
     return {
         "candidates": planned,
@@ -54,7 +53,7 @@ def estimated(
         "seconds": planned * median(log["seconds"] / finished[number] for number, log in logs.items()),
         "gpu": any(log.get("gpu") is True for log in logs.values()),
         **tally._asdict(),
-        "cost": None if engine is None else engine.cost(tally),
+        "cost": engine.cost(tally) if (engine := metered_engine(job.recipe[name].source)) else None,
         "from": f"{candidates:,} candidates in {origin}",
     }
 

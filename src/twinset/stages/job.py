@@ -98,8 +98,7 @@ def not_found(recipe: Recipe) -> list[str]:
 
 def _parts(recipe: Recipe, name: str) -> Iterator[tuple[str, Source | Filter]]:
     """The source and the filters of a stage that can be opened, by key in the recipe."""
-    filters = {f"filters.{number}": chosen for number, chosen in enumerate(recipe[name].filters)}
-    for key, part in {"source": recipe[name].source, **filters}.items():
+    for key, part in recipe[name].settings().items():
         if isinstance(part, Source | Filter):
             yield f"{recipe.key(name)}.{key}", part
 
