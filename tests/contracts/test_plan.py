@@ -229,6 +229,6 @@ def test_the_card_says_where_a_path_must_be_filled_in_and_how_an_engine_ran(reci
     loaded = load_recipe(str(recipe), ["subsets.one.source.engine.device=gpu"])
     stage = Stage(name="one", facts={}, content="0", plan="0", planned=1, shards=1, excluded={})
     source = recipe_of(loaded, stage)["subsets"]["one"]["source"]
-    assert source["engine"] == {"kind": "painter", "model": "path/to/model", "steps": 50, "device": "gpu"}
+    assert source["engine"] == {"kind": "painter", "model": "path/to/model", "device": "gpu"}
     assert source["judges"][1]["model"] == "path/to/model" and "device" not in source["judges"][1]
     assert str(recipe.parent) not in json.dumps(source)

@@ -183,8 +183,7 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
             own = file if one == name else f"{one}-{file}"  # two stages of one kind have pictures of one name
             text = text.replace(f"({layout.META}/{file})", f"({layout.META}/{own})")
             store.write(layout.meta(subset, own), histograms(panels))
-        engine = metered_engine(source)
-        if engine is not None and (tally := spent(store, recipe.home(one))).answers:
+        if (engine := metered_engine(source)) and (tally := spent(store, recipe.home(one))).answers:
             cost = engine.cost(tally)
             text += f"\n\nLanguage models: {tally}{'' if cost is None else f', cost {cost:,.2f}'}."
         text = "\n\n".join(part for part in (text.strip(), *(judge.how_judged() for judge in settings.filters)) if part)

@@ -207,9 +207,8 @@ def not_found(recipe: Recipe) -> list[str]:
 
 def _parts(recipe: Recipe, name: str) -> Iterator[tuple[str, Source | Filter]]:
     """The source and the filters of a stage, by key in the recipe."""
-    yield f"{recipe.key(name)}.source", cast(Source, recipe[name].source)
-    for number, chosen in enumerate(recipe[name].filters):
-        yield f"{recipe.key(name)}.filters.{number}", cast(Filter, chosen)
+    for key, part in recipe[name].settings().items():
+        yield f"{recipe.key(name)}.{key}", cast("Source | Filter", part)
 
 
 def recorded_recipe(store: Store, home: str) -> Recipe:

@@ -235,7 +235,7 @@ def test_wrong_use_of_export_says_what_to_do(
     for name in made_pairs.store.names(layout.meta("eq-gebc", "receipts")):
         made_pairs.store.remove(layout.meta("eq-gebc", f"receipts/{name}"))
     for subset, format, problem in (
-        ("eq-ag", "coco", "no export format 'coco' here; .* name one of bivlc, eqben"),
+        ("eq-ag", "coco", "no export format .coco. here; .*name one of bivlc, eqben"),
         ("eq-ag", "trohn", "eq-ag holds pairs, and --format trohn takes text-pairs; name other subsets"),
         ("eq-gebc", "eqben", "no finished shard of eq-gebc keeps pairs; twinset status .* still to be built"),
         ("text-index", "negclip", "text-index is an index without images, and --format negclip takes images"),
