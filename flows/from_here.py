@@ -1,5 +1,7 @@
 """A build that the command line starts in this process and that reports to the server of ``PREFECT_API_URL``."""
 
+from __future__ import annotations
+
 import os
 from typing import TYPE_CHECKING, Any
 

@@ -18,7 +18,6 @@ from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.pair import fewest, lopsided
 from twinset.cards.kinds.statistics import FREQUENT, LONGEST, records_of, score_spreads, statistics
 from twinset.cards.plots import MOST_BARS, bin_edges, histograms
-from twinset.contracts.source import Steps
 from twinset.generators.words_alone.guesses import sign_test
 
 
@@ -101,13 +100,13 @@ def test_bins_cover_every_value_once(values: range | list[int]) -> None:
 def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
     import matplotlib
 
-    steps = Steps([-1.0, 0.0, 1.0], {"before": [10_000, 3], "after": [3, 3]})
+    steps = ([-1.0, 0.0, 1.0], {"before": [10_000, 3], "after": [3, 3]})
     panels = {"numbers": {1: 2, 7: 1}, "names": {name: 3, "other": 1}, "none": {}, "gaps": steps}
     content = histograms(panels)
     assert Image.open(io.BytesIO(content)).size == (4 * 620, 360) and b"Software" not in content
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 50}):
         assert histograms(panels) == content
-    assert content != histograms({**panels, "gaps": Steps(steps.edges, {**steps.counts, "after": [3, 2]})})
+    assert content != histograms({**panels, "gaps": (steps[0], {**steps[1], "after": [3, 2]})})
 
 
 def test_matplotlib_is_imported_only_to_plot() -> None:

@@ -8,18 +8,18 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
-    "flows": 700,
-    "generators": 12890,
-    "filters": 537,
-    "contracts": 3655,
-    "stages": 4198,
-    "shards": 4146,
-    "models": 6617,
+    "flows": 698,
+    "generators": 12845,
+    "filters": 535,
+    "contracts": 3233,
+    "stages": 3205,
+    "shards": 3831,
+    "models": 6581,
     "cards": 1690,
     "review": 2442,
-    "training": 7585,
+    "training": 7581,
     "evaluation": 12363,
-    "cli": 1600,
+    "cli": 1598,
     "demo": 153,
     "extras": 5458,
 }
