@@ -12,7 +12,7 @@ LINES = {
     "generators": 12890,
     "filters": 537,
     "contracts": 4056,
-    "stages": 3529,
+    "stages": 3531,
     "shards": 4505,
     "models": 6617,
     "cards": 2515,
