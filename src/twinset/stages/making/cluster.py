@@ -26,7 +26,7 @@ class DaskCluster:
         check_installed("runner dask", ["distributed"], "cluster")
         import distributed
 
-        for library in ("distributed", "distributed.client", "tornado.application"):  # tracebacks of a scheduler that is lost
+        for library in ("distributed", "distributed.client", "tornado.application"):  # of a lost scheduler
             logging.getLogger(library).setLevel(logging.CRITICAL)
         self._address = os.environ.get(ADDRESS, "")
         if not re.fullmatch(r"\w+://.+:\d+/?", self._address):
