@@ -1,5 +1,6 @@
 """Builds on a Dask cluster of processes that the test starts: joined by address, without Prefect."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -44,7 +45,8 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
     yield begin
     below = [child for process in started if process.is_running() for child in process.children(recursive=True)]
     for process in [*started, *below]:
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(started)
 
 

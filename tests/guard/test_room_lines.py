@@ -8,14 +8,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
-    "flows": 698,
+    "flows": 700,
     "generators": 12845,
     "filters": 535,
     "contracts": 3233,
     "stages": 3205,
     "shards": 3831,
     "models": 6581,
-    "cards": 1690,
+    "cards": 1693,
     "review": 2442,
     "training": 7581,
     "evaluation": 12363,

@@ -21,7 +21,7 @@ from twinset.stages.index import is_indexed, summarise, write_index
 from twinset.stages.job import Job, job_of, refuse_mixed_runtimes
 from twinset.stages.missing import nothing_there
 from twinset.stages.plan import prepare
-from twinset.stages.status import StageState, missing_problem, state_of
+from twinset.stages.status import OTHER_VERSION, StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
 
@@ -197,6 +197,8 @@ def _published(job: Job) -> dict[str, StageState]:
             continue
         if not state.todo:
             published[home] = state
+        elif OTHER_VERSION in state.stale.values():
+            logger.warning("left as they are, %s; run their builds again: %s", OTHER_VERSION, home)
     return published
 
 

@@ -26,7 +26,8 @@ class DaskCluster:
         check_installed("runner dask", ["distributed"], "cluster")
         import distributed
 
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for library in ("distributed", "distributed.client", "tornado.application"):  # of a lost scheduler
+            logging.getLogger(library).setLevel(logging.CRITICAL)
         self._address = os.environ.get(ADDRESS, "")
         if not re.fullmatch(r"\w+://.+:\d+/?", self._address):
             raise WrongUse(f"{ADDRESS}={self._address}: write the address of a scheduler, such as tcp://HOST:8786")
