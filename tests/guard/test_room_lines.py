@@ -12,7 +12,7 @@ LINES = {
     "generators": 12845,
     "filters": 535,
     "contracts": 3233,
-    "stages": 3205,
+    "stages": 3208,
     "shards": 3831,
     "models": 6581,
     "cards": 1693,

@@ -88,7 +88,7 @@ def test_hostile_images_are_refused_wherever_they_are_read(
     with pytest.raises(BrokenTar, match=r"key: an image .*build its shard again"):
         decode(content, "key")
     with pytest.raises(BrokenTar, match=r"key: an image .*build its shard again"):
-        contact_sheet([Block("key", [Cell(image=content)], 1, "")], 1, "title", "subtitle")
+        contact_sheet([Block("key", [Cell(image=content)], 1, "")], "title", "subtitle")
     with pytest.raises(pictures.Unusable):
         pictures.decode("there", content)
     (tmp_path / "a.png").write_bytes(content)

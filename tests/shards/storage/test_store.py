@@ -24,7 +24,6 @@ from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
 from twinset.shards.storage.whole_file import new_folder, whole_file
-from twinset.stages.child_processes import Children
 from twinset.stages.finalise import disagreeing
 from twinset.stages.verify import verify_stage
 
@@ -125,7 +124,7 @@ def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_el
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     uses: list[tuple[Path, str, Any]] = [
         (tmp_path / SPOOL, "", lambda: contextlib.nullcontext(Store(str(tmp_path)).sweep())),
-        *((tmp_path / "tmp", "twinset-", use) for use in (temporary_folder, lambda: contextlib.closing(Children(1)))),
+        (tmp_path / "tmp", "twinset-", temporary_folder),
     ]
     for parent, prefix, sweep in uses:
         dead = [parent / f"{prefix}{here}.{process}.abc123" for process in (ended.pid, 10**30)]
