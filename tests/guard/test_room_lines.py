@@ -13,7 +13,7 @@ LINES = {
     "filters": 535,
     "contracts": 3233,
     "stages": 3208,
-    "shards": 3831,
+    "shards": 3837,
     "models": 6581,
     "cards": 1693,
     "review": 2442,

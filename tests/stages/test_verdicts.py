@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,15 @@ def test_a_verdict_on_a_pair_is_checked(
     assert store.names("eq-x/_meta/receipts") == []
 
 
-WRONG = ("another candidate", "nothing", "an undeclared reason", "an invented one", "none", "a text", "another group")
+WRONG: dict[str, Callable[[Any, Any], Any]] = {
+    "another candidate": lambda first, last: last,
+    "nothing": lambda first, last: None,
+    "an invented caption": lambda first, last: replace(first, captions0=("", *first.captions0)),
+    "no caption": lambda first, last: replace(first, captions1=()),
+    "a text": lambda first, last: replace(first, captions1=first.captions1[0]),
+    "another group": lambda first, last: replace(first, group="z"),
+    "an undeclared reason": lambda first, last: Drop("dull"),
+}
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -62,9 +62,13 @@ class _Object(AbstractBufferedFile):  # type: ignore[misc]  # fsspec has no type
 
 def opened(files: Any, path: str, url: str) -> BinaryIO:
     """An object as a seekable stream; one request where it is small, as rows and plans of shards are."""
-    with contextlib.suppress(OSError, ValueError):  # an object of no bytes has no range; others say why below
+    try:
         if len(start := bytes(files.cat_file(path, start=0, end=SMALL))) < SMALL:
             return io.BytesIO(start)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError):
+        pass  # an object of no bytes has no range; others say why below
     return cast(BinaryIO, _Object(files, path, block_size=PART, url=url))
 
 
@@ -85,6 +89,8 @@ def explaining(url: str) -> Iterator[None]:
         of_store = isinstance(error, OSError) or type(error).__module__.partition(".")[0] in CLIENTS
         if not of_store or isinstance(error, FileExistsError):  # of what is written only where nothing is
             raise
+        if isinstance(error, FileNotFoundError) and isinstance(error.__cause__, OSError):
+            error = error.__cause__  # fsspec says of a server that cannot be reached that it has no such file
         message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
         remedy = "is the store reachable (AWS_ENDPOINT_URL, credentials)? Run the same command again to resume"
