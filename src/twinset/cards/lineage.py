@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from twinset.contracts.parts import ENGINE_REASONS
-from twinset.contracts.plan import read_parquet
 from twinset.contracts.recipe import Recipe, Subset
 from twinset.contracts.references import Reference, cited_entry, entries_in
 from twinset.contracts.source import PlacedSettings, SourceSettings
 from twinset.contracts.stage import Stage
+from twinset.shards.plan import read_parquet
 from twinset.shards.records import planned_stage, read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
