@@ -18,7 +18,6 @@ from twinset.contracts.canonical import canonical_json, digest, generator_for, s
 from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.parts import Isolation
-from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import named_once
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.negative_captions.asking import FILE, SCHEMA, chat, judged
@@ -29,6 +28,7 @@ from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
 from twinset.generators.negative_captions.kinds import COLUMNS, Kind, NegativeCandidate
 from twinset.generators.negative_captions.wording import Edit, edited
 from twinset.generators.papers import BIVLC
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, places_in
 from twinset.generators.scene_graphs.source import ParsedCaptions
 from twinset.models.engines import EngineSettings, EngineSource

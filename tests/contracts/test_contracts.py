@@ -12,9 +12,10 @@ import yaml
 
 from twinset.contracts.canonical import CHUNK, canonical_json, digest, finite, generator_for, sample_key, sha256_of
 from twinset.contracts.errors import WrongUse, in_words
-from twinset.contracts.licences.names import SPDX, allowed, hub_name, licence_named, listed_licence, page_of
+from twinset.contracts.licences.names import SPDX, allowed, hub_name, licence_named, page_of
 from twinset.contracts.licences.terms import Terms, together
 from twinset.contracts.recipe import load_recipe
+from twinset.generators.licences import listed_licence
 from twinset.generators.negative_images import NegativeImages
 from twinset.generators.text_pairs import TextPairs
 

@@ -9,9 +9,9 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 700,
-    "generators": 12845,
+    "generators": 12923,
     "filters": 535,
-    "contracts": 3045,
+    "contracts": 2955,
     "stages": 3208,
     "shards": 4000,
     "models": 6581,
@@ -21,7 +21,7 @@ LINES = {
     "evaluation": 12363,
     "cli": 1598,
     "demo": 153,
-    "extras": 5458,
+    "extras": 5463,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

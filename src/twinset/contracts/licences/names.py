@@ -89,14 +89,6 @@ def _in_url(text: str) -> str:
     return match[1] if match else text
 
 
-def listed_licence(name: str, url: str) -> str:
-    """A licence of a list of names and addresses, as COCO's files have them; ``other`` where neither is known, "" where
-    both are empty."""
-    name, url = (" ".join(text.split()).replace(AND, " and ") for text in (name, url))
-    stated = " ".join(filter(None, (name, f"({url})" if url else "")))
-    return known_licence(url) or known_licence(name) or (stated and OTHER + stated)
-
-
 def credit_named(text: str) -> str:
     """Whom to credit, on one line, without control characters; raises `ValueError` for more than a credit."""
     text = " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
