@@ -43,6 +43,7 @@ twinset.generators.image_files
 twinset.generators.image_pairs
 twinset.generators.image_verification.questions
 twinset.generators.licences
+twinset.generators.mixing
 twinset.generators.negative_captions.changes
 twinset.generators.negative_captions.exchange.vocabulary
 twinset.generators.negative_captions.kinds

@@ -232,11 +232,3 @@ class FilterSettings(PlacedSettings):
 
 SOURCES = Registry[type[SourceSettings]]("source", SourceSettings, "twinset.generators", "twinset.sources")
 FILTERS = Registry[type[FilterSettings]]("filter", FilterSettings, "twinset.filters", "twinset.filters")
-
-
-def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of a setting as they are; raises `ValueError` for one that is there twice."""
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands twice; leave one out")
-    return names

@@ -112,16 +112,8 @@ def hub_name(licence: str) -> str:
 
 
 def page_of(licence: str) -> str:
-    """The address of one licence, as Croissant wants it; else its name."""
-    if licence in SPDX:
-        return f"https://spdx.org/licenses/{licence}"
-    page: str | None = _HUB["alone"].get(licence)
-    return page or licence.removeprefix(OTHER)
-
-
-def has_page(licence: str) -> bool:
-    """Whether `page_of` gives an address that twinset knows, not one that somebody wrote."""
-    return licence in SPDX or bool(_HUB["alone"].get(licence))
+    """The address of one licence that SPDX or the Hub knows; empty for another."""
+    return f"https://spdx.org/licenses/{licence}" if licence in SPDX else _HUB["alone"].get(licence) or ""
 
 
 def needs_credit(licence: str) -> bool:
