@@ -104,11 +104,7 @@ Location = Annotated[Path, BeforeValidator(on_this_machine), PlainSerializer(sym
 
 
 def is_model_folder(model: str) -> bool:
-    """Whether a model is named by its folder: a path that is absolute or begins with ``.`` or ``~``.
-
-    Else it is one that an installed package brings, or an id of the Hugging Face hub, whose files lie in the local
-    cache.
-    """
+    """Whether a model is named by its folder, not as one of a package or of the Hugging Face hub's local cache."""
     return model.startswith((".", "/", "~"))
 
 

@@ -120,14 +120,9 @@ class StatedTerms(BaseModel):
     def settled(self, place: Sequence[Any], terms: Terms | None, shows: Sequence[Terms], needed: bool) -> Terms:
         """The terms of one candidate.
 
-        Args:
-            place: stage and identity of the candidate, for messages.
-            terms: that its record states; these settings stand for what it does not say.
-            shows: terms of rows of earlier stages that it is made from; these settings are added.
-            needed: whether a licence must be stated.
-
-        Raises:
-            WrongUse: it would change what may not be changed, or its licence is nowhere stated.
+        place: its stage and identity. terms: that its record states; these settings stand for what it does not say.
+        shows: of rows of earlier stages that it is made from; these settings are added. needed: whether a licence must
+        be stated. Raises `WrongUse`: it would change what may not be changed, or its licence is nowhere stated.
         """
         own = self.terms
         found = together((*shows, own)) if shows else terms.filled(own) if terms else own

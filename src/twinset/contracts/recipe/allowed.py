@@ -1,8 +1,7 @@
 """The allow-list: what a recipe may read, send and write beyond what lies in its folder.
 
-A recipe comes from others. Which key may go to which server, and where answers may lie, is said outside of it: by
-``--set`` or by environment variables. ``--set`` is put into the environment, so that child processes know it and no
-recorded recipe does.
+Which key may go to which server, and where answers may lie, is said outside of it: by ``--set`` or by environment
+variables. ``--set`` is put into the environment, so that child processes know it and no recorded recipe does.
 """
 
 import os
@@ -24,12 +23,7 @@ FREE = f"https://api.openai.com={OPENAI_KEY}"  # needs no word
 
 
 def allow_what_was_set(recipe: Recipe, raw: Mapping[str, Any], settings: Sequence[str]) -> None:
-    """Allow the keys and the places of answers that the operator wrote in ``KEY.PATH=VALUE``, or above.
-
-    Args:
-        recipe: with these settings.
-        raw: the same as it was written.
-    """
+    """Allow the keys and the places of answers that the operator wrote in ``KEY.PATH=VALUE``. raw: as written."""
     paths = [tuple(key_path(setting)) for setting in settings]
     places = {as_written(raw, tuple(key.split("."))): (mark.what, str(value)) for key, mark, value in recipe.places()}
     was_set = [place for place in places if any(place[: len(path)] == path for path in paths)]
@@ -73,9 +67,7 @@ def refuse_unbound_key(url: str, variable: str) -> None:
 def refuse_other_answers(key: str, place: Path, out: str) -> None:
     """Raise `WrongUse` where answers would be written outside of twinset's cache, OUT and what the operator names.
 
-    Args:
-        key: of the setting, for the message.
-        out: root of the dataset; a URL is none of this machine's folders.
+    key: of the setting, for the message. out: root of the dataset; a URL is none of this machine's folders.
     """
     allowed = [folder for folder in os.environ.get(ANSWERS, "").split(os.pathsep) if folder]
     roots = [str(cache_folder()), *allowed, *([] if "://" in out else [out])]
