@@ -22,8 +22,8 @@ from pydantic import BeforeValidator, Field
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import Location
 from twinset.contracts.parts import LeftOut
-from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import AnnotationFile, Place
+from twinset.generators.reasons import reasons_beside
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, inside
 from twinset.shards.storage.parquet_reader import batches
 

@@ -19,8 +19,8 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels, Rejected
 from twinset.contracts.locations import Location
-from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import AnnotationFile, MediaFolderPath, Place
+from twinset.generators.reasons import reasons_beside
 from twinset.shards.contracts import Source
 from twinset.shards.media.decode import FORMATS, MOST_PIXELS, UnreadableImage, open_image
 from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot, ImageFolder, Media, MediaFolder, StoredImage

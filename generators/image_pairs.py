@@ -14,7 +14,7 @@ from twinset.contracts.canonical import canonical_json, sample_key, sha256_of_fi
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.references import Reference
 from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
     RECORD_REASONS,
@@ -26,6 +26,7 @@ from twinset.generators.annotation_files import (
     text_of,
 )
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, ImageFolderSource, UnusableImage
+from twinset.generators.reasons import reasons_beside
 
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")
 

@@ -15,11 +15,13 @@ from twinset.contracts.canonical import generator_for, sample_key
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.licences.names import known_licence
-from twinset.contracts.licences.terms import TERMS, DerivingTerms, Terms
-from twinset.contracts.source import StageName, named_once
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.source import StageName
+from twinset.generators.licences import DerivingTerms
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
+from twinset.generators.text_pairs import named_once
 from twinset.models.engines import EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, Request
 

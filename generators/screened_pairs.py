@@ -15,11 +15,11 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import CopiedPair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import COPIED, CopiedPairCandidate, copied, planned, twins
 from twinset.generators.decisions.pairs import DUPLICATE, SCREENED_OUT
 from twinset.generators.decisions.question import KeepPair
+from twinset.generators.reasons import reasons_beside
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 

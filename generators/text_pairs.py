@@ -120,3 +120,11 @@ class TextPairs(OptionalImages):
             provenance={name: getattr(candidate, name) for name in ("caption_id", "image_id", "negative_key")},
             scores={name: score for name, score in json.loads(candidate.scores).items() if score is not None},
         )
+
+
+def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of a setting as they are; raises `ValueError` for one that is there twice."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} stands twice; leave one out")
+    return names

@@ -42,6 +42,8 @@ twinset.generators.decisions.source
 twinset.generators.image_files
 twinset.generators.image_pairs
 twinset.generators.image_verification.questions
+twinset.generators.licences
+twinset.generators.mixing
 twinset.generators.negative_captions.changes
 twinset.generators.negative_captions.exchange.vocabulary
 twinset.generators.negative_captions.kinds
@@ -50,6 +52,7 @@ twinset.generators.neighbours.table
 twinset.generators.papers
 twinset.generators.prompt_to_prompt.source
 twinset.generators.prompt_to_prompt.vocabulary
+twinset.generators.reasons
 twinset.generators.scene_graphs.relations
 twinset.generators.scene_graphs.source
 twinset.generators.triplets.ratings

@@ -18,11 +18,11 @@ from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import BuildFailed, naming
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Need, StageName
 from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS, CaptionScorer, Scorer, ScorerSettings
 from twinset.generators.negative_captions.kinds import COLUMNS, columns_of, scored_schema
 from twinset.generators.papers import BIVLC
+from twinset.generators.reasons import reasons_beside
 from twinset.models.device import OnDevice, check_installed
 from twinset.shards.contracts import RowCandidate, RowStage
 

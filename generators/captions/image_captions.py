@@ -18,12 +18,13 @@ from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.image_text import ImageText
 from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.locations import Location
-from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.references import Reference
 from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import Met, SeveralFiles, Skipped, lines
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption, CaptionSources
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
+from twinset.generators.reasons import reasons_beside
 
 NameList = Annotated[Location, Place("file", "annotations")] | None
 SPLITS = {"restval": "train", "val": "validation", "dev": "validation"}  # of Karpathy, and others

@@ -10,9 +10,8 @@ from typing import Any
 
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
+from twinset.contracts.licences.terms import NOTHING, Terms
 from twinset.contracts.parts import LeftOut
-from twinset.contracts.references import reasons_beside
 from twinset.generators.annotation_files import (
     LINE_REASONS,
     LONGEST_LINE,
@@ -27,6 +26,8 @@ from twinset.generators.annotation_files import (
     refuse_unusable,
     text_of,
 )
+from twinset.generators.licences import coco_terms
+from twinset.generators.reasons import reasons_beside
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 from twinset.shards.storage.member_headers import member_headers
 from twinset.shards.storage.path_ends import walk

@@ -12,12 +12,12 @@ from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import Location
 from twinset.contracts.parts import LeftOut
-from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
 from twinset.generators.decisions.question import BestImage, Decision, FitsCaption, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.joining import decided_images, frame_of, images_of
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
+from twinset.generators.reasons import reasons_beside
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder
 

@@ -18,9 +18,9 @@ from pydantic import Field, RootModel, TypeAdapter
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.doors import Registry
-from twinset.contracts.plan import plan_file, read_slice
 from twinset.contracts.source import Settings
 from twinset.generators.decisions.answers import Answer
+from twinset.shards.plan import plan_file, read_slice
 from twinset.shards.records import read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store

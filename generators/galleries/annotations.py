@@ -23,9 +23,10 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Pixels
-from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
+from twinset.contracts.licences.terms import NOTHING, Terms
 from twinset.contracts.parts import LeftOut
 from twinset.generators.annotation_files import is_media_name, read_json, refuse_unusable
+from twinset.generators.licences import coco_terms
 from twinset.generators.record_fields import misfit
 
 _VAW = "source.annotations must be a VAW file such as val.json; correct it or fetch it again"

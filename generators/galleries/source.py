@@ -47,9 +47,9 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Frame, Rejected
 from twinset.contracts.kinds.template import Template
 from twinset.contracts.licences.names import UNKNOWN
-from twinset.contracts.licences.terms import NOTHING, DerivingTerms, Terms, together
+from twinset.contracts.licences.terms import NOTHING, Terms, together
 from twinset.contracts.locations import Location
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Place
 from twinset.generators.galleries.annotations import (
     Instance,
@@ -61,7 +61,9 @@ from twinset.generators.galleries.annotations import (
     read_taxonomy,
 )
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, ImageFolderSource, UnusableImage
+from twinset.generators.licences import DerivingTerms
 from twinset.generators.papers import GENECIS
+from twinset.generators.reasons import reasons_beside
 
 if TYPE_CHECKING:
     import polars as pl

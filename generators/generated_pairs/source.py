@@ -20,13 +20,13 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.locations import Location
-from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.generated_pairs.joining import best_images, decided_images, first_images, frame_of, images_of
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, rgb
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.generators.papers import BIVLC
+from twinset.generators.reasons import reasons_beside
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.decode import decode

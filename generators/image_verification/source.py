@@ -14,10 +14,10 @@ from pydantic import Field
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.image_verification.questions import LONGEST, YES, Answers, ImageQuestion, QuestionSource
 from twinset.generators.papers import BIVLC
+from twinset.generators.reasons import reasons_beside
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
 
 _TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")

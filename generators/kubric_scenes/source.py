@@ -16,9 +16,10 @@ from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.locations import on_this_machine
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, Place
 from twinset.generators.papers import EQBEN
+from twinset.generators.reasons import reasons_beside
 from twinset.models.device import check_installed, check_opencv
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder

@@ -11,7 +11,7 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import TableRows
-from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.references import Reference
 from twinset.generators.annotation_files import (
     RECORD_REASONS,
     TERM_REASONS,
@@ -27,6 +27,7 @@ from twinset.generators.captions.tables import CREDIT, LICENCE, LONGEST_CAPTION,
 from twinset.generators.negative_captions.changes import unchanged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption
 from twinset.generators.papers import BIVLC
+from twinset.generators.reasons import reasons_beside
 from twinset.shards.contracts import Source
 
 _IMAGE = ("filename", "image_id", "image", "file_name")

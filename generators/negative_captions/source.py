@@ -18,8 +18,6 @@ from twinset.contracts.canonical import canonical_json, digest, generator_for, s
 from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.parts import Isolation
-from twinset.contracts.references import reasons_beside
-from twinset.contracts.source import named_once
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.negative_captions.asking import FILE, SCHEMA, chat, judged
 from twinset.generators.negative_captions.exchange.choice import Exchange, balanced, said_of
@@ -29,8 +27,10 @@ from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
 from twinset.generators.negative_captions.kinds import COLUMNS, Kind, NegativeCandidate
 from twinset.generators.negative_captions.wording import Edit, edited
 from twinset.generators.papers import BIVLC
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, places_in
 from twinset.generators.scene_graphs.source import ParsedCaptions
+from twinset.generators.text_pairs import named_once
 from twinset.models.engines import EngineSettings, EngineSource
 from twinset.models.language_models.answers import Request
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings

@@ -17,10 +17,11 @@ from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.references import Reference
 from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.neighbours.table import read_features
 from twinset.generators.papers import EQBEN
+from twinset.generators.reasons import reasons_beside
 from twinset.models.device import GPU, OnDevice, check_installed
 from twinset.models.encoders.contract import Floats
 from twinset.models.encoders.image_towers import InBuild, open_tower, tower_files

@@ -16,10 +16,10 @@ from twinset.contracts.canonical import digest, generator_for, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, MediaFile, Pixels, Rejected
-from twinset.contracts.licences.terms import DerivingTerms
 from twinset.contracts.locations import is_model_folder
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, Place
+from twinset.generators.licences import DerivingTerms
 from twinset.generators.papers import EQBEN
 from twinset.generators.prompt_to_prompt.vocabulary import (
     FIGURE_15,
@@ -28,6 +28,7 @@ from twinset.generators.prompt_to_prompt.vocabulary import (
     load_captions,
     vocabulary_file,
 )
+from twinset.generators.reasons import reasons_beside
 from twinset.models.diffusion.model_files import model_digest, weight_files
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import ModelFolder, brought_model

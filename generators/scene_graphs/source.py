@@ -14,11 +14,12 @@ from pydantic import Field
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.references import Reference
 from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import Met, SeveralFiles
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption, CaptionSources
 from twinset.generators.papers import GENECIS
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.shards.contracts import Source

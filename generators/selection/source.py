@@ -24,17 +24,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from twinset.contracts.canonical import canonical_json, mixed
+from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.markdown import table
 from twinset.contracts.parts import EXAMPLES
-from twinset.contracts.references import reasons_beside
-from twinset.contracts.source import SourceSettings, StageName, named_once
+from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
 from twinset.generators.caption_scores.source import CaptionScores
+from twinset.generators.mixing import mixed
 from twinset.generators.negative_captions.kinds import KINDS, columns_of, scored_schema
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
+from twinset.generators.reasons import reasons_beside
+from twinset.generators.text_pairs import named_once
 from twinset.generators.words_alone.guesses import gaps, kind_of_row, scores_among, title_of
 from twinset.shards.contracts import TableStage
 

@@ -9,7 +9,8 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.contracts.canonical import canonical_json, mixed
+from twinset.contracts.canonical import canonical_json
+from twinset.generators.mixing import mixed
 
 U64 = NDArray[np.uint64]
 

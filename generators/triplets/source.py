@@ -21,10 +21,11 @@ from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.kinds.triplet import PARTS, Triplet
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.locations import Location
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.papers import GENECIS
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.scene_graphs.source import TEXTS
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.ratings import CONCEPTS, load_ratings, with_plurals

@@ -16,8 +16,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Validati
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import UNKNOWN
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.video import safe_pickle
 from twinset.generators.video.frame_pairs import FramePairCandidate, FramePairSource
 

@@ -18,10 +18,11 @@ from twinset.contracts.canonical import canonical_json, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Rejected
-from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.references import Reference
 from twinset.generators.annotation_files import is_media_name, read_json
 from twinset.generators.image_files import UnusableImage, VideoFolderSource
 from twinset.generators.papers import EQBEN
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.record_fields import misfit
 from twinset.generators.video.timeline import Addressing
 from twinset.shards.media.media_folder import MediaFolder

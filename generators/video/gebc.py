@@ -13,8 +13,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.licences.names import UNKNOWN
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.generators.annotation_files import AnnotationFiles
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.record_fields import OptionalSeconds, OptionalText, Seconds
 from twinset.generators.video.frame_pairs import FramePairCandidate, FramePairSource, as_sentence, read_form
 

@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.licences.names import UNKNOWN
-from twinset.contracts.references import Reference, bibtex, checked_bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex, checked_bibtex
 from twinset.generators.annotation_files import RECORD_REASONS, Skipped, is_media_name, read_records, refuse_unusable
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.record_fields import Name, OptionalText, Seconds
 from twinset.generators.video.frame_pairs import FramePairCandidate, FramePairSource, as_sentence, read_form
 from twinset.shards.media.media_folder import VIDEO_SUFFIXES

@@ -19,7 +19,11 @@ from twinset.cards.rebuilding import recipe_of
 from twinset.contracts.candidate import Candidate, arrow_schema, from_row, to_row
 from twinset.contracts.doors import OfKind
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.plan import (
+from twinset.contracts.recipe import content_of, load_recipe, recipe_from_json
+from twinset.contracts.source import SOURCES, Place, PlacedSettings, SourceSettings
+from twinset.contracts.stage import Stage
+from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.shards.plan import (
     LARGEST_GROUP,
     SHARDS_A_FILE,
     PlanSummary,
@@ -32,10 +36,6 @@ from twinset.contracts.plan import (
     slice_digest,
     write_plan,
 )
-from twinset.contracts.recipe import content_of, load_recipe, recipe_from_json
-from twinset.contracts.source import SOURCES, Place, PlacedSettings, SourceSettings
-from twinset.contracts.stage import Stage
-from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.stages.plan import check_plan
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from twinset.cli.main import main
-from twinset.contracts.plan import read_parquet
+from twinset.shards.plan import read_parquet
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 

@@ -14,7 +14,7 @@ from twinset.contracts.canonical import identity_of
 from twinset.contracts.doors import marks
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.text_pair import TEXT_SCORES
-from twinset.contracts.licences.terms import TERMS, Terms, coco_terms
+from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import load_recipe
 from twinset.contracts.source import SOURCES, Place
@@ -22,6 +22,7 @@ from twinset.generators import KINDS
 from twinset.generators.captions.tables import Caption, read_json_captions
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
 from twinset.generators.galleries.annotations import read_scenes
+from twinset.generators.licences import coco_terms
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context, Source, TableStage

@@ -9,19 +9,19 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 700,
-    "generators": 12845,
+    "generators": 12948,
     "filters": 535,
-    "contracts": 3233,
+    "contracts": 2872,
     "stages": 3208,
-    "shards": 3837,
+    "shards": 4006,
     "models": 6581,
-    "cards": 1693,
+    "cards": 1699,
     "review": 2442,
     "training": 7581,
     "evaluation": 12363,
-    "cli": 1598,
+    "cli": 1591,
     "demo": 153,
-    "extras": 5458,
+    "extras": 5464,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

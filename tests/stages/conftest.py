@@ -12,10 +12,10 @@ import pytest
 from tests.stages import drawn_sources
 from twinset.contracts import doors
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.plan import PlannedShard, plan_file, read_slice
 from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.contracts.stage import Stage
+from twinset.shards.plan import PlannedShard, plan_file, read_slice
 from twinset.shards.records import read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store

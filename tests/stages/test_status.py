@@ -11,8 +11,8 @@ import pytest
 
 import twinset
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.plan import SHARD_SCHEMA
 from twinset.contracts.receipt import Receipt, parse_receipt
+from twinset.shards.plan import SHARD_SCHEMA
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage.store import Store
 from twinset.stages.overview import published

@@ -13,8 +13,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.contracts.canonical import mixed
 from twinset.generators.captions.tables import Caption
+from twinset.generators.mixing import mixed
 from twinset_extras.caption_twins.vocabulary import Vocabulary
 
 U64 = NDArray[np.uint64]

@@ -13,17 +13,19 @@ import numpy as np
 from pydantic import Field
 
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.canonical import canonical_json, digest, mixed, sha256_of_file
+from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.licences.terms import together
 from twinset.contracts.locations import Location
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import MediaFolderPath, Need, Place
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, looked_for_by
 from twinset.generators.image_pairs import NamedPairCandidate, paired
+from twinset.generators.mixing import mixed
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.scene_graphs.source import ConfirmedCaptions
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.shards.media.media_folder import ImageFolder, Media

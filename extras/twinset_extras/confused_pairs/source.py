@@ -21,10 +21,11 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.image_files import rgb
 from twinset.generators.neighbours.table import read_features
+from twinset.generators.reasons import reasons_beside
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.decode import decode

@@ -19,10 +19,11 @@ from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox, PairRecord
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, SourceSettings, StageName
 from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPairCandidate, copied, planned
 from twinset.generators.image_verification.questions import LONGEST, YES, QuestionSource
+from twinset.generators.reasons import reasons_beside
 from twinset.models.device import check_opencv
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS, Answers, Inquiry, QuestionAnswererSettings
 from twinset.shards.media.decode import decode

@@ -13,9 +13,10 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
+from twinset.contracts.licences.terms import NOTHING, Terms
 from twinset.contracts.parts import LeftOut
 from twinset.generators.annotation_files import read_json, refuse_unusable, text_of
+from twinset.generators.licences import coco_terms
 from twinset_extras.comparison import Bools
 
 SIDES = 2  # numbers of a corner

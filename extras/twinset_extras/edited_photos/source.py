@@ -18,12 +18,14 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels, Rejected, encode_image
 from twinset.contracts.licences.names import forbids_changes
-from twinset.contracts.licences.terms import TERMS, DerivingTerms, Terms, together
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.licences.terms import TERMS, Terms, together
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import AnnotationFile, MediaFolderPath, Need, Settings, StageName
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage
+from twinset.generators.licences import DerivingTerms
 from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
 from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.generators.reasons import reasons_beside
 from twinset.models.device import check_opencv
 from twinset.models.engines import EngineSource
 from twinset.models.image_engine import Drawn

@@ -8,9 +8,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, Place
 from twinset.generators.image_verification.questions import Answers, QuestionWriter
+from twinset.generators.reasons import reasons_beside
 from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset_extras.image_questions.questions import FactQuestion, counted

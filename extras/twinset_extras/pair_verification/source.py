@@ -14,9 +14,10 @@ from pydantic import Field
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.image_verification.questions import LONGEST, Answers, QuestionSource
+from twinset.generators.reasons import reasons_beside
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
 from twinset_extras.image_questions.questions import FactQuestion, counted, distinguishing
 from twinset_extras.image_questions.settings import Facts

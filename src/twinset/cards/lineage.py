@@ -6,15 +6,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinset.contracts.parts import ENGINE_REASONS
-from twinset.contracts.plan import read_parquet
 from twinset.contracts.recipe import Recipe, Subset
 from twinset.contracts.references import Reference, cited_entry, entries_in
 from twinset.contracts.source import PlacedSettings, SourceSettings
 from twinset.contracts.stage import Stage
+from twinset.shards.plan import read_parquet
 from twinset.shards.records import planned_stage, read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
+
+#: What the engine itself rejects samples of any source for.
+ENGINE_REASONS = {
+    "duplicate": "another sample has the same images and captions; that of the smallest source identity stays",
+    "too-large": "a side of an image is longer than its file format holds",
+}
 
 #: What a cited work was to a dataset. Of the form of its files nothing is owed.
 PROCEDURE, DATA, FORM, METHOD = "procedure followed", "data", "form of the data", "method or model used"

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from twinset.contracts.licences.names import AND, UNKNOWN, forbids_changes, has_page, hub_name, needs_credit, page_of
+from twinset.contracts.licences.names import AND, OTHER, UNKNOWN, forbids_changes, hub_name, needs_credit, page_of
 from twinset.contracts.markdown import Markdown, cell, no_formula, ranked
 
 CREDITS = "credits.csv"
@@ -62,13 +62,14 @@ def single_licences(terms: TermCounts) -> list[str]:
 
 def linked(licence: str) -> Markdown:
     """Licences as Markdown, those of SPDX or the Hub with their page."""
-    links = (f"[{one}]({page_of(one)})" if has_page(one) else cell(page_of(one)) for one in licence.split(AND))
+    pages = {one: page_of(one) for one in licence.split(AND)}
+    links = (f"[{one}]({page})" if page else cell(one.removeprefix(OTHER)) for one, page in pages.items())
     return Markdown(" and ".join(links))
 
 
 def licence_pages(terms: TermCounts) -> list[str]:
     """Addresses of the licences, or names of those that have none."""
-    return [page_of(one) for one in single_licences(terms)]
+    return [page_of(one) or one.removeprefix(OTHER) for one in single_licences(terms)]
 
 
 def credits_file(terms: TermCounts) -> bytes:

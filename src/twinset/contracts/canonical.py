@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 CHUNK = 1 << 20
 
@@ -54,15 +53,6 @@ def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
     """The random stream of one candidate, the same wherever and whenever it is made."""
     entropy = hashlib.blake2b(canonical_json([seed, subset, key]), digest_size=16).digest()
     return np.random.Generator(np.random.PCG64(int.from_bytes(entropy, "big")))
-
-
-def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014), in place: every bit of x flips half of the output."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x ^= x >> np.uint64(shift)
-        x *= np.uint64(factor)
-    x ^= x >> np.uint64(31)
-    return x
 
 
 def sha256_of(stream: BinaryIO) -> tuple[str, int]:

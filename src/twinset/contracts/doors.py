@@ -43,10 +43,7 @@ class Registry(Generic[T]):
     objects: bool = False
 
     def find(self, kind: str, others: Iterable[str] = ()) -> T:
-        """The part of a name; raises `UnknownKind`, or `WrongUse` where its package is broken.
-
-        others: names that can be chosen as well, for the message.
-        """
+        """The part of a name; raises `UnknownKind`, or `WrongUse` where its package is broken. others: also to name."""
         points = self._points()
         if kind not in points:
             known = sorted({*points, *others})

@@ -17,10 +17,6 @@ class WrongUse(TwinsetError):
     """The recipe, an option or an input file is wrong; nothing was started. Exit code 2."""
 
 
-class NoDataset(WrongUse):
-    """Nothing is planned in a folder."""
-
-
 @contextmanager
 def naming(place: str, wrong: type[Exception] = WrongUse) -> Iterator[None]:
     """Errors as `WrongUse` with a place, such as a key path, before the message. wrong: of which kind they are."""

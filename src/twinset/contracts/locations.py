@@ -46,7 +46,7 @@ def symbolic(location: str | Path) -> str:
         location = Path(os.path.normpath(location))
         for name in PLACES.kinds():
             try:
-                folder = _place(name)
+                folder = PLACES.find(name)
             except WrongUse:
                 continue  # of a package that is broken; whoever names its place is told
             if location.is_relative_to(folder):
@@ -68,15 +68,7 @@ def on_this_machine(location: T) -> T | str:
     relative = PurePosixPath(named[2])
     if relative.is_absolute() or ".." in relative.parts or {*"\\:"} & {*named[2]}:  # the latter two on Windows
         raise OutsideOfPlace(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
-    return str(_place(named[1]) / relative)
-
-
-def _place(name: str) -> Path:
-    """The folder of a place. Raises `WrongUse` where no package brings it, or as a path of the working folder."""
-    folder = PLACES.find(name)
-    if not folder.is_absolute():
-        raise WrongUse(f"place {name!r}: its package names the relative folder {folder}; correct the package")
-    return folder
+    return str(PLACES.find(named[1]) / relative)
 
 
 def is_place(location: str) -> bool:
@@ -112,11 +104,7 @@ Location = Annotated[Path, BeforeValidator(on_this_machine), PlainSerializer(sym
 
 
 def is_model_folder(model: str) -> bool:
-    """Whether a model is named by its folder: a path that is absolute or begins with ``.`` or ``~``.
-
-    Else it is one that an installed package brings, or an id of the Hugging Face hub, whose files lie in the local
-    cache.
-    """
+    """Whether a model is named by its folder, not as one of a package or of the Hugging Face hub's local cache."""
     return model.startswith((".", "/", "~"))
 
 

@@ -16,12 +16,6 @@ from twinset.contracts.source import FilterSettings, PlacedSettings
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named
 
-#: What the engine itself rejects samples of any source for.
-ENGINE_REASONS = {
-    "duplicate": "another sample has the same images and captions; that of the smallest source identity stays",
-    "too-large": "a side of an image is longer than its file format holds",
-}
-
 
 class LeftOut(Counter[str]):
     """Records of a source that its plan left out, counted by reason; the first twenty are kept with their place."""

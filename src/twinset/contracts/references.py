@@ -1,10 +1,8 @@
-"""Words beside code: citations of ``references.bib`` by key, and what reasons of ``reasons.toml`` mean."""
+"""Citations: entries of ``references.bib`` by key, and BibTeX that somebody wrote."""
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Self
 
 from twinset.contracts.locations import shipped
@@ -83,14 +81,3 @@ class Reference:
 def _entries() -> dict[str, str]:
     entries = (shipped("manifests") / "references.bib").read_text("utf-8").strip().split("\n\n")
     return {key_of(entry): entry for entry in entries}
-
-
-def reasons_beside(module: str, *names: str) -> dict[str, str]:
-    """The reasons in these tables, in this order, with their meanings. module: ``__file__`` of what they lie beside."""
-    tables = _tables(Path(module).with_name("reasons.toml"))
-    return {reason: meaning for name in names for reason, meaning in tables[name].items()}
-
-
-@cache
-def _tables(file: Path) -> dict[str, dict[str, str]]:
-    return tomllib.loads(file.read_text("utf-8"))

@@ -42,11 +42,10 @@ Pool = Literal["cpu", "render", "gpu"]
 class Place:
     """Marks a setting that says where inputs lie: no part of what is made, since inputs enter the digest by content.
 
-    what: a ``file``, a ``folder``, ``any`` of both, a ``model`` or ``words`` (a folder or file, or a name that stays in
-    the digest), a ``stage`` (of the recipe, or the folder or URL of one that was built before), a ``cache`` (a folder
-    that is written, and made where it is absent), ``decisions`` (a file of people's answers, which the review page
-    writes), a ``server`` (a URL) or a ``variable`` (of the environment, with the key of the server beside it). need:
-    the step that reads it.
+    what: ``any`` is a file or a folder; a ``model`` or ``words`` can be a name, which stays in the digest; a ``stage``
+    is one of the recipe, or the folder or URL of one that was built; a ``cache`` is a folder that is written;
+    ``decisions`` are a file of people's answers; a ``server`` is a URL; a ``variable`` of the environment holds the key
+    of the server beside it. need: the step that reads it.
     """
 
     what: Literal["file", "folder", "any", "model", "words", "stage", "cache", "decisions", "server", "variable"]
@@ -132,19 +131,14 @@ class PlacedSettings(Settings):
 
     @property
     def shards_at_a_time(self) -> int:
-        """How many shards a machine makes at once unless asked otherwise; 0: one a core.
-
-        One, where shards would share a GPU, or has enough requests to keep a server busy.
-        """
+        """How many shards a machine makes at once: one where they would share a GPU or a server; else 0, one a core."""
         asks = any(place.what == "server" for _, place, _ in self.places())
         return 1 if asks or self.pool == "gpu" else 0
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """Raise `WrongUse` before any work where an input is absent, naming the setting and the remedy.
+        """Raise `WrongUse` before any work where an input of the next step is absent.
 
-        Args:
-            key: of these settings in the recipe, such as ``subsets.eq-ag.source``.
-            needs: which inputs the next step reads.
+        key: of these settings in the recipe, such as ``subsets.eq-ag.source``.
         """
         exists = {"file": Path.is_file, "folder": Path.is_dir, "any": Path.exists, "words": Path.exists}
         for setting, place, path in self.places():
@@ -189,11 +183,7 @@ class SourceSettings(PlacedSettings, StatedTerms):
     card_template: ClassVar[Path | None] = None
 
     def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
-        """Markdown of a block of the card's template; empty without one.
-
-        Args:
-            reports: the JSON of each of the class's ``reports`` that lies beside the plan, by name.
-        """
+        """Markdown of a block of the card's template; empty without one. reports: JSON of the class's, by name."""
         return block_of(self.card_template, block, source=self, reports=reports or {})
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -232,11 +222,3 @@ class FilterSettings(PlacedSettings):
 
 SOURCES = Registry[type[SourceSettings]]("source", SourceSettings, "twinset.generators", "twinset.sources")
 FILTERS = Registry[type[FilterSettings]]("filter", FilterSettings, "twinset.filters", "twinset.filters")
-
-
-def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of a setting as they are; raises `ValueError` for one that is there twice."""
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name!r} stands twice; leave one out")
-    return names

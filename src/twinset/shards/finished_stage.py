@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.plan import read_parquet
 from twinset.contracts.receipt import IndexRecord
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.stage import parse_stage
 from twinset.shards.fields import REMEDY
+from twinset.shards.plan import read_parquet
 from twinset.shards.read import index_batches, index_columns, opened_index, read_from_tar
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from pydantic import Field, TypeAdapter
 
 from twinset.contracts.candidate import SPLIT
-from twinset.contracts.plan import read_parquet
 from twinset.contracts.receipt import Receipt, parse_receipt
+from twinset.shards.plan import read_parquet
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Entry, Store
 

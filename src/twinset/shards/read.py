@@ -14,10 +14,10 @@ import pyarrow as pa
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.kind import Stored, Takes, kinds_of, plural
 from twinset.contracts.licences.terms import TERMS
-from twinset.contracts.plan import parquet_batches, parquet_columns
 from twinset.contracts.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.fields import REMEDY, stored
 from twinset.shards.ledger import Receipts, read_receipts
+from twinset.shards.plan import parquet_batches, parquet_columns
 from twinset.shards.rows import KEPT, Row, read_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.member_headers import member_places, read_members
@@ -61,12 +61,6 @@ def index_columns(store: Store, subset: str) -> list[str]:
     """Names of the columns of ``index.parquet``; raises `DamagedIndex`."""
     with opened_index(store, subset) as stream:
         return parquet_columns(stream)
-
-
-def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Columns of ``index.parquet``, row by row as a stream; raises as `opened_index`."""
-    for batch in index_batches(store, subset, columns):
-        yield from batch.to_pylist()
 
 
 def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -1,10 +1,10 @@
 """What lies below OUT of a stage besides its shards: its record, its plan, and which stages there are."""
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.plan import PlannedShard, read_shards
 from twinset.contracts.receipt import IndexRecord, Receipt, parse_receipt, parsed
 from twinset.contracts.recipe import STAGES, SUBSET_NAME
 from twinset.contracts.stage import Stage, parse_stage
+from twinset.shards.plan import PlannedShard, read_shards
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 

@@ -18,8 +18,8 @@ from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import SampleKind
 from twinset.contracts.kinds.samples import Drop, Keep, MediaFile, Rejected, Score, TableRows, Verdict
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.plan import read_parquet
 from twinset.contracts.source import FILTERS, FilterSettings
+from twinset.shards.plan import read_parquet
 
 KEPT, REJECTED = "kept", "rejected"
 DUPLICATE = "duplicate"

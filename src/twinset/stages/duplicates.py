@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from twinset.contracts.plan import read_parquet
 from twinset.contracts.receipt import Made, Receipt
+from twinset.shards.plan import read_parquet
 from twinset.shards.rows import DUPLICATE, REJECTED, read_rows, write_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.member_headers import read_members

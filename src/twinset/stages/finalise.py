@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from twinset.contracts.plan import SHARDS_A_FILE
 from twinset.shards.ledger import keep
+from twinset.shards.plan import SHARDS_A_FILE
 from twinset.shards.records import read_receipt
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store

@@ -15,10 +15,10 @@ from twinset.cards.lineage import counted, rejections
 from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.licences.terms import TERMS
-from twinset.contracts.plan import compact, read_parquet
 from twinset.contracts.receipt import IndexRecord
 from twinset.shards import rows
 from twinset.shards.ledger import Receipts
+from twinset.shards.plan import compact, read_parquet
 from twinset.shards.read import term_counts
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout

@@ -7,7 +7,7 @@ from typing import Any
 
 from twinset.cards.lineage import meanings_of
 from twinset.cards.terms import TermCounts, lacking
-from twinset.contracts.errors import NoDataset, TwinsetError, WrongUse, missing_words, suggested
+from twinset.contracts.errors import TwinsetError, WrongUse, missing_words, suggested
 from twinset.models.engines import metered_engine
 from twinset.shards.metering import Tally, read_logs, spent, tally_in, total
 from twinset.shards.records import stages_in, unplanned_in
@@ -193,7 +193,7 @@ def chosen(store: Store, only: Iterable[str]) -> list[str]:
     """Homes of the stages below OUT, or of those named; raises `WrongUse` when there are none, or a name is unknown."""
     homes, wanted = [*stages_in(store), *unplanned_in(store)], list(only)
     if not homes:
-        raise NoDataset(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
+        raise WrongUse(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
     names = [home.rsplit("/", 1)[-1] for home in homes]
     for name in wanted:
         if name not in names:

@@ -17,10 +17,10 @@ from twinset.cards.terms import TermCounts
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
-from twinset.contracts.plan import PlannedShard, PlanSummary, plan_file, write_plan
 from twinset.contracts.source import SOURCES
 from twinset.contracts.stage import Stage
 from twinset.shards.contracts import TableStage
+from twinset.shards.plan import PlannedShard, PlanSummary, plan_file, write_plan
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.spool import temporary_folder

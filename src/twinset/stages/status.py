@@ -7,12 +7,12 @@ from typing import Any
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import TwinsetError
-from twinset.contracts.plan import PlannedShard, plan_digest
 from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.stage import SCHEMA_VERSION, Stage
 from twinset.shards.ledger import Receipts, keep, read_receipts, row_of
 from twinset.shards.media.media_folder import Media
+from twinset.shards.plan import PlannedShard, plan_digest
 from twinset.shards.records import planned_stage, read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Entry, Store

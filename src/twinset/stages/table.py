@@ -13,9 +13,9 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, sample_key, sha256_of_file
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.plan import PlanSummary, write_plan
 from twinset.contracts.source import SOURCES
 from twinset.shards.contracts import TableStage
+from twinset.shards.plan import PlanSummary, write_plan
 from twinset.shards.storage.store import Store
 from twinset.stages.index import INDEX, REJECTIONS, ROW_GROUP, SIZES, index_schemas
 from twinset.stages.job import StageWorker

@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.kinds.samples import MediaFile
-from twinset.contracts.plan import PlannedShard, plan_file, read_parquet
 from twinset.contracts.receipt import Receipt
 from twinset.shards.ledger import LEDGER, damaged_receipts
 from twinset.shards.media.media_folder import Media
+from twinset.shards.plan import PlannedShard, plan_file, read_parquet
 from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.member_headers import read_members

@@ -20,7 +20,7 @@ from twinset.evaluation.examples import Query
 from twinset.generators.captions.image_captions import ImageCaptions
 from twinset.generators.captions.training_split import TrainingSplit
 from twinset.shards.contracts import Context
-from twinset.shards.read import index_rows, read_samples
+from twinset.shards.read import index_batches, read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 from twinset.training.examples.example_set import open_examples
@@ -65,7 +65,8 @@ def test_a_sample_is_an_image_with_all_its_captions(photos: Path) -> None:
     assert [one.json.image_id for one in samples] == ["b.jpg", "c.jpg", "d.jpg", "a.jpg"]  # scattered, hence the last
     assert [one.json.captions for one in samples][2:] == [("A fish.", "A fish swims."), ("A dog.", "A dog runs.")]
     assert {tuple(one.fields) for one in samples} == {("jpg", "txt", "json")}  # as open_clip reads them
-    row = list(index_rows(Store(str(photos / "out")), "photos", ("caption", "captions", "image_sha256")))[2]
+    (rows,) = index_batches(Store(str(photos / "out")), "photos", ("caption", "captions", "image_sha256"))
+    row = rows.to_pylist()[2]
     assert (row["caption"], json.loads(row["captions"])) == ("A fish.", ["A fish.", "A fish swims."])
     assert "Known biases" not in (photos / "out/photos/README.md").read_text()  # none are counted
 

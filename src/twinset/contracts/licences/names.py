@@ -89,14 +89,6 @@ def _in_url(text: str) -> str:
     return match[1] if match else text
 
 
-def listed_licence(name: str, url: str) -> str:
-    """A licence of a list of names and addresses, as COCO's files have them; ``other`` where neither is known, "" where
-    both are empty."""
-    name, url = (" ".join(text.split()).replace(AND, " and ") for text in (name, url))
-    stated = " ".join(filter(None, (name, f"({url})" if url else "")))
-    return known_licence(url) or known_licence(name) or (stated and OTHER + stated)
-
-
 def credit_named(text: str) -> str:
     """Whom to credit, on one line, without control characters; raises `ValueError` for more than a credit."""
     text = " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
@@ -120,16 +112,8 @@ def hub_name(licence: str) -> str:
 
 
 def page_of(licence: str) -> str:
-    """The address of one licence, as Croissant wants it; else its name."""
-    if licence in SPDX:
-        return f"https://spdx.org/licenses/{licence}"
-    page: str | None = _HUB["alone"].get(licence)
-    return page or licence.removeprefix(OTHER)
-
-
-def has_page(licence: str) -> bool:
-    """Whether `page_of` gives an address that twinset knows, not one that somebody wrote."""
-    return licence in SPDX or bool(_HUB["alone"].get(licence))
+    """The address of one licence that SPDX or the Hub knows; empty for another."""
+    return f"https://spdx.org/licenses/{licence}" if licence in SPDX else _HUB["alone"].get(licence) or ""
 
 
 def needs_credit(licence: str) -> bool:

@@ -14,7 +14,6 @@ from twinset.contracts.licences.names import (
     forbids_changes,
     known_licence,
     licence_named,
-    listed_licence,
     order_of,
     url_named,
 )
@@ -71,23 +70,6 @@ class Terms(NamedTuple):
 NOTHING = Terms()
 
 
-def coco_terms(content: Mapping[str, Any]) -> dict[str, Terms]:
-    """What a file of COCO's says of its images, by their ids as text; an address that is none is left out.
-
-    Raises ValueError: ``licenses`` is not a list of objects with id, name and url.
-    """
-    listed = content.get("licenses") or []
-    if not isinstance(listed, list) or not all(isinstance(one, dict) and "id" in one for one in listed):
-        raise ValueError("licenses is not a list of objects with id, name and url")
-    licences = {str(one["id"]): listed_licence(str(one.get("name") or ""), str(one.get("url") or "")) for one in listed}
-    terms = dict[str, Terms]()
-    for image in (one for one in content["images"] if isinstance(one, dict)):
-        licence = licences.get(str(image.get("license")), "")
-        stated = Terms.named(licence, "", str(image.get("flickr_url") or ""))
-        terms[str(image.get("id"))] = Terms(licence) if isinstance(stated, str) else stated
-    return terms
-
-
 def together(shown: Sequence[Terms]) -> Terms:
     """The terms of a sample that shows several works: all licences; each credit with its licence where these differ."""
     distinct = list(dict.fromkeys(one for one in shown if one != NOTHING))
@@ -138,14 +120,9 @@ class StatedTerms(BaseModel):
     def settled(self, place: Sequence[Any], terms: Terms | None, shows: Sequence[Terms], needed: bool) -> Terms:
         """The terms of one candidate.
 
-        Args:
-            place: stage and identity of the candidate, for messages.
-            terms: that its record states; these settings stand for what it does not say.
-            shows: terms of rows of earlier stages that it is made from; these settings are added.
-            needed: whether a licence must be stated.
-
-        Raises:
-            WrongUse: it would change what may not be changed, or its licence is nowhere stated.
+        place: its stage and identity. terms: that its record states; these settings stand for what it does not say.
+        shows: of rows of earlier stages that it is made from; these settings are added. needed: whether a licence must
+        be stated. Raises `WrongUse`: it would change what may not be changed, or its licence is nowhere stated.
         """
         own = self.terms
         found = together((*shows, own)) if shows else terms.filled(own) if terms else own
@@ -161,16 +138,3 @@ class StatedTerms(BaseModel):
                 "the one that reads the captions, 'unknown' where nobody says it"
             )
         return found
-
-
-class DerivingTerms(StatedTerms):
-    """Settings of what changes pictures that it reads, or draws what captions say.
-
-    allow_no_derivatives: whether pictures are changed or painted also where a licence allows no derivatives.
-    """
-
-    allow_no_derivatives: bool = False
-
-    @property
-    def derives(self) -> bool:
-        return not self.allow_no_derivatives

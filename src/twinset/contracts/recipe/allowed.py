@@ -1,18 +1,17 @@
 """The allow-list: what a recipe may read, send and write beyond what lies in its folder.
 
-A recipe comes from others. Which key may go to which server, and where answers may lie, is said outside of it: by
-``--set`` or by environment variables. ``--set`` is put into the environment, so that child processes know it and no
-recorded recipe does.
+Which key may go to which server, and where answers may lie, is said outside of it: by ``--set`` or by environment
+variables. ``--set`` is put into the environment, so that child processes know it and no recorded recipe does.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import cache_folder, is_loopback, is_place, symbolic
+from twinset.contracts.locations import cache_folder, is_loopback
 from twinset.contracts.recipe.models import Recipe
 from twinset.contracts.recipe.overrides import key_path
 from twinset.contracts.recipe.screening import as_written
@@ -24,12 +23,7 @@ FREE = f"https://api.openai.com={OPENAI_KEY}"  # needs no word
 
 
 def allow_what_was_set(recipe: Recipe, raw: Mapping[str, Any], settings: Sequence[str]) -> None:
-    """Allow the keys and the places of answers that the operator wrote in ``KEY.PATH=VALUE``, or above.
-
-    Args:
-        recipe: with these settings.
-        raw: the same as it was written.
-    """
+    """Allow the keys and the places of answers that the operator wrote in ``KEY.PATH=VALUE``. raw: as written."""
     paths = [tuple(key_path(setting)) for setting in settings]
     places = {as_written(raw, tuple(key.split("."))): (mark.what, str(value)) for key, mark, value in recipe.places()}
     was_set = [place for place in places if any(place[: len(path)] == path for path in paths)]
@@ -73,9 +67,7 @@ def refuse_unbound_key(url: str, variable: str) -> None:
 def refuse_other_answers(key: str, place: Path, out: str) -> None:
     """Raise `WrongUse` where answers would be written outside of twinset's cache, OUT and what the operator names.
 
-    Args:
-        key: of the setting, for the message.
-        out: root of the dataset; a URL is none of this machine's folders.
+    key: of the setting, for the message. out: root of the dataset; a URL is none of this machine's folders.
     """
     allowed = [folder for folder in os.environ.get(ANSWERS, "").split(os.pathsep) if folder]
     roots = [str(cache_folder()), *allowed, *([] if "://" in out else [out])]
@@ -96,36 +88,3 @@ def _add(variable: str, value: str, between: str) -> None:
     known = [item for item in os.environ.get(variable, "").split(between) if item]
     if value not in known:
         os.environ[variable] = between.join([*known, value])
-
-
-#: What is named outside, in the order in which it is told, with the verb for it.
-WORDS = {"reads": "reads", "writes": "writes", "hosts": "asks the host", "variables": "sends the value of"}
-
-
-def outside(recipe: Recipe, folder: Path) -> dict[str, dict[str, list[str]]]:
-    """Paths that a recipe reads and writes, hosts that it asks, environment variables whose values it sends.
-
-    Args:
-        folder: of the recipe; what lies in it is left out, as is what installed packages bring.
-
-    Returns:
-        For each of `WORDS`, what is named by key path.
-    """
-    named: dict[str, dict[str, list[str]]] = {what: {} for what in WORDS}
-    for key, mark, value in recipe.places():
-        what, place = {"cache": "writes", "variable": "variables"}.get(mark.what, "reads"), str(value)
-        if "://" in place:
-            what, place = "hosts", _origin(place)
-        elif what != "variables":
-            inside = Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
-            if inside or is_place(symbolic(Path(place))) or (mark.what == "stage" and "/" not in place):
-                continue
-        named[what].setdefault(key, []).append(place)
-    return named
-
-
-def in_words(named: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:
-    """A line for each thing that `outside` lists."""
-    for what, by_key in named.items():
-        for key, values in by_key.items():
-            yield from (f"{WORDS[what]} {value} ({key})" for value in values)

@@ -75,10 +75,7 @@ def _without_claims(loaded: Recipe, raw: Mapping[str, Any], cites: Mapping[str, 
     """Without what a shipped recipe says of a data set (``cites``, licence, credit) where ``--set`` names other files.
 
     These need not be of that data set; a command that sets the same ``cites`` of the stage too says that they are.
-
-    Args:
-        raw: the recipe's plain values.
-        cites: what the recipe's file says, by stage.
+    raw: the recipe's plain values. cites: what the recipe's file says, by stage.
     """
     parts: dict[str, Any] = {part: dict(getattr(loaded, part)) for part in PARTS}
     for part, stages in parts.items():
@@ -113,19 +110,12 @@ def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
     """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`.
 
     References are followed (`overrides.dereferenced`), and ``screening`` of a subset is written out as stages.
-
-    Args:
-        base: the folder that relative paths count from; where there is none, they stay as they are.
+    base: the folder that relative paths count from; where there is none, they stay as they are.
     """
     try:
         return Recipe.model_validate(expanded(dereferenced(raw)), context={"base": base})
     except ValidationError as error:
         raise InvalidRecipe(error, raw) from error
-
-
-def recipe_folder(recipe: str) -> Path:
-    """The folder that relative paths of a recipe count from; raises `WrongUse` when there is no such recipe."""
-    return _locate(recipe)[1]
 
 
 def _locate(recipe: str) -> tuple[Path, Path]:

@@ -14,11 +14,7 @@ ASKS, COPIES = "pair-screening", "screened-pairs"  # the kinds of the two added 
 
 
 def expanded(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A recipe of plain values with the stages that ``screening`` is short for.
-
-    Raises `pydantic.ValidationError` when it is neither true, false nor settings, or a stage has the name of an added
-    one.
-    """
+    """A recipe of plain values with the stages that ``screening`` is short for; else `pydantic.ValidationError`."""
     stages, written = raw.get("stages") or {}, raw.get("subsets")
     if not isinstance(stages, Mapping) or not isinstance(written, Mapping):
         return raw  # said when the recipe is checked

@@ -123,10 +123,8 @@ def _finished(store: Store, subset: str, chosen: Format, use: str) -> Iterator[S
             tar = read_tar(store, layout.tar(subset, split, number))
             yield Shard(subset, split, number, of_kind(tar, chosen.takes, use))
         elif kept:
-            raise WrongUse(
-                f"{subset} is an index without images, and {use} takes images; build it with "
-                f"subsets.{subset}.source.images"
-            )
+            remedy = f"build it with subsets.{subset}.source.images"
+            raise WrongUse(f"{subset} is an index without images, and {use} takes images; {remedy}")
 
 
 class BySplit(ExitStack, Generic[W]):

@@ -171,14 +171,6 @@ class Store:
         with contextlib.suppress(FileNotFoundError), self._reaching(path) as place:
             self._remote.rm_file(place)
 
-    def remove_folder(self, path: str) -> None:
-        """Remove the files directly in a folder, and the folder where it is empty then; nothing when it is absent."""
-        for name in self.listing(path):
-            self.remove(f"{path}/{name}")
-        if self._local is not None:
-            with contextlib.suppress(OSError):
-                self._target(self._local, path).rmdir()
-
     def spool(self) -> contextlib.AbstractContextManager[Path]:
         """A folder of this process for unfinished files (`shards.storage.spool.Spool.folder`)."""
         return self._spool.folder()

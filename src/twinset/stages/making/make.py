@@ -20,10 +20,10 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import BuildFailed, TwinsetError, in_words
 from twinset.contracts.parts import OutOfMemory
-from twinset.contracts.plan import PlannedShard, plan_file, read_footer, read_slice, slice_digest
 from twinset.contracts.receipt import Made, Receipt
 from twinset.contracts.stage import ANY_RUNTIME, Stage
 from twinset.shards.metering import counting, metered, total
+from twinset.shards.plan import PlannedShard, plan_file, read_footer, read_slice, slice_digest
 from twinset.shards.records import planned_stage, read_planned, read_receipt, read_stage
 from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout

@@ -21,8 +21,8 @@ from twinset.contracts.kinds.pair import PAIR
 from twinset.contracts.kinds.samples import EXTENSIONS
 from twinset.contracts.kinds.text_pair import TEXT_PAIR
 from twinset.contracts.kinds.triplet import PARTS, TRIPLET
-from twinset.contracts.plan import read_parquet
 from twinset.shards.ledger import Receipts
+from twinset.shards.plan import read_parquet
 from twinset.shards.read import finished
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.rows import KEPT

@@ -29,18 +29,16 @@ def read_parquet(
 ) -> pa.Table:
     """All columns or those named, of the whole file or of one row group, read in the calling thread alone.
 
-    Threads of pyarrow (`use_threads`, `pre_buffer`) sometimes abort the interpreter when it ends (exit code 134, in 9
-    of 120 runs of pyarrow 26), which turns a finished shard into a crashed child process.
+    Threads of pyarrow (`use_threads`, `pre_buffer`) sometimes abort the interpreter when it ends (exit code 134).
 
     checksums: compare those of the pages. footer: as `read_footer` gave it.
     Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
-    names = None if columns is None else list(columns)
     with _as_arrow_error():
         file = pq.ParquetFile(stream, metadata=footer, pre_buffer=False, page_checksum_verification=checksums)
         if row_group is None:
-            return file.read(columns=names, use_threads=False)
-        return file.read_row_group(row_group, columns=names, use_threads=False)
+            return file.read(columns=columns, use_threads=False)
+        return file.read_row_group(row_group, columns=columns, use_threads=False)
 
 
 def read_footer(stream: BinaryIO) -> pq.FileMetaData:
@@ -159,9 +157,8 @@ def write_plan(
                 rows = [to_row(candidate) for candidate in shard]
                 writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=len(rows))
                 summary.append(PlannedShard(number, shard[0].split, len(rows), digest(rows)))
-    pq.write_table(
-        pa.Table.from_pylist([shard._asdict() for shard in summary], SHARD_SCHEMA), folder / "shards.parquet"
-    )
+    listed = pa.Table.from_pylist([shard._asdict() for shard in summary], SHARD_SCHEMA)
+    pq.write_table(listed, folder / "shards.parquet")
     return PlanSummary(plan_digest(summary), sum(shard.planned for shard in summary), tuple(summary))
 
 

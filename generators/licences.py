@@ -1,0 +1,45 @@
+"""Licences of pictures: as files of COCO state them, and what may be made of pictures that nobody may change."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from twinset.contracts.licences.names import AND, OTHER, known_licence
+from twinset.contracts.licences.terms import StatedTerms, Terms
+
+
+def coco_terms(content: Mapping[str, Any]) -> dict[str, Terms]:
+    """What a file of COCO's says of its images, by their ids as text; an address that is none is left out.
+
+    Raises ValueError: ``licenses`` is not a list of objects with id, name and url.
+    """
+    listed = content.get("licenses") or []
+    if not isinstance(listed, list) or not all(isinstance(one, dict) and "id" in one for one in listed):
+        raise ValueError("licenses is not a list of objects with id, name and url")
+    licences = {str(one["id"]): listed_licence(str(one.get("name") or ""), str(one.get("url") or "")) for one in listed}
+    terms = dict[str, Terms]()
+    for image in (one for one in content["images"] if isinstance(one, dict)):
+        licence = licences.get(str(image.get("license")), "")
+        stated = Terms.named(licence, "", str(image.get("flickr_url") or ""))
+        terms[str(image.get("id"))] = Terms(licence) if isinstance(stated, str) else stated
+    return terms
+
+
+def listed_licence(name: str, url: str) -> str:
+    """A licence of a list of names and addresses, as COCO's files have them; ``other`` where neither is known, "" where
+    both are empty."""
+    name, url = (" ".join(text.split()).replace(AND, " and ") for text in (name, url))
+    stated = " ".join(filter(None, (name, f"({url})" if url else "")))
+    return known_licence(url) or known_licence(name) or (stated and OTHER + stated)
+
+
+class DerivingTerms(StatedTerms):
+    """Settings of what changes pictures that it reads, or draws what captions say.
+
+    allow_no_derivatives: whether pictures are changed or painted also where a licence allows no derivatives.
+    """
+
+    allow_no_derivatives: bool = False
+
+    @property
+    def derives(self) -> bool:
+        return not self.allow_no_derivatives
