@@ -17,8 +17,6 @@ from twinset.contracts.candidate import SPLIT, Candidate, arrow_schema, from_row
 from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import WrongUse
 
-MANY_TABLES = 1000
-
 
 def read_parquet(
     stream: BinaryIO,
@@ -70,12 +68,6 @@ def _as_arrow_error() -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise pa.ArrowInvalid(" ".join(str(error).split())) from error
-
-
-def compact(tables: list[pa.Table]) -> None:
-    """Join tables in place once there are many: the memory of a small one is several times that of its rows."""
-    if len(tables) >= MANY_TABLES:
-        tables[:] = [pa.concat_tables(tables).combine_chunks()]
 
 
 SHARDS_A_FILE = 1000

@@ -18,7 +18,7 @@ from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.receipt import IndexRecord
 from twinset.shards import rows
 from twinset.shards.ledger import Receipts
-from twinset.shards.plan import compact, read_parquet
+from twinset.shards.plan import read_parquet
 from twinset.shards.read import term_counts
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout
@@ -186,7 +186,8 @@ class _Rows:
         """Append the rows of a table."""
         if len(table):
             self._pending.append(table.select(self._schema.names).cast(self._schema))
-            compact(self._pending)
+            if len(self._pending) >= 1000:  # the memory of a small table is several times that of its rows
+                self._pending = [pa.concat_tables(self._pending).combine_chunks()]
             self.count += len(table)
             self._waiting += len(table)
         if self._waiting >= ROW_GROUP:
