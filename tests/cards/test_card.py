@@ -194,11 +194,6 @@ def test_the_card_flags_what_is_solved_blind(made: MadeDataset) -> None:
     assert "* **All words together: not measured.** A model of the words needs 100 pairs of a kind" in text
 
 
-def test_few_pairs_tell_nothing_of_words(made_pairs: MadeDataset) -> None:
-    assert "too few pairs to say.** There are 11; it takes 12 with one word" in small_card(made_pairs, kept=11)
-    assert "none stands on one side more often than chance explains** (sign" in small_card(made_pairs, kept=12)
-
-
 def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -> None:
     made_pairs.describe("eq-ag", "eq-gebc")
     write_overview(made_pairs.store, ["eq-ag", "eq-gebc"])

@@ -14,7 +14,6 @@ from tests.made_datasets import MadeDataset
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.page import write_look
 from twinset.cards.sheet import MARGIN, MARKS, OUTLINES, Block, Cell, contact_sheet, mark_difference, words
-from twinset.contracts.errors import WrongUse
 from twinset.shards.read import read_spread
 
 ODD = ["", "x" * 20_000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 2000, "a\nb\tc"]
@@ -157,15 +156,3 @@ def test_pictures_of_any_shape_keep_it_and_stay_in_their_cells(shape: tuple[int,
     assert left.min() == MARGIN and left.max() < right.min() and right.max() < MARGIN + 772
     if min(shape) > 3:
         assert np.ptp(left) / np.ptp(top) == pytest.approx(shape[0] / shape[1], rel=0.02)
-
-
-def test_what_cannot_be_looked_at_is_said(made_pairs: MadeDataset) -> None:
-    made_pairs.add("scores", {"source": {"kind": "test-scores"}}, [])
-    for asked, problem in ((["scores"], "scores: no samples to look at yet"), (["eq-sd"], "eq-sd")):
-        with pytest.raises(WrongUse, match=problem):
-            write_look(made_pairs.store, asked)
-    with pytest.raises(WrongUse, match="--count 0"):
-        write_look(made_pairs.store, ["eq-ag"], 0)
-    for receipt in made_pairs.receipts["eq-ag"]:
-        made_pairs.store.remove(f"eq-ag/_meta/receipts/{receipt.shard:05d}.json")
-    assert "not made yet" in made_pairs.text(write_look(made_pairs.store, ["eq-ag"])[-1])
