@@ -13,6 +13,7 @@ from twinset.contracts.errors import WrongUse, in_words
 from twinset.contracts.licences.names import SPDX, allowed, hub_name, licence_named, listed_licence, page_of
 from twinset.contracts.licences.terms import Terms, together
 from twinset.contracts.recipe import load_recipe
+from twinset.contracts.references import checked_bibtex, entries_in, field_of, key_of
 from twinset.generators.negative_images import NegativeImages
 from twinset.generators.text_pairs import TextPairs
 
@@ -51,6 +52,15 @@ def test_a_candidates_random_stream_depends_on_seed_subset_and_key_alone() -> No
     of = [(0, "eq-x", "k"), (0, "eq-x", "k"), (1, "eq-x", "k"), (0, "eq-y", "k"), (0, "eq-x", "l")]
     streams = [tuple(generator_for(*one).integers(0, 1 << 30, 4).tolist()) for one in of]
     assert streams[0] == streams[1] == STREAM and len({*streams}) == 4
+
+
+def test_bibtex_of_others_is_taken_apart_whatever_it_is() -> None:
+    entries = ["@misc{x,\n  title = {{A} b},\n\n  year = {2024}\n}", "@misc{y, title = {c}}"]
+    assert entries_in("\n".join(entries)) == entries and [key_of(entry) for entry in entries] == ["x", "y"]
+    assert entries_in("Smith et al. 2020") == ["Smith et al. 2020"] and checked_bibtex(" ") == ""
+    fields = "note = {see title = {Wrong}}, booktitle = {Not this}, title = {A {B} c,\n d}"
+    assert field_of(f"@misc{{key, {fields}}}", "title") == "A B c, d"
+    assert field_of("@misc{key, title = {never closed}", "title") == "never closed"
 
 
 def drawn(*settings: str) -> Any:

@@ -1,16 +1,11 @@
-"""Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time.
-
-Settings within those of a source, such as an engine's: paths, digests and messages as of the source's own.
-"""
+"""Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from twinset.contracts.candidate import Candidate, arrow_schema, from_row, to_row
 from twinset.contracts.errors import WrongUse
@@ -27,7 +22,6 @@ from twinset.contracts.plan import (
     slice_digest,
     write_plan,
 )
-from twinset.contracts.recipe import content_of, load_recipe, recipe_from_json
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.stages.plan import check_plan
 
@@ -141,41 +135,3 @@ def test_a_text_that_is_none_is_damage_like_any_other(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": broken}), path)
     with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="UTF8"):
         list(parquet_batches(stream, ["text"]))
-
-
-@pytest.fixture
-def recipe(tmp_path: Path) -> Path:
-    """Of images that an engine draws."""
-    path = tmp_path / "recipes" / "drawn.yaml"
-    path.parent.mkdir()
-    engine = {"kind": "diffusion", "model": "./weights", "licence": "MIT"}
-    source = {"kind": "negative-images", "negatives": "/out/prompts", "engine": engine}
-    path.write_text(yaml.safe_dump({"name": "drawn", "subsets": {"one": {"source": source}}}))
-    return path
-
-
-def test_places_within_settings_are_made_absolute_and_travel(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    loaded = load_recipe(str(recipe))
-    assert recipe_from_json(loaded.model_dump_json().encode()) == loaded
-
-    def model(*settings: str) -> Any:
-        source: Any = load_recipe(str(recipe), settings)["one"].source
-        return source.engine.model
-
-    key = "subsets.one.source.engine.model"
-    assert (model(), model(f"{key}=./mine")) == (str(tmp_path / "recipes" / "weights"), str(tmp_path / "mine"))
-    assert model(f"{key}=owner/other") == "owner/other"
-
-
-def test_where_an_engine_finds_its_model_and_runs_is_no_part_of_what_is_made(recipe: Path) -> None:
-    def content(*settings: str) -> dict[str, Any]:
-        loaded = load_recipe(str(recipe), [f"subsets.one.source.{one}" for one in settings])
-        return content_of(loaded["one"], loaded.seed)
-
-    first = content()
-    assert first == content("engine.model=./elsewhere", "engine.device=cuda")
-    for changed in ("engine.steps=20", "engine.model=owner/other"):
-        assert content(changed) != first

@@ -183,6 +183,23 @@ def test_each_stage_comes_after_those_that_it_reads_and_only_what_is_needed_is_b
     assert decisions <= {*load_recipe("bivlc", ["subsets.bivlc.source.choice=people"]).only([]).all}
 
 
+def test_settings_within_settings_have_paths_and_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    engine = {"kind": "diffusion", "model": "./weights", "licence": "MIT"}
+    source = {"kind": "negative-images", "negatives": "/out/prompts", "engine": engine}
+
+    def of(*settings: str) -> tuple[str, str]:
+        given = [f"subsets.one.source.engine.{setting}" for setting in settings]
+        one: Any = load(tmp_path, {}, {"one": {"source": source}}, *given)["one"]
+        return one.source.engine.model, digest(content_of(one, 0))
+
+    assert of()[0] == str(tmp_path / "weights")
+    assert of("model=./mine", "device=gpu") == (str(tmp_path / "here/mine"), of()[1])
+    assert of("model=owner/other")[0] == "owner/other"
+    assert len({of()[1], of("model=owner/other")[1], of("steps=20")[1]}) == 3
+
+
 def test_a_finished_stage_is_read_by_its_folder_or_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for given, read in (

@@ -25,14 +25,12 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import SampleKind
 from twinset.contracts.kinds.samples import MediaFile, Rejected, TableRows
-from twinset.contracts.recipe import parse_recipe
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_from_tar, read_samples, read_spread, read_tar
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.stages.job import Job
 
 TAR = layout.tar("eq-ag", "test", 2)
 
@@ -133,13 +131,6 @@ def test_chosen_rows_are_read_batch_by_batch(earlier: FinishedStage) -> None:
 def test_an_index_without_a_column_is_named(earlier: FinishedStage) -> None:
     with pytest.raises(WrongUse, match=r"/words: its index has no column .image_id.; name a stage"):
         earlier.read(["key", "image_id"])
-
-
-@pytest.mark.parametrize("place", ["./a\0b", "s3://words", "odd://words"])
-def test_what_can_be_no_folder_of_a_stage_is_refused(tmp_path: Path, place: str) -> None:
-    job = Job(parse_recipe({"name": "x"}), Store(str(tmp_path)))
-    with pytest.raises(WrongUse, match=r"names no stage; write its folder or URL"):
-        job.earlier(place)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)

@@ -18,14 +18,11 @@ import fsspec
 import pytest
 
 from tests.flaky_s3 import Flaky
-from tests.shards.storage.conftest import Files, WholeBuild
 from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
 from twinset.shards.storage.whole_file import new_folder, whole_file
-from twinset.stages.finalise import disagreeing
-from twinset.stages.verify import verify_stage
 
 
 @pytest.fixture
@@ -70,17 +67,6 @@ def test_what_is_written_is_read_back(store: Store) -> None:
     for read in (store.read, store.sha256):
         with pytest.raises(FileNotFoundError):
             read("a/b/c")
-
-
-@pytest.mark.slow
-def test_a_dataset_in_a_bucket_equals_the_local_one(
-    bucket: str, whole_build: WholeBuild, stored: Files, local: Files
-) -> None:
-    build = whole_build(Store(bucket))
-    assert (files := stored()) == local() and sum(name.endswith(".tar") for name in files) == 2
-    state = build.state()
-    assert state.todo == [] and disagreeing(build.store, state)[1] == []
-    assert list(verify_stage(build.store, state)) == []
 
 
 @pytest.mark.slow
