@@ -14,7 +14,6 @@ from tests.made_datasets import MadeDataset
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.page import write_look
 from twinset.cards.sheet import MARGIN, MARKS, OUTLINES, Block, Cell, contact_sheet, mark_difference, words
-from twinset.contracts.errors import WrongUse
 from twinset.shards.read import read_spread
 
 ODD = ["", "x" * 20_000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 2000, "a\nb\tc"]
@@ -116,16 +115,6 @@ def test_sheets_show_pictures_marks_and_outlines(made_all: MadeDataset) -> None:
     assert [area(sheet, OUTLINES["right"]) > 9600 for sheet in sheets] == [False, False, True]
 
 
-def test_only_the_whole_look_takes_the_datasets_own_names(made_pairs: MadeDataset) -> None:
-    store, subsets = made_pairs.store, ["eq-ag", "eq-gebc", "eq-youcook2"]
-    assert write_look(store, subsets)[-1] == "look.html"
-    before = store.read("eq-ag/_meta/look.png"), store.read("look.html")
-    sheets = [f"{subset}/_meta/look-2.png" for subset in subsets]
-    assert write_look(store, subsets, 2) == [*sheets, "look-2.html"]
-    assert write_look(store, ["eq-ag"], 2) == ["eq-ag/_meta/look-2.png", "look-2-eq-ag.html"]
-    assert before == (store.read("eq-ag/_meta/look.png"), store.read("look.html"))
-
-
 @pytest.mark.parametrize("text", ODD)
 def test_words_that_fit_nowhere_do_not_break_the_sheet(made_all: MadeDataset, text: str) -> None:
     for name in ("eq-ag", "triplets", "focus-object", "text"):
@@ -146,26 +135,3 @@ def test_captions_that_differ_in_accents_or_in_a_script_look_different() -> None
     texts = ["läuft", "lauft", "l\u00e4uft.", "бежит", "сидит", "犬が走る", "猫が寝る", "🐶", "🐱"]
     assert len({sheet_of(text) for text in texts}) == len(texts)
     assert sheet_of("la\u0308uft") == sheet_of("läuft"), "composed"
-
-
-@pytest.mark.parametrize("shape", [(48, 64), (160, 90), (1000, 3), (3, 1000)])
-def test_pictures_of_any_shape_keep_it_and_stay_in_their_cells(shape: tuple[int, int]) -> None:
-    block = Block("key", [Cell(image=encoded(shape)), Cell(image=encoded(shape, "#00ffff"))], 2, "")
-    sheet = pixels(contact_sheet([block], "t", ""))
-    near = [(np.abs(sheet - ImageColor.getrgb(colour)) < 12).all(axis=2) for colour in ("#ff00ff", "#00ffff")]
-    (top, left), (_, right) = map(np.nonzero, near)
-    assert left.min() == MARGIN and left.max() < right.min() and right.max() < MARGIN + 772
-    if min(shape) > 3:
-        assert np.ptp(left) / np.ptp(top) == pytest.approx(shape[0] / shape[1], rel=0.02)
-
-
-def test_what_cannot_be_looked_at_is_said(made_pairs: MadeDataset) -> None:
-    made_pairs.add("scores", {"source": {"kind": "test-scores"}}, [])
-    for asked, problem in ((["scores"], "scores: no samples to look at yet"), (["eq-sd"], "eq-sd")):
-        with pytest.raises(WrongUse, match=problem):
-            write_look(made_pairs.store, asked)
-    with pytest.raises(WrongUse, match="--count 0"):
-        write_look(made_pairs.store, ["eq-ag"], 0)
-    for receipt in made_pairs.receipts["eq-ag"]:
-        made_pairs.store.remove(f"eq-ag/_meta/receipts/{receipt.shard:05d}.json")
-    assert "not made yet" in made_pairs.text(write_look(made_pairs.store, ["eq-ag"])[-1])

@@ -2,8 +2,6 @@
 
 import io
 import math
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -107,11 +105,6 @@ def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 50}):
         assert histograms(panels) == content
     assert content != histograms({**panels, "gaps": (steps[0], {**steps[1], "after": [3, 2]})})
-
-
-def test_matplotlib_is_imported_only_to_plot() -> None:
-    code = "import sys, twinset.cards.describe; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_what_was_not_measured_does_not_count() -> None:

@@ -18,7 +18,6 @@ import twinset
 from tests.made_datasets import MadeDataset
 from tests.made_samples import pair_shards
 from twinset.cards import terms
-from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import Terms
 
 LICENCES = {
@@ -85,34 +84,6 @@ def test_sample_index_card_croissant_and_page_agree(out: Path) -> None:
     page = (out / "look.html").read_text()
     assert all(f"{name}: 4" in page for name in LICENCES) and "https://photos.example/0" in page
     assert "&lt;b&gt;Ada" in page and "<b>Ada" not in page
-
-
-@pytest.mark.parametrize("format", ["openclip", "openclip-csv", "llava"])
-def test_exports_tell_licences_and_leave_others_out(out: Path, tmp_path: Path, format: str) -> None:
-    def told(to: Path, only: list[str]) -> Counter[str]:
-        twinset.export(out, format, to, only_licence=only)
-        found = json_in(to) if format == "openclip" else []
-        found += [one for path in to.glob("*.json") for one in json.loads(path.read_text()) if format == "llava"]
-        found += [one for path in to.glob("*.csv") for one in csv.DictReader(path.open(), delimiter="\t")]
-        return Counter(one["licence"] for one in found)
-
-    per = 16 if format == "llava" else 8  # rows of four pairs
-    assert told(tmp_path / "all", []) == Counter({name: per for name in LICENCES})
-    assert told(tmp_path / "some", ["cc0", "CC BY 2.0"]) == Counter({"CC0-1.0": per, "CC-BY-2.0": per})
-    for wrong, problem in (
-        (["MIT", "other: Ada, Bob"], r"no sample of five is under MIT, other: Ada, Bob alone; .*CC-BY-ND-2\.0"),
-        (["CC-BY"], "'CC-BY' is not the name or URL of a known licence; did you mean"),
-    ):
-        with pytest.raises(WrongUse, match=problem):
-            told(tmp_path / "none", wrong)
-
-
-def test_an_index_without_terms_is_refused(made_pairs: MadeDataset) -> None:
-    made_pairs.describe("eq-ag")
-    index = made_pairs.root / "eq-ag/_meta/index.parquet"
-    pq.write_table(pq.read_table(index).drop_columns(["licence"]), index)
-    with pytest.raises(WrongUse, match="eq-ag: its index has no column 'licence'; name a stage"):
-        twinset.look(made_pairs.root)
 
 
 def test_many_credits_are_a_file_and_few_a_table(made: MadeDataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +13,6 @@ import twinset
 from twinset.cli.main import main
 
 Said = pytest.CaptureFixture[str]
-
-
-def test_a_log_has_a_line_where_a_stage_begins_and_one_where_it_ends(recipe: Path, capsys: Said) -> None:
-    command = ["build", str(recipe), "--out", str(recipe.parent / "out")]
-    assert main(command) == 0
-    first, last = capsys.readouterr().err.splitlines()
-    assert first == "pairs: making 3 of 3 shards" and re.fullmatch(r"pairs: done in \d+ s", last)
-    assert main(command) == 0
-    assert capsys.readouterr().err == ""  # nothing to do
 
 
 def test_words_are_completed() -> None:

@@ -74,10 +74,3 @@ def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys:
     counts = json.loads(printed.out)["subsets"]["scene-graphs"]
     assert (counts["planned"], counts["kept"], counts["rejected"]) == (2, 1, {"no-relation": 1})
     assert "captions.jsonl line 2: left out, not-json\n" in printed.err
-
-
-@pytest.mark.parametrize("place", ["", "s3://", "s3:///prefix", "file://", "a\0b", "caf\udce9"])
-def test_a_place_that_is_none_is_wrong_use(recipe: Path, place: str, capsys: Said) -> None:
-    for arguments in (["build", str(recipe), "--out", place], ["status", place]):
-        assert main(arguments) == 2
-        assert "name" in capsys.readouterr().err.splitlines()[-1]

@@ -2,19 +2,18 @@
 
 import base64
 import hashlib
-import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from twinset.contracts.canonical import CHUNK, canonical_json, digest, finite, generator_for, sample_key, sha256_of
+from twinset.contracts.canonical import canonical_json, digest, finite, generator_for, sample_key
 from twinset.contracts.errors import WrongUse, in_words
 from twinset.contracts.licences.names import SPDX, allowed, hub_name, licence_named, page_of
 from twinset.contracts.licences.terms import Terms, together
 from twinset.contracts.recipe import load_recipe
+from twinset.contracts.references import checked_bibtex, entries_in, field_of, key_of
 from twinset.generators.licences import listed_licence
 from twinset.generators.negative_images import NegativeImages
 from twinset.generators.text_pairs import TextPairs
@@ -56,10 +55,13 @@ def test_a_candidates_random_stream_depends_on_seed_subset_and_key_alone() -> No
     assert streams[0] == streams[1] == STREAM and len({*streams}) == 4
 
 
-def test_streams_are_hashed_whole() -> None:
-    for size in (0, 1, CHUNK, CHUNK + 1):
-        content = b"x" * size
-        assert sha256_of(io.BytesIO(content)) == (hashlib.sha256(content).hexdigest(), size)
+def test_bibtex_of_others_is_taken_apart_whatever_it_is() -> None:
+    entries = ["@misc{x,\n  title = {{A} b},\n\n  year = {2024}\n}", "@misc{y, title = {c}}"]
+    assert entries_in("\n".join(entries)) == entries and [key_of(entry) for entry in entries] == ["x", "y"]
+    assert entries_in("Smith et al. 2020") == ["Smith et al. 2020"] and checked_bibtex(" ") == ""
+    fields = "note = {see title = {Wrong}}, booktitle = {Not this}, title = {A {B} c,\n d}"
+    assert field_of(f"@misc{{key, {fields}}}", "title") == "A B c, d"
+    assert field_of("@misc{key, title = {never closed}", "title") == "never closed"
 
 
 def drawn(*settings: str) -> Any:
@@ -74,12 +76,8 @@ def test_a_model_brings_what_goes_with_it() -> None:
     assert (drawn(*settings).model, drawn(*settings).vocabulary) == ("somebody/model", "figure-15")
     with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source\.licence: missing; add it"):
         load_recipe("eqben", settings[:1])
-    with pytest.raises(WrongUse, match=r"--set subsets\.eq-ag\.source\.model: unknown key; "):
-        load_recipe("eqben", ["subsets.eq-ag.source.model=small"])
     with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source: .*only the words of vocabulary small-world; leave"):
         load_recipe("demo", ["subsets.eq-sd.source.vocabulary=figure-15"])
-    with pytest.raises(WrongUse, match=r"subsets\.eq-sd: .*set count, the number of pairs to sample"):
-        load_recipe("eqben", ["subsets.eq-sd.count=null"])
 
 
 def test_a_model_is_a_folder_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +90,6 @@ def test_a_model_is_a_folder_where_there_is_one(tmp_path: Path, monkeypatch: pyt
     assert drawn("subsets.eq-sd.source.model=models/xl", licence).model == "models/xl"
     assert drawn("subsets.eq-sd.source.model=./xl", licence).model == str(tmp_path / "xl")
     assert drawn("subsets.eq-sd.source.model=small").model == "small"
-    source = {"kind": "stable-diffusion", "model": "../models/sd", "licence": "MIT"}
-    recipe = tmp_path / "recipes" / "drawn.yaml"
-    recipe.parent.mkdir()
-    recipe.write_text(yaml.safe_dump({"name": "drawn", "subsets": {"eq-sd": {"source": source, "count": 3}}}))
-    assert load_recipe(str(recipe)).subsets["eq-sd"].source.model == str(tmp_path / "models/sd")
 
 
 def test_memory_that_runs_out_is_told_with_what_to_do() -> None:
@@ -143,11 +136,7 @@ def test_licences_have_one_name_however_they_are_written(written: str, named: st
 
 def test_what_no_list_knows_is_refused_with_those_that_are_near() -> None:
     near = r"'CC-BY-5\.0' is not .*did you mean CC-BY-4\.0, .*write 'other: NAME OR URL'"
-    for written, problem in (
-        ("CC-BY-5.0", near),
-        ("other: ", "'other:' is not"),
-        ("UN", "'UN' is not the name"),
-    ):
+    for written, problem in (("CC-BY-5.0", near), ("other: ", "'other:' is not"), ("UN", "'UN' is not the name")):
         with pytest.raises(ValueError, match=problem):
             licence_named(written)
     assert listed_licence("Attribution License", "http://creativecommons.org/licenses/by/2.0/") == "CC-BY-2.0"

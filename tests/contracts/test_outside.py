@@ -1,20 +1,76 @@
-"""Folders that packages bring: a path of a recipe never leaves them."""
+"""A recipe of others, read before it is run: every path outside of its folder, every host, every variable."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import yaml
 
+import twinset
+from twinset.cli.main import main
 from twinset.contracts import locations
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import parse_recipe
+from twinset.contracts.recipe.allowed import outside
+
+SOURCE = "subsets.n.source"
 
 
-def test_a_path_stays_in_the_folder_of_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    folders = {"good": Path("/good")}
+def recipe(folder: Path, captions: Any, **engine: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "captions.jsonl").write_text('{"caption_id": "1", "image_id": "1", "caption": "A dog."}\n')
+    engine = {"kind": "openai", "model": "m", "base_url": "https://evil.net:8443/v1", **engine}
+    source = {"kind": "negative-captions", "captions": captions, "engine": engine}
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump({"name": "theirs", "subsets": {"n": {"source": source}}}))
+    return path
+
+
+def test_a_plan_lists_what_a_recipe_names_outside_of_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stranger's recipe reads ~/.ssh by `..`, `~` or a link, and asks a host with a variable: said before it does."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "private").mkdir()
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path / "private")
+    captions = ["captions.jsonl", "~/.ssh/id_ed25519", "../private/x.jsonl", "link/x.jsonl", "$HOME/x.jsonl"]
+    path = recipe(folder, captions, api_key_variable="GH_TOKEN", answers="/var/spool")
+    assert main(["plan", str(path), "--json"]) == 2  # a file is absent; what is named is said all the same
+    said = capsys.readouterr().err
+    assert said.splitlines()[:-1] == [
+        f"reads {tmp_path}/home/.ssh/id_ed25519 ({SOURCE}.captions)",
+        f"reads {tmp_path}/private/x.jsonl ({SOURCE}.captions)",
+        f"reads {folder}/link/x.jsonl ({SOURCE}.captions)",
+        f"writes /var/spool ({SOURCE}.engine.answers)",
+        f"asks the host https://evil.net:8443 ({SOURCE}.engine.base_url)",
+        f"sends the value of GH_TOKEN ({SOURCE}.engine.api_key_variable)",
+    ]
+    path = recipe(folder, "captions.jsonl", api_key_variable="GH_TOKEN")
+    assert main(["plan", str(path), "--json"]) == 0
+    named = json.loads(capsys.readouterr().out)["outside"]
+    assert named == twinset.plan(path)["outside"]
+    assert named["reads"] == {} and named["hosts"] == {f"{SOURCE}.engine.base_url": ["https://evil.net:8443"]}
+
+
+def test_an_earlier_stage_elsewhere_is_listed(tmp_path: Path) -> None:
+    source = {"kind": "negative-prompts", "negatives": "s3://theirs/out/_stages/negatives"}
+    recipe = parse_recipe({"name": "n", "subsets": {"n": {"source": source}}})
+    assert outside(recipe, tmp_path)["hosts"] == {f"{SOURCE}.negatives": ["s3://theirs"]}
+
+
+def test_a_place_is_an_absolute_folder_and_a_broken_one_troubles_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative folder would be one of whoever controls the working folder."""
+    folders = {"relative": Path("data"), "good": Path("/good")}
     monkeypatch.setattr(locations, "PLACES", SimpleNamespace(kinds=lambda: folders, find=folders.__getitem__))
     assert locations.symbolic(Path("/good/a/../b")) == "good:b"
     assert locations.symbolic(Path("/good/../etc")) == "/etc"
     assert locations.on_this_machine("good:b") == "/good/b"
+    with pytest.raises(WrongUse, match="place 'relative': its package names the relative folder data; correct the p"):
+        locations.on_this_machine("relative:b")
     for path in ("good:../b", "good:a/../../b", "good:..\\b", "good:C:/b"):
         with pytest.raises(WrongUse, match="leaves the folder of good"):
             locations.on_this_machine(path)

@@ -1,23 +1,13 @@
-"""Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time.
+"""Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time."""
 
-Settings within those of a source, such as an engine's: paths, digests and messages as of the source's own.
-"""
-
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
-from pydantic import SerializeAsAny
 
-from twinset import generators
-from twinset.cards.rebuilding import recipe_of
 from twinset.contracts.candidate import Candidate, arrow_schema, from_row, to_row
-from twinset.contracts.doors import OfKind
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import content_of, load_recipe, recipe_from_json
 from twinset.contracts.source import SOURCES, Place, PlacedSettings, SourceSettings
@@ -142,93 +132,9 @@ def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path:
     assert [len(shard) for shard in shards_of(whole, 1)] == [LARGEST_GROUP, LARGEST_GROUP]
 
 
-def test_a_list_of_shards_with_other_columns_is_refused(tmp_path: Path) -> None:
-    assert written([], tmp_path).shards == ()
-    path = tmp_path / "plan/shards.parquet"
-    with path.open("rb") as stream:
-        assert read_shards(stream, "shards.parquet") == []
-    pq.write_table(pa.table({"shard": [0], "split": ["test"], "planned": [[4]], "slice": ["a"]}), path)
-    with path.open("rb") as stream, pytest.raises(WrongUse, match=r"shards\.parquet: cannot be read .*columns"):
-        read_shards(stream, "shards.parquet")
-
-
 def test_a_text_that_is_none_is_damage_like_any_other(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     broken = pa.array([b"caf\xe5"]).view(pa.string())
     pq.write_table(pa.table({"text": broken}), path)
     with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="UTF8"):
         list(parquet_batches(stream, ["text"]))
-
-
-class Painter(PlacedSettings):
-    kind: Literal["painter"]
-    model: Annotated[str, Place("model", "models")] = "owner/model"
-    steps: int = 50
-    device: str = "cpu"
-
-    execution = ("device",)
-
-
-class Ruler(PlacedSettings):
-    kind: Literal["ruler"]
-    length: int = 1
-
-
-Engine = Annotated[SerializeAsAny[PlacedSettings], OfKind(SOURCES, {"painter": Painter, "ruler": Ruler})]
-
-
-class Painted(SourceSettings):
-    """A source with an engine, and with several judges."""
-
-    kind: Literal["test-painted"]
-    engine: Engine
-    judges: tuple[Engine, ...] = ()
-    licence: str = "other: mine"
-
-
-@pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(generators.KINDS, "test-painted", f"{__name__}:Painted")
-    path = tmp_path / "recipes" / "painted.yaml"
-    path.parent.mkdir()
-    engine = {"kind": "painter", "model": "./weights"}
-    source = {"kind": "test-painted", "engine": engine, "judges": [{"kind": "ruler"}, dict(engine)]}
-    path.write_text(yaml.safe_dump({"name": "painted", "subsets": {"one": {"source": source}}}))
-    return path
-
-
-def test_places_within_settings_are_made_absolute_and_travel(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    loaded = load_recipe(str(recipe))
-    source: Any = loaded["one"].source
-    weights = str(tmp_path / "recipes" / "weights")
-    assert (source.engine.model, source.judges[1].model) == (weights, weights)
-    assert recipe_from_json(loaded.model_dump_json().encode()) == loaded
-    keys = "subsets.one.source"
-    changed: Any = load_recipe(str(recipe), [f"{keys}.engine.model=./mine", f"{keys}.judges.1.model=../its"])
-    source = changed["one"].source
-    assert source.engine.model == str(tmp_path / "mine") and source.judges[1].model == str(tmp_path.parent / "its")
-    hub: Any = load_recipe(str(recipe), [f"{keys}.engine.model=owner/other"])["one"].source
-    assert hub.engine.model == "owner/other"
-
-
-def test_where_an_engine_finds_its_model_and_runs_is_no_part_of_what_is_made(recipe: Path) -> None:
-    def content(*settings: str) -> dict[str, Any]:
-        loaded = load_recipe(str(recipe), [f"subsets.one.source.{one}" for one in settings])
-        return content_of(loaded["one"], loaded.seed)
-
-    first = content()
-    assert first == content("engine.model=./elsewhere", "engine.device=gpu", "judges.1.model=./elsewhere")
-    for changed in ("engine.steps=20", "engine.model=owner/other", "judges.0.length=2", "judges.1.steps=3"):
-        assert content(changed) != first
-
-
-def test_the_card_says_where_a_path_must_be_filled_in_and_how_an_engine_ran(recipe: Path) -> None:
-    loaded = load_recipe(str(recipe), ["subsets.one.source.engine.device=gpu"])
-    stage = Stage(name="one", facts={}, content="0", plan="0", planned=1, shards=1, excluded={})
-    source = recipe_of(loaded, stage)["subsets"]["one"]["source"]
-    assert source["engine"] == {"kind": "painter", "model": "path/to/model", "device": "gpu"}
-    assert source["judges"][1]["model"] == "path/to/model" and "device" not in source["judges"][1]
-    assert str(recipe.parent) not in json.dumps(source)

@@ -76,25 +76,9 @@ def test_receipts_come_back_from_canonical_bytes() -> None:
     assert Receipt(**dict(reversed(RECEIPT.items())), duplicates={}).to_bytes() == content
     for damaged in (b"", b"null", b"\xff", b"[" * 100_000, b"NaN", content[:-1]):
         assert parse_receipt(damaged) is None
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"kept": 3},
-        {"kept": -1, "planned": 2},
-        {"rejected": {"face": -2, "broken-media": 5}},
-        {"tar_size": 1 << 63},
-        {"content": "\ud800"},
-        {"kept": "2"},
-        {"rows_size": 999.0},
-        {"host": "x"},
-    ],
-)
-def test_what_no_shard_has_is_no_receipt(changes: dict[str, Any]) -> None:
-    plain = json.loads(Receipt(**RECEIPT).to_bytes())
-    assert parse_receipt(canonical_json(plain) + b"\n") is not None
-    assert parse_receipt(canonical_json(plain | changes) + b"\n") is None
+    rejected = {"rejected": {"face": -2, "broken-media": 5}}
+    for changes in ({"kept": 3}, {"kept": -1, "planned": 2}, rejected, {"content": "\ud800"}, {"kept": "2"}):
+        assert parse_receipt(canonical_json(json.loads(content) | changes) + b"\n") is None, "no shard has it"
 
 
 def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:

@@ -47,11 +47,7 @@ def test_a_task_scores_one_model_and_a_retry_finds_it_cached(tmp_path: Path) -> 
         (score, {"model": "m", "benchmark": "sugarcrepe", "asked": {}}, "benchmarks: sugarcrepe: write NAME=DIR"),
         (train, {"data": []}, "name at least one dataset"),
         (train, {"data": ["a"], "settings": {"learning_rate": 1}}, "learning_rate: unknown; name one of "),
-        (
-            train,
-            {"data": ["a"], "task": "segmenter"},
-            "task 'segmenter': name one of clip, combiner, fusion, detectors",
-        ),
+        (train, {"data": ["a"], "task": "segmenter"}, "task 'segmenter': name one of clip, combiner, fusion, "),
         (train, {"data": ["a"], "task": "detectors", "settings": {"held_out": 2}}, "held_out: Input should be less"),
     ],
 )
@@ -127,11 +123,8 @@ def test_what_is_handed_out_goes_into_the_queue_of_its_build(
 def test_runs_in_one_folder_have_one_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However it is written: cancelling a run looks for those that carry it."""
     monkeypatch.chdir(tmp_path)
-    assert (
-        pools.labels_of("out/eqben")
-        == pools.labels_of(f"{tmp_path}/out/eqben/")
-        == ["twinset", f"out={tmp_path}/out/eqben"]
-    )
+    for out in ("out/eqben", f"{tmp_path}/out/eqben/"):
+        assert pools.labels_of(out) == ["twinset", f"out={tmp_path}/out/eqben"]
     assert pools.labels_of("s3://bucket/eqben/") == pools.labels_of("s3://bucket/eqben")
 
 

@@ -6,6 +6,7 @@ import io
 import json
 from argparse import Namespace
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import pytest
 from PIL import Image
 
 from tests.made_datasets import MadeDataset
-from tests.made_samples import NEGATIVE_SUBSET, Planned, draw, text_pair_shards
+from tests.made_samples import NEGATIVE_SUBSET, Planned, draw, pair_shards, text_pair_shards
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import TwinsetError, WrongUse
 from twinset.contracts.kinds.image_text import ImageText
 from twinset.contracts.kinds.text_pair import TextPair
+from twinset.contracts.licences.terms import Terms
 from twinset.shards.export.formats import export
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout
@@ -129,14 +131,6 @@ def test_negclips_reader_finds_a_negative_caption_and_image_of_every_line(
             assert all(line in table["neg_image"][other] for other in others)
 
 
-def test_negclip_wants_a_second_image(everything: MadeDataset, tmp_path: Path) -> None:
-    everything.add("one", NEGATIVE_SUBSET, [text_pair_shards("one")[0][:3]])  # of one image
-    with pytest.raises(WrongUse, match="the split test has text pairs of one group only"):
-        export(everything.store, ["one"], "negclip", tmp_path / "to")
-    assert not (tmp_path / "to").exists()
-    assert export(everything.store, ["one", "eq-ag"], "negclip", tmp_path / "to") == 3 + 8
-
-
 def test_llavas_chats_describe_images_and_choose_captions_in_both_orders(
     everything: MadeDataset, tmp_path: Path
 ) -> None:
@@ -220,6 +214,23 @@ def test_each_split_has_its_own_file(everything: MadeDataset, tmp_path: Path) ->
         assert len(json.loads((tmp_path / "llava" / f"{split}.json").read_bytes())) == rows
 
 
+@pytest.mark.parametrize("format", ["openclip-csv", "llava"])
+def test_only_samples_under_chosen_licences_are_exported(made_pairs: MadeDataset, tmp_path: Path, format: str) -> None:
+    terms = [Terms("CC0-1.0"), Terms("CC-BY-2.0", "Ada")]
+    plans = [[replace(one, terms=terms[place % 2]) for place, one in enumerate(shard)] for shard in pair_shards("five")]
+    made_pairs.add("five", {"source": {"kind": "test-folder", "media": "/data"}}, plans)
+    kept = [one.json.licence for one in read_samples(made_pairs.store, "five")]
+    number = export(made_pairs.store, ["five"], format, tmp_path / "some", ["cc0"])
+    (path,) = (path for path in (tmp_path / "some").iterdir() if path.is_file())
+    assert 0 < number == kept.count("CC0-1.0") < len(kept) and "CC-BY-2.0" not in path.read_text()
+    for licence, problem in (
+        ("MIT", r"no sample of five is under MIT alone; .*CC-BY-2\.0"),
+        ("CC-BY", "'CC-BY' is not"),
+    ):
+        with pytest.raises(WrongUse, match=problem):
+            export(made_pairs.store, ["five"], format, tmp_path / "none", [licence])
+
+
 def test_an_export_is_whole_or_absent(made_pairs: MadeDataset, tmp_path: Path) -> None:
     damaged = made_pairs.root / layout.tar("eq-ag", "test", 3)
     damaged.write_bytes(damaged.read_bytes()[:3000])
@@ -234,7 +245,9 @@ def test_wrong_use_of_export_says_what_to_do(
 ) -> None:
     for name in made_pairs.store.names(layout.meta("eq-gebc", "receipts")):
         made_pairs.store.remove(layout.meta("eq-gebc", f"receipts/{name}"))
+    made_pairs.add("one", NEGATIVE_SUBSET, [text_pair_shards("one")[0][:3]])  # of one image
     for subset, format, problem in (
+        ("one", "negclip", "the split test has text pairs of one group only"),
         ("eq-ag", "coco", "no export format .coco. here; .*name one of bivlc, eqben"),
         ("eq-ag", "trohn", "eq-ag holds pairs, and --format trohn takes text-pairs; name other subsets"),
         ("eq-gebc", "eqben", "no finished shard of eq-gebc keeps pairs; twinset status .* still to be built"),

@@ -5,7 +5,6 @@ read: one function opens every image, and refuses by the sample's name what a ta
 import ast
 import io
 import struct
-import warnings
 import zlib
 from pathlib import Path
 from typing import Any
@@ -98,14 +97,6 @@ def test_hostile_images_are_refused_wherever_they_are_read(
     # Annotators are shown such a file as it is: browsers have limits of their own.
     assert in_one_form([content, encoded(Image.new("RGB", (8, 8)))])[0] == content
     assert ghostscript == []
-
-
-def test_what_has_too_many_pixels_is_refused_in_one_way() -> None:
-    """Pillow itself warns of some, and refuses others."""
-    for side in (9_000, 100_000):
-        with warnings.catch_warnings(), pytest.raises(UnreadableImage, match=f"^{side} x {side} pixels, at most 64,0"):
-            warnings.simplefilter("error")
-            open_image(claiming(side, side))
 
 
 def test_what_lies_behind_a_photo_does_not_count_as_its_scans() -> None:

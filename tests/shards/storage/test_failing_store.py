@@ -11,7 +11,9 @@ from tests.flaky_s3 import BUSY, CUT, DROPPED, SILENT, Flaky
 from tests.shards.storage.conftest import SCENES, Files, WholeBuild
 from twinset.shards.storage.object_store import PART
 from twinset.shards.storage.store import Store
+from twinset.stages.finalise import disagreeing
 from twinset.stages.making.make import HOPELESS
+from twinset.stages.verify import verify_stage
 
 pytestmark = pytest.mark.slow
 
@@ -40,9 +42,12 @@ def test_one_request_in_ten_may_fail(
     number = itertools.count(1)
     flaky.fails = lambda method, path: next(number) % 10 == 0
     flaky.failures = itertools.cycle(failures)
-    whole_build(Store(bucket))
+    build = whole_build(Store(bucket))
     assert next(number) > 5 * 10
     assert stored() == local()
+    state = build.state()
+    assert state.todo == [] and disagreeing(build.store, state)[1] == []
+    assert list(verify_stage(build.store, state)) == []
 
 
 def test_a_large_object_is_read_in_parts_and_named_where_it_cannot_be(bucket: str, flaky: Flaky) -> None:

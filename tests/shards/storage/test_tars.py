@@ -80,10 +80,8 @@ def test_members_lie_where_tarfile_finds_them(format: int) -> None:
     draw, stream = random.Random(5), io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=format) as tar:
         for number in range(40):
-            member, folder = (
-                tarfile.TarInfo(f"{'long/' * draw.randrange(18)}{number}.jpg"),
-                tarfile.TarInfo(f"{number}"),
-            )
+            member = tarfile.TarInfo(f"{'long/' * draw.randrange(18)}{number}.jpg")
+            folder = tarfile.TarInfo(f"{number}")
             member.size, folder.type = draw.randrange(5000), tarfile.DIRTYPE
             tar.addfile(member, io.BytesIO(bytes(member.size)))
             tar.addfile(folder)
@@ -112,22 +110,6 @@ def test_a_tar_that_is_damaged_cut_short_or_joined_is_noticed(tar: bytes, tmp_pa
     (tmp_path / "tar").write_bytes(tar[:60_000])  # of a download that is not finished what is there is found
     places = tar_members(tmp_path / "tar", (".jpg",))
     assert [len([*places.ending_in(f"key-{number}.image0.jpg")]) for number in range(6)] == [1, 1, 1, 1, 1, 0]
-
-
-def test_mutated_headers_are_refused_or_read(tmp_path: Path) -> None:
-    with webdataset.TarWriter(str(tmp_path / "any.tar")) as tar:  # a pax header before each member
-        for n in range(4):
-            tar.write({"__key__": f"{n:09d}", "jpg": bytes(700), "json": {"caption": f"picture {n}"}, "txt": "picture"})
-    content, draw = (tmp_path / "any.tar").read_bytes(), random.Random(11)
-    for _ in range(2000):
-        mutated = bytearray(content)
-        for _ in range(draw.randrange(1, 4)):
-            mutated[draw.randrange(len(mutated))] = draw.randrange(256)
-        try:
-            places = members(bytes(mutated))
-        except BrokenTar:
-            continue
-        assert all(0 <= offset <= offset + size <= len(content) for _, offset, size in places)
 
 
 def header(size: int, kind: bytes = tarfile.REGTYPE, content: bytes = b"", name: str = "a.txt") -> bytes:
