@@ -122,18 +122,23 @@ def plan(
         ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}`` in the order of the DAG, each with what it ``reads``,
         and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
         ``estimate``: what all of it takes (`stages.overview.plan_states`); None if unknown.
-        ``not_found``: models and GPUs that the recipe names and that are not here, each with a remedy.
+        ``outside``: ``{"reads", "writes", "hosts", "variables"}``, what the recipe names outside of its folder, each
+        by key path. ``not_found``: models and GPUs that the recipe names and that are not here, each with a remedy.
     """
+    from twinset.contracts.recipe import Recipe
+    from twinset.contracts.recipe.allowed import outside
+    from twinset.contracts.recipe.loading import recipe_folder
     from twinset.shards.storage.store import Store
     from twinset.stages.job import Job, check_inputs, not_found
     from twinset.stages.overview import plan_states
 
     loaded = _recipe(recipe, settings).only(names_in(only))
+    named = outside(loaded, Path.cwd() if isinstance(recipe, Recipe) else recipe_folder(str(recipe)))
     check_inputs(loaded, ["annotations"] if out is None else ["annotations", "models"])
     with tempfile.TemporaryDirectory() as nothing:
         trial = None if like is None else Store(str(like))
         states = plan_states(Job(loaded, Store(str(out or nothing))), out is not None, trial)
-    return {**states, "not_found": not_found(loaded)}
+    return {**states, "outside": named, "not_found": not_found(loaded)}
 
 
 def build(

@@ -62,15 +62,12 @@ def test_an_earlier_stage_elsewhere_is_listed(tmp_path: Path) -> None:
     assert outside(recipe, tmp_path)["hosts"] == {f"{SOURCE}.negatives": ["s3://theirs"]}
 
 
-def test_a_place_is_an_absolute_folder_and_a_broken_one_troubles_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative folder would be one of whoever controls the working folder."""
-    folders = {"relative": Path("data"), "good": Path("/good")}
+def test_a_path_stays_in_the_folder_of_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = {"good": Path("/good")}
     monkeypatch.setattr(locations, "PLACES", SimpleNamespace(kinds=lambda: folders, find=folders.__getitem__))
     assert locations.symbolic(Path("/good/a/../b")) == "good:b"
     assert locations.symbolic(Path("/good/../etc")) == "/etc"
     assert locations.on_this_machine("good:b") == "/good/b"
-    with pytest.raises(WrongUse, match="place 'relative': its package names the relative folder data; correct the p"):
-        locations.on_this_machine("relative:b")
     for path in ("good:../b", "good:a/../../b", "good:..\\b", "good:C:/b"):
         with pytest.raises(WrongUse, match="leaves the folder of good"):
             locations.on_this_machine(path)

@@ -9,9 +9,6 @@ import pytest
 
 from twinset.contracts.candidate import Candidate, arrow_schema, from_row, to_row
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import content_of, load_recipe, recipe_from_json
-from twinset.contracts.source import SOURCES, Place, PlacedSettings, SourceSettings
-from twinset.contracts.stage import Stage
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.shards.plan import (
     LARGEST_GROUP,

@@ -24,7 +24,7 @@ Runner = Literal["threads", "processes", "dask"]
 def plan(
     recipe: Recipe, *, out: Place | None = None, only: Only = (), set_: Settings = (), like: Place | None = None
 ) -> None:
-    """Count what a recipe's stages would make, and estimate what that takes.
+    """Show what a recipe names outside of its folder, count what its stages would make, and estimate what that takes.
 
     Media and models are not needed; models and GPUs that are not found are listed.
 
@@ -32,7 +32,14 @@ def plan(
         out: write the plan there, which needs the models too; shards that the recipe or an input changed become stale
         like: estimate from the receipts of this dataset, such as those of a trial, where OUT has none
     """
-    found = twinset.plan(recipe, out, only, set_, like)
+    from twinset.contracts.recipe.allowed import in_words, outside
+    from twinset.contracts.recipe.loading import recipe_folder
+
+    loaded = twinset.load_recipe(recipe, set_).only(only)
+    named = outside(loaded, recipe_folder(recipe))
+    for line in in_words(named):
+        tell(line)
+    found = {**twinset.plan(loaded, out, like=like), "outside": named}
     for line in found["not_found"]:
         tell(f"not found here: {line}")
 

@@ -5,13 +5,13 @@ variables. ``--set`` is put into the environment, so that child processes know i
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import cache_folder, is_loopback
+from twinset.contracts.locations import cache_folder, is_loopback, is_place, symbolic
 from twinset.contracts.recipe.models import Recipe
 from twinset.contracts.recipe.overrides import key_path
 from twinset.contracts.recipe.screening import as_written
@@ -88,3 +88,36 @@ def _add(variable: str, value: str, between: str) -> None:
     known = [item for item in os.environ.get(variable, "").split(between) if item]
     if value not in known:
         os.environ[variable] = between.join([*known, value])
+
+
+#: What is named outside, in the order in which it is told, with the verb for it.
+WORDS = {"reads": "reads", "writes": "writes", "hosts": "asks the host", "variables": "sends the value of"}
+
+
+def outside(recipe: Recipe, folder: Path) -> dict[str, dict[str, list[str]]]:
+    """Paths that a recipe reads and writes, hosts that it asks, environment variables whose values it sends.
+
+    Args:
+        folder: of the recipe; what lies in it is left out, as is what installed packages bring.
+
+    Returns:
+        For each of `WORDS`, what is named by key path.
+    """
+    named: dict[str, dict[str, list[str]]] = {what: {} for what in WORDS}
+    for key, mark, value in recipe.places():
+        what, place = {"cache": "writes", "variable": "variables"}.get(mark.what, "reads"), str(value)
+        if "://" in place:
+            what, place = "hosts", _origin(place)
+        elif what != "variables":
+            inside = Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
+            if inside or is_place(symbolic(Path(place))) or (mark.what == "stage" and "/" not in place):
+                continue
+        named[what].setdefault(key, []).append(place)
+    return named
+
+
+def in_words(named: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:
+    """A line for each thing that `outside` lists."""
+    for what, by_key in named.items():
+        for key, values in by_key.items():
+            yield from (f"{WORDS[what]} {value} ({key})" for value in values)

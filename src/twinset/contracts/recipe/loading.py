@@ -118,6 +118,11 @@ def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
         raise InvalidRecipe(error, raw) from error
 
 
+def recipe_folder(recipe: str) -> Path:
+    """The folder that relative paths of a recipe count from; raises `WrongUse` when there is no such recipe."""
+    return _locate(recipe)[1]
+
+
 def _locate(recipe: str) -> tuple[Path, Path]:
     names = shipped_recipes()
     if recipe in names:
