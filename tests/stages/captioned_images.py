@@ -2,7 +2,6 @@
 
 import io
 import json
-import tarfile
 from itertools import product
 from pathlib import Path
 
@@ -15,10 +14,10 @@ RATINGS = {**dict.fromkeys(("dog", "cat", "horse", "ball", "flower", "car"), 5.0
 SCENES = list(product(SUBJECTS, DEEDS)) * 2
 
 
-def write_inputs(folder: Path, repeats: int = 1) -> Path:
-    """Captions, ratings and pictures below a folder, so many of each of `SCENES`, and a recipe; returns the recipe."""
+def write_inputs(folder: Path) -> Path:
+    """Captions, ratings and pictures of `SCENES` below a folder, and a recipe; returns the recipe."""
     lines = []
-    for number, (subject, (deed, thing)) in enumerate(SCENES * repeats):
+    for number, (subject, (deed, thing)) in enumerate(SCENES):
         fields = {"id": f"c{number}", "image_id": f"i{number}", "caption": f"A {subject} is {deed} a {thing}."}
         lines.append(json.dumps({**fields, "image": f"{number:04d}.png"}))
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
@@ -46,13 +45,3 @@ def picture(number: int) -> bytes:
     stream = io.BytesIO()
     Image.new("RGB", (24, 16), (number * 7 % 256, number % 256, number // 256)).save(stream, "PNG")
     return stream.getvalue()
-
-
-def into_tars(images: Path) -> None:
-    """Put the pictures of a folder into two tars in it, as img2dataset would."""
-    files = sorted(images.glob("*.png"))
-    for number in range(2):
-        with tarfile.open(images / f"{number:05d}.tar", "w") as tar:
-            for file in files[number::2]:
-                tar.add(file, file.name)
-                file.unlink()

@@ -30,7 +30,6 @@ ENTRY_POINTS = {
         "test-longer": "drawn_tables:Longer",
         "test-longest": "drawn_tables:Longest",
         "test-said": "drawn_tables:Said",
-        "test-judged": "drawn_tables:Judged",
     },
     "twinset.filters": {"test-dark": "drawn_sources:Dark", "test-apart": "drawn_sources:Apart"},
 }

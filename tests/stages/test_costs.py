@@ -44,26 +44,6 @@ def test_the_first_shards_of_a_build_or_of_a_trial_tell_what_all_of_it_takes(gre
         estimate(recipe(greys), like=tmp_path / "nowhere")
 
 
-FILES = {
-    "youcook2": (
-        {"database": {"v": {"duration": 8, "annotations": [{"segment": [0, 4], "id": 0}]}}},
-        "1 left out, such",
-    ),
-    "image-pairs": ([1], r"1 left out, such as some\.json record 1: "),
-}
-
-
-@pytest.mark.parametrize("kind", FILES)
-def test_a_file_of_which_nothing_can_be_used_is_refused(tmp_path: Path, kind: str) -> None:
-    content, problem = FILES[kind]
-    (tmp_path / "some.json").write_text(json.dumps(content))
-    places = {"annotations": str(tmp_path / "some.json"), "media": str(tmp_path)}
-    recipe = recipe_of({"eq-x": {"source": {"kind": kind, **places, "licence": "MIT"}}})
-    for out in (None, str(tmp_path / "out")):
-        with pytest.raises(WrongUse, match=rf"some\.json: nothing in it can be used \({problem}.*the source of eq-x"):
-            twinset.plan(recipe, out)
-
-
 READS_ALL = """
 import os, sys, time
 from twinset.shards.records import read_planned

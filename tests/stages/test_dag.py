@@ -12,7 +12,7 @@ import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.recipe import InvalidRecipe, Recipe
+from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build
 from twinset.stages.job import Job
@@ -160,27 +160,3 @@ def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -
 
     build(Job(recipe(), Store(str(tmp_path / "out"))), make, Silent())
     assert not both.broken and alone.index("long") < alone.index("said")
-
-
-def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: Path) -> None:
-    build_here(recipe().only(["long"]), str(tmp_path / "first"))
-    folder = str(tmp_path / "first/_stages/long")
-    said = recipe_of({"said": {"source": {"kind": "test-said", "words": folder}, "encoding": {"format": "png"}}})
-    assert build_here(said, str(tmp_path / "out"))["subsets"]["said"]["kept"] == 3
-    # Named by the folder or by the name: the same samples.
-    build_here(recipe().only(["said"]), str(tmp_path / "whole"))
-    tar = "said/test/00000.tar"
-    assert (tmp_path / "out" / tar).read_bytes() == (tmp_path / "whole" / tar).read_bytes()
-    (tmp_path / "first/_stages/long/_meta/index.json").unlink()
-    with pytest.raises(WrongUse, match="first/_stages/long: not finished; run its build again to the end"):
-        build_here(said, str(tmp_path / "other"))
-
-
-def test_circles_and_unknown_stages_are_refused() -> None:
-    for stages, words in (
-        ({"x": "y", "y": "x"}, "read each other in a circle: . -> . -> ."),
-        ({"x": "z"}, "x reads 'z'"),
-    ):
-        reading = {name: {"source": {"kind": "test-longer", "words": read}} for name, read in stages.items()}
-        with pytest.raises(InvalidRecipe, match=words):
-            recipe_of({}, reading)

@@ -1,4 +1,4 @@
-"""Duplicates among subsets: one stays, whatever the order in which subsets are built."""
+"""Duplicates among subsets: one stays, whatever is built first. Older plans leave nothing behind."""
 
 import itertools
 from pathlib import Path
@@ -94,6 +94,26 @@ def test_a_duplicate_whose_twin_is_gone_is_made_again(tmp_path: Path, planned_bu
     with builds["eq-c"].store.open("eq-c/_meta/rows/00000.parquet") as stream:
         kept = builds["eq-b"].candidates(0)[0].key
         assert read_rows(stream)[0].detail == f"same as {kept}"
+
+
+def test_what_an_older_and_longer_plan_left_is_removed_and_nothing_else(
+    tmp_path: Path, planned_build: Any, files_below: Any
+) -> None:
+    store = Store(str(tmp_path / "out"))
+    older = planned_build(store, "eq-a", [*SUBSETS["eq-a"], ("d", 30, 31)], shard_size=1, splits={"d": "train"})
+    older.make_all()
+    (tmp_path / "out/eq-a/_meta/plan/00001.parquet").write_bytes(b"of shards 1000 to 1999")
+    mine = [tmp_path / "out/eq-a" / name for name in ("test/00003.idx", "backup/00000.tar")]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("somebody's")
+    for out in (store, Store(str(tmp_path / "fresh"))):
+        newer = planned_build(out, "eq-a", SUBSETS["eq-a"][:2], shard_size=2, splits={"a": "val"})
+        newer.make_all()
+        remove_leftovers(out, newer.state())
+    for path in mine:
+        path.unlink()
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh") and store.names("eq-a/train") == []
 
 
 SCENES = [(video, number, 100 + step) for number, video in enumerate("abcd") for step in range(3)]

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from tests.stages.drawn_sources import Greys
-from twinset.contracts.errors import BuildFailed
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.making.make import make_shard, write_shard
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
 
@@ -82,12 +80,6 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
     assert store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []
 
 
-def test_candidates_that_are_not_the_planned_ones_are_refused(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
-    with pytest.raises(BuildFailed, match=r"eq-x/_meta/plan/00000\.parquet.*remove eq-x/_meta/stage\.json"):
-        write_shard(build.store, build.stage, build.planned[0], build.candidates(0)[:-1], build.worker)
-
-
 @pytest.mark.parametrize("publishes", [0, 1, 2])
 @pytest.mark.parametrize("before", ["nothing", "an older shard"])
 def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
@@ -144,10 +136,3 @@ def test_a_kill_leaves_no_finished_shard_without_its_log(
     monkeypatch.undo()
     assert written == ["eq-x/_meta/log/00000.json"] and not build.state().done
     assert build.make(0) == build.state().done[0]
-
-
-def test_a_worker_knows_nothing_but_where_the_dataset_lies(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
-    (tmp_path / "eq-x.json").unlink()  # annotations are for planning
-    made = make_shard(build.store.root, "eq-x", 1)
-    assert (made.kept, made.rejected) == (0, {"missing-media": 1}) and build.state().done[1] == made

@@ -39,16 +39,3 @@ def test_a_build_without_any_medium_makes_nothing_and_says_where_it_looked(
     assert (counts["missing_media"], len(counts["problems"])) == (2, 1)
     assert [line.split("\t")[1] for line in (tmp_path / "list.tsv").read_text().splitlines()[1:]] == ["x", "z"]
     assert main(["status", str(out), "--missing", str(tmp_path)]) == 2
-
-
-def test_a_stage_that_cannot_be_read_is_named_and_the_others_are_listed(
-    greys: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    out, stages = tmp_path / "out", {name: greys(name, SCENES, 1) for name in ("eq-x", "eq-y")}
-    with pytest.raises(BuildFailed):
-        build_here(recipe_of(stages, max_missing=0.01), str(out))
-    (out / "eq-x/_meta/plan/00000.parquet").write_bytes(b"{")
-    main(["status", str(out), "--missing", str(tmp_path / "list.tsv")])
-    assert f"{out}/eq-x: its media are not listed, since it cannot be read: " in caplog.text
-    lines = (tmp_path / "list.tsv").read_text().splitlines()[1:]
-    assert lines == [f"eq-y\t{video}\tabsent\t" for video in "xyz"]

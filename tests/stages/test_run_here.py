@@ -11,7 +11,7 @@ import twinset
 import twinset.stages.build
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.run_here import build_here
@@ -101,25 +101,6 @@ def test_more_missing_media_than_allowed_fails_after_all_was_made(greys: Any, tm
         build_here(recipe, str(tmp_path / "out"))
     (counts,) = twinset.status(str(tmp_path / "out"))["subsets"].values()
     assert (counts["done"], counts["missing_media"]) == (5, 1) and "max_missing" in str(counts["problems"][0])
-
-
-def test_shards_of_mixed_machines_are_refused_at_the_end(
-    greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    subset = greys("eq-x", SCENES, 1, micro_batch=4)
-    build_here(recipe_of({"eq-x": subset}), str(tmp_path / "out"))
-    (tmp_path / "out/eq-x/_meta/receipts/00000.json").unlink()
-    other = {**subset, "source": {**subset["source"], "micro_batch": 2}}
-    with pytest.raises(BuildFailed, match=r"out/eq-x: made on different types of machine"):
-        build_here(recipe_of({"eq-x": other}), str(tmp_path / "out"))
-    build_here(recipe_of({"eq-x": other}, allow_mixed_runtimes=True), str(tmp_path / "out"))
-
-
-def test_what_is_wrong_is_said_before_anything_is_written(recipe: Any, tmp_path: Path, media: Path) -> None:
-    media.rename(tmp_path / "moved")
-    with pytest.raises(WrongUse, match=r"subsets\.eq-x\.source\.media: there is no folder"):
-        build_here(recipe, str(tmp_path / "out"))
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

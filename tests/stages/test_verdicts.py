@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.stages.drawn_sources import Apart, Dark
+from tests.stages.drawn_sources import Apart
 from twinset.contracts.kinds.samples import Drop, Keep, Score
 from twinset.shards.rows import BadVerdict
 from twinset.shards.storage.store import Store
@@ -52,16 +52,3 @@ def test_a_verdict_on_a_pair_is_checked(
 
 
 WRONG = ("another candidate", "nothing", "an undeclared reason", "an invented one", "none", "a text", "another group")
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_filter_of_captions_gives_the_candidate_or_a_drop(
-    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, wrong: str
-) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"])
-    first, last = build.candidates(0)[0], build.candidates(0)[-1]
-    monkeypatch.setattr(Dark, "judges", "captions")
-    monkeypatch.setattr(Dark, "judge", lambda self, candidate: WRONG[wrong](first, last))
-    said = "reason 'dull' is not explained" if "reason" in wrong else "answered by .*; return this candidate, at most"
-    with pytest.raises(BadVerdict, match=f"{first.key}: {said}"):
-        build.make(0)

@@ -9,7 +9,6 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.cli.main import main
 from twinset.contracts.errors import BuildFailed, DecisionsMissing
 from twinset.contracts.recipe import Recipe
 from twinset.stages.run_here import build_here
@@ -32,7 +31,7 @@ def recipe(tmp_path: Path, answers: Path, greys: Any) -> Any:
     lines.write_text(json.dumps(["red pen", "green tree"]))
 
     def make(**more: Any) -> Recipe:
-        judged = {"kind": "test-judged", "words": "words", "answers": str(answers)}
+        judged = {"kind": "test-longer", "words": "words", "answers": str(answers)}
         return recipe_of(
             {
                 "said": {"source": {"kind": "test-said", "words": "judged"}, "encoding": {"format": "png"}},
@@ -103,12 +102,3 @@ def test_a_failed_stage_and_a_waiting_one_are_both_named(
     assert not isinstance(failed.value, DecisionsMissing)
     for said in ("a mistake in a source", "judged: 4 of 4 decisions are missing", "failed: said"):
         assert said in str(failed.value)
-
-
-def test_the_command_ends_with_a_code_of_its_own(recipe: Any, tmp_path: Path, capsys: Any) -> None:
-    path = tmp_path / "recipe.json"
-    path.write_text(recipe().model_dump_json())
-    assert main(["build", str(path), "--out", str(tmp_path / "out")]) == 3
-    assert capsys.readouterr().err.endswith("run the same build again\n")
-    assert main(["status", str(tmp_path / "out")]) == 0
-    assert "judged: 4 of 4 decisions are missing; ask people with twinset review OUT\n" in capsys.readouterr().out
