@@ -127,34 +127,24 @@ def _meet_trouble(file: Path, micro_batch: int) -> None:
     if not file.is_file():
         return
     what, *numbers = file.read_text().split()
-    if what == "kill":  # so many times, or always
-        with open(f"{file}.killed", "a+") as stream:
-            stream.write("x")
-            stream.seek(0)
-            killed = len(stream.read())
-        if not numbers or killed <= int(numbers[0]):
-            os.kill(os.getpid(), signal.SIGKILL)
+    with open(f"{file}.{what}", "a+") as stream:  # a letter each time
+        stream.write("x")
+        met = stream.tell()
+    if what == "kill" and (not numbers or met <= int(numbers[0])):  # so many times, or always
+        os.kill(os.getpid(), signal.SIGKILL)
     elif what == "raise":
         raise LookupError("a mistake in a source")
     elif what == "leave":
         raise SystemExit(int(numbers[0]))
     elif what == "exit":
         os._exit(int(numbers[0]))
-    elif what == "sleep":  # so many seconds, or until the trouble is over
-        with open(f"{file}.asleep", "a") as stream:
-            stream.write(f"{os.getpid()}\n")
-        end = time.monotonic() + float(numbers[0])
-        while file.is_file() and time.monotonic() < end:
+    elif what == "sleep":  # until the trouble is over
+        while file.is_file():
             time.sleep(0.01)
     elif what == "memory" and micro_batch > int(numbers[0]):
         raise OutOfMemory("tried to allocate 2 GiB")
-    elif what == "errno":  # so many times
-        number, times = map(int, numbers)
-        with open(f"{file}.tries", "a+") as stream:
-            stream.write("x")
-            stream.seek(0)
-            if len(stream.read()) <= times:
-                raise OSError(number, os.strerror(number))
+    elif what == "errno" and met <= int(numbers[1]):  # so many times
+        raise OSError(int(numbers[0]), os.strerror(int(numbers[0])))
 
 
 class Dark(Filter):

@@ -76,12 +76,12 @@ def test_a_killed_shard_is_made_again_once_the_others_have_ended(
     greys: Any, tmp_path: Path, trouble: Any, media: Path, no_cards: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As the kernel kills where memory runs out."""
-    trouble("a", "sleep 3600")
+    trouble("a", "sleep")
     trouble("b", "kill 1")
     with ThreadPoolExecutor(1) as pool:
         recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
         built = pool.submit(build_here, recipe, str(tmp_path / "out"), 2, "processes")
-        wait_until((media / "trouble/a.asleep").is_file)
+        wait_until((media / "trouble/a.sleep").is_file)
         wait_until(lambda: "made again at the end" in caplog.text)
         assert not built.done()
         trouble("a")
@@ -102,14 +102,14 @@ def test_an_ended_build_leaves_no_child_no_file_and_can_be_resumed(
     given = [str(tmp_path / "recipe.yaml"), str(tmp_path / "out")]
     Path(given[0]).write_text(yaml.safe_dump(recipe.model_dump(mode="json")))
     temporary.mkdir()
-    trouble("d", "sleep 3600")
+    trouble("d", "sleep")
     package = next(path for path in sys.path if list(Path(path).glob("twinset_tests-*.dist-info")))
     environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{package}"}
     environment.pop("PREFECT_API_URL", None)
     command = ["-m", "twinset.cli.main", "build", given[0], "--out", given[1], "--workers", "2", "--runner", runner]
     with subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as parent:
         try:
-            wait_until((media / "trouble/d.asleep").is_file, parent)
+            wait_until((media / "trouble/d.sleep").is_file, parent)
             children = psutil.Process(parent.pid).children(recursive=True)
             assert bool(children) == (runner != "threads")
             parent.send_signal(number)

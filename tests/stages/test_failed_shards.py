@@ -37,7 +37,7 @@ def test_trouble_that_passes_is_tried_again(
 ) -> None:
     trouble("b", f"errno {errno.EIO} 1")
     assert build_here(recipe, str(tmp_path / "out"), 1, runner)["subsets"]["eq-x"]["kept"] == 4
-    assert (media / "trouble/b.tries").read_text() == "xx"
+    assert (media / "trouble/b.errno").read_text() == "xx"
     assert runner == "processes" or 1 in waited
 
 
@@ -48,7 +48,7 @@ def test_trouble_that_stays_ends_the_build_with_the_shard(
     trouble("b", f"errno {number} 99")
     with pytest.raises(BuildFailed, match=r"1 of 4 shards failed; run the same command again.*\neq-x shard 00001: "):
         build_here(recipe, str(tmp_path / "out"))
-    assert (media / "trouble/b.tries").read_text() == "x" * tries
+    assert (media / "trouble/b.errno").read_text() == "x" * tries
     trouble("b")
     assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 4
 
