@@ -60,13 +60,7 @@ def test_a_stage_is_planned_from_the_rows_of_another(recipe: Any, tmp_path: Path
     found = build_here(recipe(), str(tmp_path / "out"))
     # Of six words three have four letters; those are duplicates in all-said, whose subset comes first by name.
     assert found["subsets"]["all-said"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 1, "excluded": {}}
-    assert found["subsets"]["said"] == {
-        "planned": 3,
-        "kept": 0,
-        "rejected": {"duplicate": 3},
-        "shards": 1,
-        "excluded": {},
-    }
+    assert found["subsets"]["said"]["rejected"] == {"duplicate": 3}
     stages = {"_stages", "all-said", "greys", "said"}
     assert {name.split("/")[0] for name in files_below(tmp_path / "out")} == {*stages, "README.md", "look.html"}
     assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
