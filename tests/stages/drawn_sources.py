@@ -56,7 +56,7 @@ class Greys(Source):
 
     Equal scenes of two videos are duplicates. annotations: a JSON list of scenes. media: must hold ``VIDEO.mp4``, or
     the scene is rejected; its folder ``trouble`` holds for a video what goes wrong (`_meet_trouble`). splits: of
-    videos. note: decides nothing, but enters the digest.
+    videos.
     """
 
     kind: Literal["test-greys"]
@@ -64,7 +64,6 @@ class Greys(Source):
     media: MediaFolderPath
     licence: str = "other: mine"
     splits: dict[str, str] = Field(default={})
-    note: str = ""
     micro_batch: int = 0
 
     execution = ("micro_batch",)
@@ -156,10 +155,8 @@ class Dark(Filter):
     reasons: ClassVar[Mapping[str, str]] = {"bright": "the picture is bright"}
 
     version = 1
-    shown: ClassVar[list[str]] = []
 
     def judge(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
-        self.shown.extend(frame.id for frame in frames)
         greys = [float(frame.pixels.mean()) for frame in frames]
         return [Drop("bright", grey) if grey > 100 else Score("grey", grey) for grey in greys]
 
@@ -181,7 +178,7 @@ class Apart(Filter):
 
 def forget() -> None:
     """Empty what this process remembers."""
-    for remembered in (MADE, PASSES, Dark.shown, MEANWHILE):
+    for remembered in (MADE, PASSES, MEANWHILE):
         remembered.clear()  # type: ignore[attr-defined]
 
 

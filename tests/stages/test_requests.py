@@ -19,7 +19,6 @@ FEW, MANY = 20, 40
 #: are written; the receipt is read; rows and tar are hashed; rows go into the index.
 A_SHARD = 11
 DONE = 23  # of a whole build of one subset with nothing to do, whatever its shards
-DONE_10_000 = 50  # the same of 10,000 shards, whose listings have ten pages each
 
 pytestmark = pytest.mark.usefixtures("no_cards")
 
