@@ -67,7 +67,7 @@ class Greys(Source):
     micro_batch: int = 0
 
     execution = ("micro_batch",)
-    reasons: ClassVar[Mapping[str, str]] = {"missing-media": "the video is absent", "odd": "no scene"}
+    reasons: ClassVar[Mapping[str, str]] = {"missing-media": "the video is absent"}
 
     version = 1
     candidate = Scene
@@ -79,14 +79,10 @@ class Greys(Source):
         return sha256_of_file(self.annotations)[0]
 
     def plan(self) -> Iterator[Scene]:
-        for number, scene in enumerate(json.loads(self.annotations.read_bytes())):
-            if len(scene) != 3:
-                self.excluded.add("odd", f"scene {number}")
-                continue
-            video, grey0, grey1 = scene
+        for video, grey0, grey1 in json.loads(self.annotations.read_bytes()):
             yield Scene(
-                key=sample_key(self.stage.name, *scene),
-                identity=identity_of(*scene),
+                key=sample_key(self.stage.name, video, grey0, grey1),
+                identity=identity_of(video, grey0, grey1),
                 group=video,
                 split=self.splits.get(video, self.stage.split),
                 captions0=(f"grey {grey0}",),
