@@ -30,7 +30,6 @@ def recipe(greys: Any) -> Any:
         (errno.EIO, 1, 2, "processes"),
         (errno.EIO, 99, 4, "threads"),
         (errno.ENOSPC, 99, 1, "threads"),
-        (errno.EACCES, 99, 1, "threads"),
     ],
 )
 def test_trouble_that_passes_is_tried_again_and_what_stays_ends_the_build_with_the_shard(
