@@ -49,7 +49,7 @@ BEGAN = time.monotonic()
 NEED_BLENDER = (
     *(f"tests/generators/kubric_scenes/{part}" for part in ("test_assets.py", "test_source.py", "test_studio.py")),
     *(f"tests/end_to_end/{part}" for part in ("test_build.py", "test_kubric_build.py", "server/test_deployment.py")),
-    *("tests/docker/test_pick_requirements.py", "tests/stages/test_stage_worker.py::test_other_libraries"),
+    "tests/docker/test_pick_requirements.py",
 )
 #: What reads the files, models or recipe of twinset-demo; the rest passes with twinset alone.
 NEED_DEMO = (
@@ -60,7 +60,7 @@ NEED_DEMO = (
     *("tests/filters/test_filters.py", "tests/generators/test_sources.py::test_words_of"),
     *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),
     *(f"tests/generators/prompt_to_prompt/test_{part}.py" for part in ("drawn_pairs", "vocabulary")),
-    *("tests/models/diffusion/test_other_unet.py::test_defaults", "tests/stages/test_edited_build.py"),
+    "tests/models/diffusion/test_other_unet.py::test_defaults",
     *("tests/training/clip/test_clip.py::test_a_model_of", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
 )
 #: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.

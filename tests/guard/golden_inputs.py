@@ -2,12 +2,12 @@
 
 import json
 import tarfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from tests.stages import captioned_images
 from twinset_demo import MINIATURE
 
 # What a shard of any kind must carry unchanged: markup, accents, letters of other scripts.
@@ -28,10 +28,27 @@ PAIRS = (
     (HOSTILE, "the disc is blue", "colour"),
 )
 
+SUBJECTS = ("dog", "cat", "horse")
+DEEDS = (("holding", "ball"), ("chewing", "stick"), ("carrying", "flower"), ("watching", "car"))
+RATINGS = {**dict.fromkeys(("dog", "cat", "horse", "ball", "flower", "car"), 5.0), "stick": 4.9, "idea": 1.6}
+
+
+def captioned(folder: Path) -> None:
+    """Write captions of who does what with which thing, two pictures of each, and ratings of concreteness."""
+    (folder / "images").mkdir()
+    lines = []
+    for number, (subject, (deed, thing)) in enumerate([*product(SUBJECTS, DEEDS)] * 2):
+        fields = {"id": f"c{number}", "image_id": f"i{number}", "caption": f"A {subject} is {deed} a {thing}."}
+        lines.append(json.dumps({**fields, "image": f"{number:04d}.png"}) + "\n")
+        Image.new("RGB", (24, 16), (number * 7, number, 0)).save(folder / f"images/{number:04d}.png")
+    (folder / "captions.jsonl").write_text("".join(lines))
+    rated = [f"{word}\t0\t{mean}\n" for word, mean in RATINGS.items()]
+    (folder / "ratings.txt").write_text("".join(["Word\tBigram\tConc.M\n", *rated]))
+
 
 def write(folder: Path) -> None:
     """Write captions with ratings and images, negative captions with photos and instances, and pairs."""
-    captioned_images.write_inputs(folder)
+    captioned(folder)
     with tarfile.open(MINIATURE / "stills/images/stills.tar") as tar:  # digests name the photographs by themselves
         tar.extractall(folder / "stills")
     (folder / "photos").mkdir()

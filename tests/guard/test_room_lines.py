@@ -11,7 +11,7 @@ LINES = {
     "flows": 700,
     "generators": 12948,
     "filters": 535,
-    "contracts": 2872,
+    "contracts": 2910,
     "stages": 3209,
     "shards": 3998,
     "models": 6581,
@@ -19,7 +19,7 @@ LINES = {
     "review": 2442,
     "training": 7581,
     "evaluation": 12363,
-    "cli": 1591,
+    "cli": 1598,
     "demo": 153,
     "extras": 5464,
 }

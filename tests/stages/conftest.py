@@ -36,13 +36,10 @@ class Build:
     name: str
     stage: Stage
     worker: StageWorker = field(init=False)
+    store: Store = field(init=False)
 
     def __post_init__(self) -> None:
-        self.worker = self.job.worker(self.name)
-
-    @property
-    def store(self) -> Store:
-        return self.job.store
+        self.worker, self.store = self.job.worker(self.name), self.job.store
 
     @property
     def planned(self) -> list[PlannedShard]:

@@ -30,7 +30,6 @@ ENTRY_POINTS = {
         "test-longer": "drawn_tables:Longer",
         "test-longest": "drawn_tables:Longest",
         "test-said": "drawn_tables:Said",
-        "test-judged": "drawn_tables:Judged",
     },
     "twinset.filters": {"test-dark": "drawn_sources:Dark", "test-apart": "drawn_sources:Apart"},
 }
@@ -57,7 +56,7 @@ class Greys(Source):
 
     Equal scenes of two videos are duplicates. annotations: a JSON list of scenes. media: must hold ``VIDEO.mp4``, or
     the scene is rejected; its folder ``trouble`` holds for a video what goes wrong (`_meet_trouble`). splits: of
-    videos. note: decides nothing, but enters the digest.
+    videos.
     """
 
     kind: Literal["test-greys"]
@@ -65,11 +64,10 @@ class Greys(Source):
     media: MediaFolderPath
     licence: str = "other: mine"
     splits: dict[str, str] = Field(default={})
-    note: str = ""
     micro_batch: int = 0
 
     execution = ("micro_batch",)
-    reasons: ClassVar[Mapping[str, str]] = {"missing-media": "the video is absent", "odd": "no scene"}
+    reasons: ClassVar[Mapping[str, str]] = {"missing-media": "the video is absent"}
 
     version = 1
     candidate = Scene
@@ -81,14 +79,10 @@ class Greys(Source):
         return sha256_of_file(self.annotations)[0]
 
     def plan(self) -> Iterator[Scene]:
-        for number, scene in enumerate(json.loads(self.annotations.read_bytes())):
-            if len(scene) != 3:
-                self.excluded.add("odd", f"scene {number}")
-                continue
-            video, grey0, grey1 = scene
+        for video, grey0, grey1 in json.loads(self.annotations.read_bytes()):
             yield Scene(
-                key=sample_key(self.stage.name, *scene),
-                identity=identity_of(*scene),
+                key=sample_key(self.stage.name, video, grey0, grey1),
+                identity=identity_of(video, grey0, grey1),
                 group=video,
                 split=self.splits.get(video, self.stage.split),
                 captions0=(f"grey {grey0}",),
@@ -128,34 +122,24 @@ def _meet_trouble(file: Path, micro_batch: int) -> None:
     if not file.is_file():
         return
     what, *numbers = file.read_text().split()
-    if what == "kill":  # so many times, or always
-        with open(f"{file}.killed", "a+") as stream:
-            stream.write("x")
-            stream.seek(0)
-            killed = len(stream.read())
-        if not numbers or killed <= int(numbers[0]):
-            os.kill(os.getpid(), signal.SIGKILL)
+    with open(f"{file}.{what}", "a+") as stream:  # a letter each time
+        stream.write("x")
+        met = stream.tell()
+    if what == "kill" and (not numbers or met <= int(numbers[0])):  # so many times, or always
+        os.kill(os.getpid(), signal.SIGKILL)
     elif what == "raise":
         raise LookupError("a mistake in a source")
     elif what == "leave":
         raise SystemExit(int(numbers[0]))
     elif what == "exit":
         os._exit(int(numbers[0]))
-    elif what == "sleep":  # so many seconds, or until the trouble is over
-        with open(f"{file}.asleep", "a") as stream:
-            stream.write(f"{os.getpid()}\n")
-        end = time.monotonic() + float(numbers[0])
-        while file.is_file() and time.monotonic() < end:
+    elif what == "sleep":  # until the trouble is over
+        while file.is_file():
             time.sleep(0.01)
     elif what == "memory" and micro_batch > int(numbers[0]):
         raise OutOfMemory("tried to allocate 2 GiB")
-    elif what == "errno":  # so many times
-        number, times = map(int, numbers)
-        with open(f"{file}.tries", "a+") as stream:
-            stream.write("x")
-            stream.seek(0)
-            if len(stream.read()) <= times:
-                raise OSError(number, os.strerror(number))
+    elif what == "errno" and met <= int(numbers[1]):  # so many times
+        raise OSError(int(numbers[0]), os.strerror(int(numbers[0])))
 
 
 class Dark(Filter):
@@ -167,10 +151,8 @@ class Dark(Filter):
     reasons: ClassVar[Mapping[str, str]] = {"bright": "the picture is bright"}
 
     version = 1
-    shown: ClassVar[list[str]] = []
 
     def judge(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
-        self.shown.extend(frame.id for frame in frames)
         greys = [float(frame.pixels.mean()) for frame in frames]
         return [Drop("bright", grey) if grey > 100 else Score("grey", grey) for grey in greys]
 
@@ -192,7 +174,7 @@ class Apart(Filter):
 
 def forget() -> None:
     """Empty what this process remembers."""
-    for remembered in (MADE, PASSES, Dark.shown, MEANWHILE):
+    for remembered in (MADE, PASSES, MEANWHILE):
         remembered.clear()  # type: ignore[attr-defined]
 
 

@@ -26,14 +26,10 @@ COLUMNS = pa.schema([("word", pa.string()), ("length", pa.int64())])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Candidate):
-    """A planned line or word."""
+    """A planned line, or word with its decision."""
 
     text: str
-    length: int = 0
-
-    @property
-    def row(self) -> dict[str, Any]:
-        return {"word": self.text, "length": self.length}
+    decision: str = "keep"
 
 
 class Words(Source):
@@ -65,28 +61,52 @@ class Words(Source):
 
 
 class Longer(Source):
-    """A table that is planned from another: its words of some length."""
+    """A table that is planned from another: its words of some length, of which people may drop some.
+
+    answers: a JSON object, word -> ``keep`` or ``drop``; without it nobody is asked.
+    """
 
     kind: Literal["test-longer"]
     words: StageName
     least: int = 0
+    answers: AnnotationFile | None = None
     licence: str = "other: mine"
 
     makes = "table"
+    reasons: ClassVar[Mapping[str, str]] = {"dropped": "a person dropped it"}
 
     version = 1
     candidate = Text
     row_schema = COLUMNS
 
+    @cached_property
+    def decisions(self) -> dict[str, str]:
+        """By word."""
+        if self.answers is None:
+            return dict.fromkeys(self._words(), "keep")
+        return cast(dict[str, str], json.loads(self.answers.read_bytes()))
+
+    def plan_inputs(self) -> str:
+        return digest(self.decisions) if self.answers else ""
+
     def plan(self) -> Iterator[Text]:
-        rows = self.earlier().read(["key", "word", "length"]).to_pylist()
-        for number, row in enumerate(row for row in rows if row["length"] >= self.least):
-            yield Text(**self.identified(row["key"], number), text=row["word"], length=row["length"])
+        for word in self._words():
+            yield Text(**self.identified(word), text=word, decision=self.decisions.get(word, ""))
+
+    def waiting(self) -> Waiting | None:
+        words = self._words()
+        missing = sum(word not in self.decisions for word in words)
+        return Waiting(missing, len(words)) if missing else None
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         for word in cast(Sequence[Text], candidates):
             MADE.append(word.text)
-            yield TableRows(word.key, [word.row])
+            rows = [{"word": word.text, "length": len(word.text)}]
+            yield TableRows(word.key, rows) if word.decision == "keep" else Rejected(word.key, "dropped")
+
+    def _words(self) -> list[str]:
+        words = self.earlier().read(["word"])["word"].to_pylist()
+        return [word for word in words if len(word) >= self.least]
 
 
 class Longest(TableStage):
@@ -103,60 +123,10 @@ class Longest(TableStage):
 
     def transform(self, *tables: pl.LazyFrame) -> pl.LazyFrame:
         (words,) = tables
-        short = words.filter(pl.col("length") < self.least).collect()
-        for key in short["key"]:
+        for key in words.filter(pl.col("length") < self.least).collect()["key"]:
             self.excluded.add("short", key)
         kept = words.filter(pl.col("length") >= self.least).unique("word", keep="first", maintain_order=True)
         return kept.with_columns(pl.format('["{}"]', pl.col("word")).alias("identity"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedText(Text):
-    """A planned word with its decision, empty until there is one."""
-
-    decision: str
-
-
-class Judged(Source):
-    """A table of the words that people keep. answers: a JSON object, word -> ``keep`` or ``drop``."""
-
-    kind: Literal["test-judged"]
-    words: StageName
-    answers: AnnotationFile
-    licence: str = "other: mine"
-
-    makes = "table"
-    reasons: ClassVar[Mapping[str, str]] = {"dropped": "a person dropped it"}
-
-    version = 1
-    candidate = JudgedText
-    row_schema = COLUMNS
-
-    @cached_property
-    def decisions(self) -> dict[str, str]:
-        """By word."""
-        return cast(dict[str, str], json.loads(self.answers.read_bytes()))
-
-    def plan_inputs(self) -> str:
-        return digest(self.decisions)
-
-    def plan(self) -> Iterator[JudgedText]:
-        for row in self._words():
-            decision = self.decisions.get(row["word"], "")
-            yield JudgedText(**self.identified(row["word"]), text=row["word"], length=row["length"], decision=decision)
-
-    def waiting(self) -> Waiting | None:
-        words = [row["word"] for row in self._words()]
-        missing = sum(word not in self.decisions for word in words)
-        return Waiting(missing, len(words)) if missing else None
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        for word in cast(Sequence[JudgedText], candidates):
-            MADE.append(word.text)
-            yield TableRows(word.key, [word.row]) if word.decision == "keep" else Rejected(word.key, "dropped")
-
-    def _words(self) -> list[dict[str, Any]]:
-        return self.earlier().read(["word", "length"]).to_pylist()
 
 
 class Said(Source):
@@ -170,16 +140,16 @@ class Said(Source):
     candidate = Text
 
     def plan(self) -> Iterator[Text]:
-        for row in self.earlier().read(["word", "length"]).to_pylist():
-            yield Text(**self.identified(row["word"]), text=row["word"], length=row["length"])
+        for word in self.earlier().read(["word"])["word"].to_pylist():
+            yield Text(**self.identified(word), text=word)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         for word in cast(Sequence[Text], candidates):
             MADE.append(word.text)
-            source, placed = MediaFile(f"{word.text}.txt", word.length, "0" * 64), word.placed
+            source = MediaFile(f"{word.text}.txt", len(word.text), "0" * 64)
             black, grey = (
                 Frame(f"{word.text}#{grey}", np.full((16, 24, 3), grey, np.uint8), -1.0, source)
-                for grey in (0, 10 * word.length)
+                for grey in (0, 10 * len(word.text))
             )
             words: dict[str, Any] = {"captions0": ("nothing",), "captions1": (word.text,), "provenance": {}}
-            yield Pair(**placed, change="word", image0=black, image1=grey, **words)
+            yield Pair(**word.placed, change="word", image0=black, image1=grey, **words)

@@ -1,4 +1,4 @@
-"""Duplicates among subsets: one stays, whatever the order in which subsets are built."""
+"""Duplicates among subsets: one stays, whatever is built first. Older plans leave nothing behind."""
 
 import itertools
 from pathlib import Path
@@ -49,9 +49,18 @@ def build_all(planned_build: Any, out: Path, names: tuple[str, ...], backwards: 
     return builds
 
 
-def test_one_of_each_question_stays(tmp_path: Path, planned_build: Any) -> None:
-    builds = build_all(planned_build, tmp_path / "out", tuple(SUBSETS))
-    finish(builds)
+def test_one_of_each_question_stays_whatever_is_built_first_and_finished_in_between(
+    tmp_path: Path, planned_build: Any, files_below: Any
+) -> None:
+    expected: dict[str, bytes] = {}
+    for number, order in enumerate(itertools.permutations(SUBSETS)):
+        out = tmp_path / f"out{number}"
+        builds: dict[str, Any] = {}
+        for name in order:
+            builds |= build_all(planned_build, out, (name,), backwards=number % 2 == 1)
+            finish(builds)
+        expected = expected or files_below(out)
+        assert files_below(out) == expected, order
     asked = [frozenset(one) for build in builds.values() for one in questions(build)]
     assert len(asked) == len(set(asked)) == 5
     assert ("grey 3", "grey 4") in questions(builds["eq-a"])
@@ -67,20 +76,6 @@ def test_one_of_each_question_stays(tmp_path: Path, planned_build: Any) -> None:
     assert builds["eq-b"].store.names("eq-b/test") == ["00002.tar"]
 
 
-def test_the_same_bytes_whatever_is_built_first_and_finished_in_between(
-    tmp_path: Path, planned_build: Any, files_below: Any
-) -> None:
-    expected: dict[str, bytes] = {}
-    for number, order in enumerate(itertools.permutations(SUBSETS)):
-        out = tmp_path / f"out{number}"
-        builds: dict[str, Any] = {}
-        for name in order:
-            builds |= build_all(planned_build, out, (name,), backwards=number % 2 == 1)
-            finish(builds)
-        expected = expected or files_below(out)
-        assert files_below(out) == expected, order
-
-
 def test_a_duplicate_whose_twin_is_gone_is_made_again(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
     builds = build_all(planned_build, tmp_path / "out", ("eq-a", "eq-b", "eq-c"))
     finish(builds)
@@ -94,6 +89,26 @@ def test_a_duplicate_whose_twin_is_gone_is_made_again(tmp_path: Path, planned_bu
     with builds["eq-c"].store.open("eq-c/_meta/rows/00000.parquet") as stream:
         kept = builds["eq-b"].candidates(0)[0].key
         assert read_rows(stream)[0].detail == f"same as {kept}"
+
+
+def test_what_an_older_and_longer_plan_left_is_removed_and_nothing_else(
+    tmp_path: Path, planned_build: Any, files_below: Any
+) -> None:
+    store = Store(str(tmp_path / "out"))
+    older = planned_build(store, "eq-a", [*SUBSETS["eq-a"], ("d", 30, 31)], shard_size=1, splits={"d": "train"})
+    older.make_all()
+    (tmp_path / "out/eq-a/_meta/plan/00001.parquet").write_bytes(b"of shards 1000 to 1999")
+    mine = [tmp_path / "out/eq-a" / name for name in ("test/00003.idx", "backup/00000.tar")]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("somebody's")
+    for out in (store, Store(str(tmp_path / "fresh"))):
+        newer = planned_build(out, "eq-a", SUBSETS["eq-a"][:2], shard_size=2, splits={"a": "val"})
+        newer.make_all()
+        remove_leftovers(out, newer.state())
+    for path in mine:
+        path.unlink()
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh") and store.names("eq-a/train") == []
 
 
 SCENES = [(video, number, 100 + step) for number, video in enumerate("abcd") for step in range(3)]

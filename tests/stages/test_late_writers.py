@@ -36,18 +36,14 @@ def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_b
         build.indexed()
         finished.update(files_below(tmp_path / "out"))
 
-    dropped = _later(build)
+    # The sample of the greater identity goes.
+    dropped = int(build.candidates(0)[0].identity < build.candidates(1)[0].identity)
     receipt = late(build, dropped, others_finish)
     after = files_below(tmp_path / "out")
     build.store.sweep()
     assert {name for name in after if after[name] != finished.get(name)} == set()
     assert receipt == build.state().done[dropped] and receipt.duplicates
     assert list(verify_stage(build.store, build.state())) == []
-
-
-def _later(build: Any) -> int:
-    """The shard whose sample goes: that with the greater identity."""
-    return int(build.candidates(0)[0].identity < build.candidates(1)[0].identity)
 
 
 def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planned_build: Any, files_below: Any) -> None:

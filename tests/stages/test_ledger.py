@@ -6,15 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from twinset.contracts.receipt import parse_receipt
-from twinset.shards.ledger import LEDGER, read_receipts
+from twinset.shards.ledger import read_receipts
 from twinset.shards.storage.store import Store
 from twinset.stages.finalise import disagreeing
-from twinset.stages.overview import verify
 from twinset.stages.status import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
@@ -63,11 +60,3 @@ def test_receipts_are_read_and_files_are_hashed_once(built: Any, tmp_path: Path)
     state = state_of(store, "eq-x")
     store.asked.clear()
     assert disagreeing(store, state)[1] == [] and store.asked == {("open", "test"): 1}
-
-
-def test_an_audit_does_not_ask_the_ledger(built: Any, tmp_path: Path) -> None:
-    path = tmp_path / "out/eq-x/_meta" / LEDGER
-    table = pq.read_table(path)
-    pq.write_table(table.set_column(table.schema.get_field_index("kept"), "kept", pa.array([9] * 4)), path)
-    assert read_receipts(built.store, "eq-x")[0].column("kept") == [9] * 4
-    assert verify(built.store)["subsets"]["eq-x"]["kept"] == 3

@@ -1,46 +1,40 @@
-"""Making one shard: every candidate is accounted for, and whatever goes wrong leaves no receipt."""
+"""Shards and the index: every candidate is accounted for, and whatever goes wrong leaves no receipt."""
 
-import io
 import json
-import tarfile
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.stages.drawn_sources import Greys
-from twinset.contracts.errors import BuildFailed
-from twinset.shards.rows import KEPT, REJECTED, Row, read_rows
+from tests.stages.drawn_sources import Apart, Greys
+from twinset.contracts.kinds.samples import Drop, Keep, Score
+from twinset.shards.read import read_samples
+from twinset.shards.rows import KEPT, REJECTED, BadVerdict, read_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.making.make import make_shard, write_shard
+from twinset.stages.index import is_indexed, summarise, write_index
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
 
-
-def rows_of(store: Store, name: str, shard: int) -> list[Row]:
-    with store.open(layout.rows(name, shard)) as stream:
-        return read_rows(stream)
+SCORE = Score("grey0", 1.0)
+Verdicts = Callable[[int], Any]  # by the place of the sample
 
 
-def samples_of(tar: bytes) -> dict[str, dict[str, bytes]]:
-    found: dict[str, dict[str, bytes]] = {}
-    with tarfile.open(fileobj=io.BytesIO(tar)) as opened:
-        for member in opened:
-            key, _, field = member.name.partition(".")
-            file = opened.extractfile(member)
-            assert file is not None
-            found.setdefault(key, {})[field] = file.read()
-    return found
+@pytest.fixture
+def built(tmp_path: Path, planned_build: Any) -> Any:
+    """A shard of which each filter and the source reject something."""
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 6, ["test-dark", "test-apart"])
+    build.make_all()
+    return build
 
 
-def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build: Any) -> None:
-    store = Store(str(tmp_path / "out"))
-    build = planned_build(store, "eq-x", SCENES, shard_size=6, filters=["test-dark", "test-apart"])
-    receipt = build.make(0)
-    rows = rows_of(store, "eq-x", 0)
-    assert [row.key for row in rows] == [candidate.key for candidate in build.candidates(0)]
+def test_every_candidate_gets_a_row_in_plan_order_and_is_in_the_index_once(built: Any, tmp_path: Path) -> None:
+    with built.store.open(layout.rows("eq-x", 0)) as stream:
+        rows = read_rows(stream)
+    assert [row.key for row in rows] == [candidate.key for candidate in built.candidates(0)]
     assert [(row.verdict, row.filter, row.reason) for row in rows] == [
         (REJECTED, "test-apart", "near"),
         (KEPT, "", ""),
@@ -49,17 +43,38 @@ def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build:
         (REJECTED, "test-apart", "near"),
         (REJECTED, "test-dark", "bright"),
     ]
-    assert [row.identity for row in rows] == [json.dumps(one, separators=(",", ":")) for one in map(list, SCENES)]
+    assert [json.loads(row.identity) for row in rows] == [[*scene] for scene in SCENES]
     assert [row.words["caption1"] for row in rows] == [f"grey {scene[2]}" for scene in SCENES]
     assert rows[5].score == 200.0 and rows[0].score == 1.0 and rows[3].detail == "absent"
-    assert receipt.planned == 6 == receipt.kept + sum(receipt.rejected.values())
+    (kept,) = read_samples(built.store, "eq-x")
+    assert kept.json.scores == {"grey0": 1.0, "grey1": 3.0}
+    receipt = built.state().done[0]
+    assert (receipt.planned, receipt.kept, receipt.missing) == (6, 1, {"gone": None})
     assert receipt.rejected == {"bright": 1, "missing-media": 1, "near": 3}
-    assert receipt.missing == {"gone": None}
-    kept = samples_of((tmp_path / "out" / "eq-x/test/00000.tar").read_bytes())
-    assert list(kept) == [rows[1].key]
-    described = json.loads(kept[rows[1].key]["json"])
-    assert described["scores"] == {"grey0": 1.0, "grey1": 3.0}
-    assert described["image0"]["sha256"] == rows[1].images["image0"] and rows[1].content
+
+    record = write_index(built.store, built.state(), "pair")
+    assert (record.planned, record.kept, record.rows) == (6, 1, 1)
+    meta = tmp_path / "out/eq-x/_meta"
+    (indexed,) = pq.read_table(meta / "index.parquet").to_pylist()
+    assert (indexed["key"], indexed["tar"], indexed["caption1"]) == (rows[1].key, "test/00000.tar", "grey 3")
+    assert indexed["image0_sha256"] == rows[1].images["image0"] and indexed["sources"][0]["path"] == "a.mp4"
+    rejections = pq.read_table(meta / "rejections.parquet").to_pylist()
+    assert [(one["key"], one["reason"], one["score"]) for one in rejections] == [
+        (row.key, row.reason, row.score) for row in rows if row.verdict == REJECTED
+    ]
+    summary = summarise(built.store, built.state())
+    assert (summary.planned, summary.kept_by_split, summary.tars) == (6, {"test": 1}, {"test/00000.tar": 1})
+    assert summary.by_filter["test-apart"] == {"near": 3}
+
+
+@pytest.mark.parametrize("name", ["index.parquet", "rejections.parquet", "sizes.json", "index.json"])
+def test_a_file_of_the_index_that_is_gone_is_written_again(built: Any, files_below: Any, name: str) -> None:
+    write_index(built.store, built.state(), "pair")
+    whole = files_below(Path(built.store.root))
+    built.store.remove(f"eq-x/_meta/{name}")
+    assert not is_indexed(built.store, built.state())
+    write_index(built.store, built.state(), "pair")
+    assert files_below(Path(built.store.root)) == whole and is_indexed(built.store, built.state())
 
 
 def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
@@ -67,42 +82,23 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
 ) -> None:
     store = Store(str(tmp_path / "out"))
     build = planned_build(store, "eq-x", SCENES, shard_size=6)
-    made = build.worker.generator.make
-
-    def turned(candidates: Sequence[Any]) -> Iterator[Any]:
-        return iter(list(made(candidates))[::-1])
-
-    def fewer(candidates: Sequence[Any]) -> Iterator[Any]:
-        return iter(list(made(candidates))[:-1])
-
-    for broken, error in ((turned, AssertionError), (fewer, ValueError)):
-        monkeypatch.setattr(Greys, "make", lambda _, candidates, broken=broken: broken(candidates))
+    made = Greys.make
+    for part, error in ((slice(None, None, -1), AssertionError), (slice(-1), ValueError)):
+        monkeypatch.setattr(Greys, "make", lambda self, asked, part=part: iter([*made(self, asked)][part]))
         with pytest.raises(error):
             build.make(0)
     assert store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []
 
 
-def test_candidates_that_are_not_the_planned_ones_are_refused(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
-    with pytest.raises(BuildFailed, match=r"eq-x/_meta/plan/00000\.parquet.*remove eq-x/_meta/stage\.json"):
-        write_shard(build.store, build.stage, build.planned[0], build.candidates(0)[:-1], build.worker)
-
-
 @pytest.mark.parametrize("publishes", [0, 1, 2])
-@pytest.mark.parametrize("before", ["nothing", "an older shard"])
 def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
-    tmp_path: Path,
-    planned_build: Any,
-    files_below: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    publishes: int,
-    before: str,
+    tmp_path: Path, planned_build: Any, files_below: Any, monkeypatch: pytest.MonkeyPatch, publishes: int
 ) -> None:
+    """... where an older shard lies."""
     whole = planned_build(Store(str(tmp_path / "whole")), "eq-x", SCENES, shard_size=6)
     whole.make(0)
     store = Store(str(tmp_path / "out"))
-    if before == "an older shard":
-        planned_build(store, "eq-x", SCENES, shard_size=6, filters=["test-apart"], seed=1).make(0)
+    planned_build(store, "eq-x", SCENES, shard_size=6, filters=["test-apart"], seed=1).make(0)
     build = planned_build(store, "eq-x", SCENES, shard_size=6)
     move_in, calls = store.move_in, 0
 
@@ -146,8 +142,20 @@ def test_a_kill_leaves_no_finished_shard_without_its_log(
     assert build.make(0) == build.state().done[0]
 
 
-def test_a_worker_knows_nothing_but_where_the_dataset_lies(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
-    (tmp_path / "eq-x.json").unlink()  # annotations are for planning
-    made = make_shard(build.store.root, "eq-x", 1)
-    assert (made.kept, made.rejected) == (0, {"missing-media": 1}) and build.state().done[1] == made
+NOT_USABLE: dict[str, Verdicts] = {
+    "scored as None, and eq-x-.* as 'grey0'; score all that is kept by one name": lambda n: Keep() if n else SCORE,
+    "a tuple, not a Keep, Drop or Score; return one": lambda n: (SCORE, SCORE),
+    r"reason 'dull' is not explained; add it to Apart\.reasons": lambda n: Drop("dull", 1.0),
+    "a score of nan; give": lambda n: Score("grey", math.nan),
+}
+
+
+@pytest.mark.parametrize("problem", NOT_USABLE)
+def test_a_verdict_that_the_build_cannot_use_is_told_with_filter_and_sample(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
+    monkeypatch.setattr(Apart, "judge", lambda _, pairs: [NOT_USABLE[problem](n) for n in range(len(pairs))])
+    store = Store(str(tmp_path / "out"))
+    with pytest.raises(BadVerdict, match=rf"^filter 'test-apart' of twinset-tests 1\.0: eq-x-[a-z0-9]+: {problem}"):
+        planned_build(store, "eq-x", SCENES, 6, ["test-apart"]).make(0)
+    assert store.names("eq-x/_meta/receipts") == []

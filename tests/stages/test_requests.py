@@ -19,7 +19,6 @@ FEW, MANY = 20, 40
 #: are written; the receipt is read; rows and tar are hashed; rows go into the index.
 A_SHARD = 11
 DONE = 23  # of a whole build of one subset with nothing to do, whatever its shards
-DONE_10_000 = 50  # the same of 10,000 shards, whose listings have ten pages each
 
 pytestmark = pytest.mark.usefixtures("no_cards")
 
@@ -45,14 +44,9 @@ def requests_of(greys: Any, out: str, shards: int) -> tuple[int, int, int]:
     return found[0], found[1], counts.total()
 
 
-@pytest.fixture
-def videos(media: Path) -> None:
+def test_requests_a_shard(greys: Any, tmp_path: Path, media: Path) -> None:
     for number in range(MANY):
         (media / f"v{number}.mp4").write_bytes(b"video")
-
-
-@pytest.mark.usefixtures("videos")
-def test_requests_a_shard(greys: Any, tmp_path: Path) -> None:
     few = requests_of(greys, f"memory://{tmp_path.name}-few/out", FEW)
     many = requests_of(greys, f"memory://{tmp_path.name}-many/out", MANY)
     assert many[0] - few[0] == A_SHARD * (MANY - FEW)

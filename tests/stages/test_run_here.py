@@ -1,4 +1,4 @@
-"""Whole builds on this machine: the same bytes however they are run, resumed whatever happened, without a server."""
+"""Whole builds on this machine: the same bytes however they are run, resumed whatever happened; what they report."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +10,10 @@ import pytest
 import twinset
 import twinset.stages.build
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import MADE
-from twinset.contracts.errors import BuildFailed, WrongUse
+from tests.stages.drawn_sources import MADE, Scene
+from twinset.cli.main import main
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.run_here import build_here
@@ -32,52 +34,45 @@ def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
     found = build_here(recipe, str(tmp_path / "whole"), 1)
     assert found["subsets"]["eq-x"] == {"planned": 4, "kept": 4, "rejected": {}, "shards": 4, "excluded": {}}
     # (1, 2) of e is a duplicate of that of a, whose identity is smaller.
-    assert found["subsets"]["eq-y"] == {
-        "planned": 2,
-        "kept": 1,
-        "rejected": {"duplicate": 1},
-        "shards": 2,
-        "excluded": {},
-    }
+    assert found["subsets"]["eq-y"]["rejected"] == {"duplicate": 1}
     whole = files_below(tmp_path / "whole")
     assert build_here(recipe, str(tmp_path / "threads"), 3) == found and files_below(tmp_path / "threads") == whole
     children = build_here(recipe, str(tmp_path / "processes"), 1, "processes")
     assert children == found and files_below(tmp_path / "processes") == whole
 
 
-def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index(
-    greys: Any, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def second(greys: Any, tmp_path: Path) -> Recipe:
+    """The second build of ``whole``, where it is built already, and ``out``, where it is not."""
     first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
-    second = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
-    for out in ("whole", "killed"):
-        build_here(first, str(tmp_path / out))
-    build_here(second, str(tmp_path / "whole"))
+    recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
+    for one, out in ((first, "whole"), (first, "out"), (recipe, "whole")):
+        build_here(one, str(tmp_path / out))
+    return recipe
 
+
+def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index(
+    second: Recipe, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def dies(*arguments: Any) -> None:
         drop_duplicates(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(twinset.stages.build, "drop_duplicates", dies)
-        build_here(second, str(tmp_path / "killed"))
-    build_here(second, str(tmp_path / "killed"))
-    assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
+        build_here(second, str(tmp_path / "out"))
+    build_here(second, str(tmp_path / "out"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
-def test_a_damaged_index_of_the_same_size_hides_no_duplicate(greys: Any, tmp_path: Path, files_below: Any) -> None:
-    first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
-    second = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
-    for out in ("whole", "damaged"):
-        build_here(first, str(tmp_path / out))
-    build_here(second, str(tmp_path / "whole"))
-    index = tmp_path / "damaged/eq-y/_meta/index.parquet"
+def test_a_damaged_index_of_the_same_size_hides_no_duplicate(second: Recipe, tmp_path: Path, files_below: Any) -> None:
+    index = tmp_path / "out/eq-y/_meta/index.parquet"
     table, size = pq.read_table(index), index.stat().st_size
     swapped = table.set_column(table.schema.get_field_index("content"), "content", table["content"].take([1, 0]))
     pq.write_table(swapped, index, compression="zstd", store_schema=False, write_statistics=False)
     assert index.stat().st_size == size
-    build_here(second, str(tmp_path / "damaged"))
-    assert files_below(tmp_path / "damaged") == files_below(tmp_path / "whole")
+    build_here(second, str(tmp_path / "out"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("folder", [".", "deep"])
@@ -93,33 +88,6 @@ def test_a_missing_input_that_appears_is_built_by_the_same_process(
     assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 5 and MADE == ["gone"]
     build_here(recipe, str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
-
-
-def test_more_missing_media_than_allowed_fails_after_all_was_made(greys: Any, tmp_path: Path, media: Path) -> None:
-    recipe = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)}, max_missing=0.1)
-    with pytest.raises(BuildFailed, match=r"eq-x: media of 1 of 5 .* such as gone in .*media; max_missing is 10\.00%"):
-        build_here(recipe, str(tmp_path / "out"))
-    (counts,) = twinset.status(str(tmp_path / "out"))["subsets"].values()
-    assert (counts["done"], counts["missing_media"]) == (5, 1) and "max_missing" in str(counts["problems"][0])
-
-
-def test_shards_of_mixed_machines_are_refused_at_the_end(
-    greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    subset = greys("eq-x", SCENES, 1, micro_batch=4)
-    build_here(recipe_of({"eq-x": subset}), str(tmp_path / "out"))
-    (tmp_path / "out/eq-x/_meta/receipts/00000.json").unlink()
-    other = {**subset, "source": {**subset["source"], "micro_batch": 2}}
-    with pytest.raises(BuildFailed, match=r"out/eq-x: made on different types of machine"):
-        build_here(recipe_of({"eq-x": other}), str(tmp_path / "out"))
-    build_here(recipe_of({"eq-x": other}, allow_mixed_runtimes=True), str(tmp_path / "out"))
-
-
-def test_what_is_wrong_is_said_before_anything_is_written(recipe: Any, tmp_path: Path, media: Path) -> None:
-    media.rename(tmp_path / "moved")
-    with pytest.raises(WrongUse, match=r"subsets\.eq-x\.source\.media: there is no folder"):
-        build_here(recipe, str(tmp_path / "out"))
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
@@ -153,3 +121,58 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
                 build_here(recipe, str(out), 1)
         build_here(recipe, str(out), 1)
         assert files_below(out) == whole, f"after {last} files"
+
+
+def test_a_build_without_any_medium_makes_nothing_and_says_where_it_looked(
+    greys: Any, tmp_path: Path, media: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scene, "media_names", property(lambda scene: (scene.video,)))
+    scenes = [("x", 1, 9), ("y", 2, 8), ("y", 3, 8), ("z", 4, 8)]
+    out, recipe = tmp_path / "out", recipe_of({"eq-x": greys("eq-x", scenes, 1)}, max_missing=0.01)
+    with pytest.raises(
+        BuildFailed, match=rf"of 3 that .* such as x, y, z, none is in {media} or .* subsets\.eq-x\.source, and run"
+    ):
+        build_here(recipe, str(out))
+    assert not MADE
+    main(["status", str(out), "--missing", str(tmp_path / "list.tsv")])
+    lines = (tmp_path / "list.tsv").read_text().splitlines()
+    assert lines == ["stage\tmedia\tstate\turl", *(f"eq-x\t{video}\tabsent\t" for video in "xyz")]
+    (media / "y.mp4").write_bytes(b"y")  # one is enough to begin
+    with pytest.raises(BuildFailed, match=r"media of 2 of 4 candidates is missing or broken: 2 files, such as x in"):
+        build_here(recipe, str(out))
+    (counts,) = twinset.status(out, tmp_path / "list.tsv")["subsets"].values()
+    assert (counts["missing_media"], len(counts["problems"])) == (2, 1)
+    assert [line.split("\t")[1] for line in (tmp_path / "list.tsv").read_text().splitlines()[1:]] == ["x", "z"]
+
+
+@pytest.mark.parametrize("runner", ["threads", "processes"])
+def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(
+    greys: Any, tmp_path: Path, trouble: Any, monkeypatch: pytest.MonkeyPatch, runner: Any
+) -> None:
+    monkeypatch.setattr("twinset.stages.run_here.ROUND_SECONDS", 0.01)
+    shards: list[Any] = []
+    counted: list[tuple[int, int]] = []
+    phases: dict[str, list[str]] = {}
+
+    class Told:
+        def begin(self, stage: str, total: int, done: int) -> None:
+            shards.append((stage, total, done))
+
+        def advance(self, stage: str) -> None:
+            shards.append(stage)
+
+        def samples(self, stage: str, made: int, planned: int) -> None:
+            counted.append((made, planned))
+            if 0 < made < planned:
+                trouble("b")  # it goes on
+
+        def phase(self, stage: str, doing: str) -> None:
+            phases.setdefault(stage, []).append(doing)
+
+    trouble("b", "sleep")  # a child writes its count twice a second
+    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 9)}), str(tmp_path / "out"), 1, runner, Told())
+    assert shards == [("eq-x", 1, 0), "eq-x"]
+    assert counted[0] == (0, 4) and counted[-1] == (4, 4)
+    assert {made for made, _ in counted} & {1, 2, 3}, "within the only shard"
+    assert phases["eq-x"] == ["planning", "checking", "writing the index", ""]
+    assert phases["dataset"][0] == "looking for duplicates" and phases["dataset"][-1] == ""

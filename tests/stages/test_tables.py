@@ -1,6 +1,6 @@
-"""When cards are written again: other shards, or other words.
+"""Stages of tables: made shard by shard or at once from earlier ones, read by later stages, and made again.
 
-Stages of tables: rows instead of samples, planned, made, resumed, shown and checked like any other.
+Also when cards are written again: other shards, or other words.
 """
 
 import json
@@ -19,18 +19,82 @@ from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset.stages.run_here import build_here
 
-SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
+LINES = ["a word here", "  ", "words are here", "no", ""]
 
 
-def two_recipes(greys: Any) -> tuple[Any, Any]:
-    return recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), recipe_of({"eq-y": greys("eq-y", [("d", 50, 60)], 1)})
+@pytest.fixture
+def recipe(tmp_path: Path) -> Any:
+    """words -> longest, which is made at once -> again."""
+    lines = tmp_path / "lines.json"
+    lines.write_text(json.dumps(LINES))
+    words = {"source": {"kind": "test-words", "annotations": str(lines)}, "shard_size": 2}
+    longest = {"source": {"kind": "test-longest", "words": "words"}}
+    again = {"source": {"kind": "test-longer", "words": "longest", "least": 5}}
+    return recipe_of({}, {"words": words, "longest": longest, "again": again})
+
+
+def test_the_index_holds_the_rows_in_plan_order_and_later_stages_read_it(
+    recipe: Any, tmp_path: Path, files_below: Any
+) -> None:
+    out = tmp_path / "out"
+    made = build_here(recipe, str(out))["stages"]
+    counts = {"planned": 5, "kept": 3, "rejected": {"no-words": 2}, "shards": 3, "excluded": {}}
+    assert made["words"] == counts
+    counts = {"planned": 3, "kept": 3, "rejected": {}, "shards": 0, "excluded": {"short": 3}}
+    assert made["longest"] == counts and made["again"]["kept"] == 1
+    words = Job(recipe, Store(str(out))).earlier("words")
+    assert words.read(["key", "word", "length"]).to_pylist() == [
+        {"key": sample_key("words", number), "word": word, "length": len(word)}
+        for number, line in enumerate(LINES)
+        for word in line.split()
+    ]
+    rows = pq.read_table(out / "_stages/longest/_meta/index.parquet").to_pylist()
+    assert [(row["word"], row["length"], row["key"]) for row in rows] == [
+        (word, len(word), sample_key("longest", word)) for word in ("word", "here", "words")
+    ]
+    rejections = pq.read_table(out / "_stages/words/_meta/rejections.parquet").to_pylist()
+    assert [(row["identity"], row["detail"]) for row in rejections] == [("[1]", "'  '"), ("[4]", "''")]
+    whole = files_below(out)
+    build_here(recipe, str(out))
+    build_here(recipe, str(tmp_path / "twin"))
+    assert files_below(out) == files_below(tmp_path / "twin") == whole
+    assert not any(stage["problems"] for stage in twinset.verify(out)["stages"].values())
+
+
+@pytest.mark.parametrize("damage", ["index.parquet", "index.json", "stage.json"])
+def test_damage_is_said_and_the_table_computed_again(
+    tmp_path: Path, recipe: Any, damage: str, files_below: Any
+) -> None:
+    out = tmp_path / "out"
+    build_here(recipe, str(out))
+    whole, file = files_below(out), out / "_stages/longest/_meta" / damage
+    if damage == "index.parquet":
+        file.write_bytes(file.read_bytes()[:-1])
+        assert any("index.parquet" in problem.path for problem in twinset.verify(out)["stages"]["longest"]["problems"])
+    else:
+        file.unlink()
+    build_here(recipe, str(out))
+    assert files_below(out) == whole
+
+
+def test_an_unfinished_table_is_not_read(recipe: Any, tmp_path: Path) -> None:
+    job = Job(recipe, Store(str(tmp_path / "out")))
+    with pytest.raises(WrongUse, match=r"out/_stages/words: holds no stage.*build it first"):
+        job.earlier("words")
+    build_here(recipe, job.store.root)
+    (tmp_path / "lines.json").write_text(json.dumps([*LINES, "more"]))
+    twinset.plan(recipe, job.store.root)
+    with pytest.raises(WrongUse, match="_stages/words: not finished; run its build again to the end"):
+        job.earlier("words")
+    build_here(recipe, job.store.root)
+    assert "more" in job.earlier("words").read(["word"])["word"].to_pylist()
 
 
 def test_corrected_words_of_a_source_reach_a_finished_card(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    recipe, other = two_recipes(greys)
+    recipe, other = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
     build_here(recipe, str(out))
     whole = files_below(out)
     corrected = {"notes": "* Corrected.\n"}
@@ -44,68 +108,14 @@ def test_corrected_words_of_a_source_reach_a_finished_card(
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards and words"
 
 
-@pytest.mark.parametrize(("lost", "drawn"), [("README.md", []), ("eq-x/README.md", ["eq-x"]), ("empty", ["eq-x"])])
-def test_what_is_lost_is_written_again(
+@pytest.mark.parametrize(("lost", "drawn"), [("README.md", []), ("eq-x/README.md", ["eq-x"])])
+def test_a_card_that_is_lost_is_written_again(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, lost: str, drawn: list[str]
 ) -> None:
-    out = tmp_path / "out"
-    build_here(two_recipes(greys)[0], str(out))
+    out, recipe = tmp_path / "out", recipe_of({"eq-x": greys("eq-x", [("a", 1, 2)])})
+    build_here(recipe, str(out))
     whole = files_below(out)
-    if lost == "empty":
-        (out / "eq-x/README.md").write_bytes(b"")
-    else:
-        (out / lost).unlink()
+    (out / lost).unlink()
     for _ in range(2):
-        build_here(two_recipes(greys)[0], str(out))
+        build_here(recipe, str(out))
         assert files_below(out) == whole and no_cards[1:] == [[*drawn, "eq-x"], []]
-
-
-LINES = ["red pen", "  ", "a green tree", "blue", ""]
-HOME = "_stages/words"
-
-
-@pytest.fixture
-def recipe(tmp_path: Path) -> Any:
-    path = tmp_path / "lines.json"
-    path.write_text(json.dumps(LINES))
-    return recipe_of({}, {"words": {"source": {"kind": "test-words", "annotations": str(path)}, "shard_size": 2}})
-
-
-def test_the_index_holds_the_rows_in_plan_order(recipe: Any, tmp_path: Path) -> None:
-    made = build_here(recipe, str(tmp_path / "out"))
-    assert (made["subsets"], made["stages"]["words"]["kept"]) == ({}, 3)
-    (counts,) = twinset.status(str(tmp_path / "out"))["stages"].values()
-    assert (counts["planned"], counts["kept"], counts["rejected"], counts["shards"]) == (5, 3, {"no-words": 2}, 3)
-    earlier = Job(recipe, Store(str(tmp_path / "out"))).earlier("words")
-    assert earlier.read(["word", "length"]).to_pylist() == [
-        {"word": word, "length": len(word)} for line in LINES for word in line.split()
-    ]
-    assert earlier.read(["key"])["key"].to_pylist() == [
-        sample_key("words", number) for number, line in enumerate(LINES) for _ in line.split()
-    ]
-    (batch,) = earlier.batches(["word"])
-    assert batch.num_rows == earlier.record.rows == 6 and earlier.record.kept == 3
-    meta = tmp_path / "out" / HOME / "_meta"
-    rejections = pq.read_table(meta / "rejections.parquet").to_pylist()
-    assert [(row["identity"], row["reason"], row["detail"]) for row in rejections] == [
-        ("[1]", "no-words", "'  '"),
-        ("[4]", "no-words", "''"),
-    ]
-
-
-def test_an_unfinished_table_is_not_read(recipe: Any, tmp_path: Path) -> None:
-    job = Job(recipe, Store(str(tmp_path / "out")))
-    with pytest.raises(WrongUse, match=r"out/_stages/words: holds no stage.*build it first"):
-        job.earlier("words")
-    build_here(recipe, job.store.root)
-    (tmp_path / "lines.json").write_text(json.dumps([*LINES, "more"]))
-    twinset.plan(recipe, job.store.root)
-    with pytest.raises(WrongUse, match="_stages/words: not finished; run its build again to the end"):
-        job.earlier("words")
-    build_here(recipe, job.store.root)
-    index = tmp_path / "out" / HOME / "_meta/index.parquet"
-    index.write_bytes(index.read_bytes() + b"more")
-    with pytest.raises(WrongUse, match=r"index\.parquet is not the one of _stages/words/_meta/index\.json"):
-        job.earlier("words")
-    build_here(recipe, job.store.root)
-    assert "more" in job.earlier("words").read(["word"])["word"].to_pylist()

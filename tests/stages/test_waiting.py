@@ -9,7 +9,6 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.cli.main import main
 from twinset.contracts.errors import BuildFailed, DecisionsMissing
 from twinset.contracts.recipe import Recipe
 from twinset.stages.run_here import build_here
@@ -26,27 +25,22 @@ def answers(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, answers: Path, greys: Any) -> Any:
+def recipe(tmp_path: Path, answers: Path, greys: Any) -> Recipe:
     """words -> judged -> said, which waits for people; words -> all-said and greys, which do not."""
     lines = tmp_path / "lines.json"
     lines.write_text(json.dumps(["red pen", "green tree"]))
-
-    def make(**more: Any) -> Recipe:
-        judged = {"kind": "test-judged", "words": "words", "answers": str(answers)}
-        return recipe_of(
-            {
-                "said": {"source": {"kind": "test-said", "words": "judged"}, "encoding": {"format": "png"}},
-                "all-said": {"source": {"kind": "test-said", "words": "words"}, "encoding": {"format": "png"}},
-                "greys": greys("greys", [("a", 1, 2)]),
-                **more,
-            },
-            {
-                "words": {"source": {"kind": "test-words", "annotations": str(lines)}},
-                "judged": {"source": judged, "shard_size": 1},
-            },
-        )
-
-    return make
+    judged = {"kind": "test-longer", "words": "words", "answers": str(answers)}
+    subsets = {
+        name: {"source": {"kind": "test-said", "words": words}, "encoding": {"format": "png"}}
+        for name, words in (("said", "judged"), ("all-said", "words"))
+    }
+    return recipe_of(
+        {**subsets, "greys": greys("greys", [("a", 1, 2)])},
+        {
+            "words": {"source": {"kind": "test-words", "annotations": str(lines)}},
+            "judged": {"source": judged, "shard_size": 1},
+        },
+    )
 
 
 def test_what_waits_for_nobody_is_built_and_the_same_build_goes_on(
@@ -54,25 +48,24 @@ def test_what_waits_for_nobody_is_built_and_the_same_build_goes_on(
 ) -> None:
     out = str(tmp_path / "out")
     with pytest.raises(DecisionsMissing) as waits:
-        build_here(recipe(), out)
+        build_here(recipe, out)
     asked = f"ask people with: twinset review {out}; then run the same build again"
     assert str(waits.value) == f"judged: 4 of 4 decisions are missing; {asked}"
     assert no_cards == [["all-said", "greys", "all-said and greys"], []]
     found = twinset.status(out)
     assert found["subsets"].keys() == {"all-said", "greys"}
     assert found["stages"]["judged"]["waiting"] == {"missing": 4, "needed": 4}
-    planned = twinset.plan(recipe(), out)
+    planned = twinset.plan(recipe, out)
     assert planned["stages"]["judged"]["state"] == "4 of 4 decisions are missing"
     assert planned["subsets"]["said"]["state"] == "waits for judged"
 
     answers.write_text(json.dumps(DECISIONS))
     MADE.clear()
-    counts = build_here(recipe(), out)["subsets"]["said"]
+    counts = build_here(recipe, out)["subsets"]["said"]
     # All that is said is in all-said too, whose name comes first: what was dropped is not.
     assert (counts["planned"], counts["rejected"]) == (3, {"duplicate": 3})
     assert sorted(MADE) == sorted([*DECISIONS, "red", "green", "tree"])
-    assert twinset.status(out)["stages"]["judged"]["waiting"] == {}
-    build_here(recipe(), str(tmp_path / "fresh"))
+    build_here(recipe, str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
 
@@ -81,34 +74,23 @@ def test_a_changed_decision_makes_its_shard_again_and_a_withdrawn_one_is_waited_
 ) -> None:
     out = str(tmp_path / "out")
     answers.write_text(json.dumps(DECISIONS))
-    build_here(recipe(), out)
+    build_here(recipe, out)
     MADE.clear()
     answers.write_text(json.dumps({**DECISIONS, "pen": "keep"}))
-    build_here(recipe(), out)
+    build_here(recipe, out)
     assert MADE[0] == "pen" and MADE.count("pen") == 2 and len(MADE) == 1 + 4  # its decision, and all pairs once
-    build_here(recipe(), str(tmp_path / "fresh"))
+    build_here(recipe, str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
     answers.write_text(json.dumps({word: said for word, said in DECISIONS.items() if word != "pen"}))
     with pytest.raises(DecisionsMissing, match="judged: 1 of 4 decisions is missing"):
-        build_here(recipe(), out)
+        build_here(recipe, out)
 
 
-def test_a_failed_stage_and_a_waiting_one_are_both_named(
-    recipe: Any, greys: Any, media: Path, tmp_path: Path, capsys: Any
-) -> None:
-    (media / "trouble" / "b").write_text("raise")
+def test_a_failed_stage_and_a_waiting_one_are_both_named(recipe: Any, trouble: Any, tmp_path: Path) -> None:
+    trouble("a", "raise")
     with pytest.raises(BuildFailed) as failed:
-        build_here(recipe(broken=greys("broken", [("b", 1, 2)])), str(tmp_path / "out"))
+        build_here(recipe, str(tmp_path / "out"))
     assert not isinstance(failed.value, DecisionsMissing)
     for said in ("a mistake in a source", "judged: 4 of 4 decisions are missing", "failed: said"):
         assert said in str(failed.value)
-
-
-def test_the_command_ends_with_a_code_of_its_own(recipe: Any, tmp_path: Path, capsys: Any) -> None:
-    path = tmp_path / "recipe.json"
-    path.write_text(recipe().model_dump_json())
-    assert main(["build", str(path), "--out", str(tmp_path / "out")]) == 3
-    assert capsys.readouterr().err.endswith("run the same build again\n")
-    assert main(["status", str(tmp_path / "out")]) == 0
-    assert "judged: 4 of 4 decisions are missing; ask people with twinset review OUT\n" in capsys.readouterr().out
