@@ -12,7 +12,7 @@ LINES = {
     "generators": 12948,
     "filters": 535,
     "contracts": 2910,
-    "stages": 3209,
+    "stages": 3232,
     "shards": 3998,
     "models": 6581,
     "cards": 1699,

@@ -1,5 +1,6 @@
 """When memory runs out a shard begins again with half the micro-batch, and its receipt says so."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,12 @@ def test_where_not_even_one_sample_fits_the_shard_fails_with_what_to_do(
     with pytest.raises(BuildFailed, match=r"one sample at a time \(tried to allocate 2 GiB\).*--workers 1"):
         build.make(0)
     assert build.state().todo == [0, 1] and not list((tmp_path / "out" / "_spool").glob("*"))
+
+
+def test_a_filter_that_fills_the_memory_works_with_half_of_its_own(tmp_path: Path, planned_build: Any) -> None:
+    worker = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 5, ["test-dark"]).worker
+    (judge,) = worker.filters
+    halved = replace(worker, filters=[judge.with_micro_batch(4)]).halved("no room")
+    assert halved.filters[0].batch_size() == 2 and halved.generator is worker.generator
+    with pytest.raises(BuildFailed, match="one sample at a time"):
+        halved.halved("no room").halved("no room")

@@ -1,6 +1,7 @@
 """Whole builds on this machine: the same bytes however they are run, resumed whatever happened; what they report."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,15 @@ def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(
     assert {made for made, _ in counted} & {1, 2, 3}, "within the only shard"
     assert phases["eq-x"] == ["planning", "checking", "writing the index", ""]
     assert phases["dataset"][0] == "looking for duplicates" and phases["dataset"][-1] == ""
+
+
+def test_where_no_shard_can_be_begun_a_build_fails_and_does_not_wait(
+    recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoThreads(ThreadPoolExecutor):
+        def submit(self, *_: Any, **__: Any) -> Any:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("twinset.stages.run_here.ThreadPoolExecutor", NoThreads)
+    with pytest.raises(BuildFailed, match=r"eq-x: .*can't start new thread(.|\n)*eq-y: .*can't start new thread"):
+        build_here(recipe, str(tmp_path / "out"), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -133,7 +134,8 @@ class Worker:
             worker.kill(whole=True)
 
     def _start(self) -> None:
-        variables = {**self._server.started(), "PREFECT_WORKER_QUERY_SECONDS": "1"}
+        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # runs are of the first python there
+        variables = {**self._server.started(), "PREFECT_WORKER_QUERY_SECONDS": "1", "PATH": path}
         told = ["worker", "start", "--pool", "main"]
         self._workers.append(Process(told, variables, self._place / "worker.txt", program="prefect"))
 

@@ -100,17 +100,19 @@ def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) ->
         logger.info("%s failed", name, exc_info=error)
         messages.append(in_words(error) if isinstance(error, TwinsetError) else f"{name}: {in_words(error)}")
     if not_begun:
-        messages.append(f"not built, because they read a stage that failed: {', '.join(not_begun)}")
+        messages.append(f"not built, because they read a stage that failed or waits: {', '.join(not_begun)}")
     kind = WrongUse if all(isinstance(error, WrongUse) for error in failures.values()) else BuildFailed
     return kind("\n".join(messages))
 
 
 def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None:
     """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished."""
-    progress.phase(name, "planning")
-    prepare(job, name)
-    settle(job, name, run, progress)
-    progress.phase(name, "")
+    try:
+        progress.phase(name, "planning")
+        prepare(job, name)
+        settle(job, name, run, progress)
+    finally:
+        progress.phase(name, "")
 
 
 def refuse_waiting(job: Job, name: str) -> None:
@@ -192,7 +194,7 @@ def _published(job: Job) -> dict[str, StageState]:
         try:
             own = job.settled.get(home) if home in job.recipe.subsets else None
             state = own or state_of(job.store, home)
-        except WrongUse as error:
+        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
             logger.warning("%s is left as it is: %s", home, error)
             continue
         if not state.todo:
@@ -209,6 +211,8 @@ def _take_out_duplicates(
 
     def settle_again(home: str) -> StageState:
         owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
+        if home not in job.settled:  # planned by another build, maybe with other libraries
+            owner.worker(name).refuse_other_versions(states[home].stage)
         return settle(owner, name, run, progress)
 
     states = {home: state for home, state in published.items() if state.makes != "table"}

@@ -106,18 +106,22 @@ class Children(Executor):
                 future.set_exception(BrokenProcessPool())
 
 
+class ChildDied(ChildProcessError):
+    """The process that made a shard died; an OSError, so that Prefect tries again."""
+
+
 def receipt_in(future: Future[Receipt]) -> Receipt:
     """The receipt of a shard that has ended.
 
-    Raises what `making.make.make_and_retry` raised; `ChildProcessError`, an OSError, where the process died.
+    Raises what `making.make.make_and_retry` raised, or `ChildDied`.
     """
     try:
         return future.result()
     except ProcessExpired as error:
         how = f"signal {-error.exitcode}" if error.exitcode < 0 else f"exit code {error.exitcode % EXITED}"
-        raise ChildProcessError(f"its process died ({how})") from error
+        raise ChildDied(f"its process died ({how})") from error
     except BrokenProcessPool as error:
-        raise ChildProcessError("its process died as it started") from error
+        raise ChildDied("its process died as it started") from error
 
 
 _lock = threading.Lock()
@@ -127,7 +131,7 @@ _idle: defaultdict[str, list[Children]] = defaultdict(list)  # of `run_in_child`
 def run_in_child(root: str, home: str, number: int) -> Receipt:
     """Make one shard in a child of this process, kept for the stage's next; as many at a time as threads call it.
 
-    Raises `ChildProcessError`, which is an OSError, where the child dies.
+    Raises as `receipt_in`.
     """
     multiprocessing.current_process().daemon = False  # as Dask's workers are, which may have no children
     with _lock:

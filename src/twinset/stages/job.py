@@ -80,15 +80,18 @@ class StageWorker:
         return digest(self.machine) if self.machine else ANY_RUNTIME
 
     def halved(self, problem: str) -> StageWorker:
-        """With half the micro-batch, since memory ran out; raises `BuildFailed` where it is one sample already."""
-        size = self.generator.batch_size() // 2
-        if not size:
+        """With half the micro-batches, since memory ran out; raises `BuildFailed` where each is one sample already."""
+        source, *filters = (
+            part.with_micro_batch(size // 2) if (size := part.batch_size()) > 1 else part for part in self.parts
+        )
+        if [source, *filters] == [*self.parts]:
             raise BuildFailed(
                 f"memory runs out with one sample at a time ({problem}); make fewer shards at a time (--workers 1), "
                 "set a smaller resolution, or use a machine with more memory"
             )
         requested = self.requested_runtime or self.runtime
-        return replace(self, generator=self.generator.with_micro_batch(size), requested_runtime=requested)
+        generator, judges = cast(Source, source), cast(Sequence[Filter], filters)
+        return replace(self, generator=generator, filters=judges, requested_runtime=requested)
 
     def facts(self, inputs: str) -> dict[str, Any]:
         """All that decides the bytes of the stage's shards. inputs: `shards.contracts.Source.inputs`."""

@@ -18,7 +18,7 @@ from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.spool import Spool
 from twinset.shards.storage.store import Store
 from twinset.stages.build import Progress, Silent, build
-from twinset.stages.child_processes import Children, make_in_child, receipt_in
+from twinset.stages.child_processes import ChildDied, Children, make_in_child, receipt_in
 from twinset.stages.job import Job, StageWorker, check_devices, check_inputs
 from twinset.stages.making.cluster import DaskCluster, make_there
 from twinset.stages.making.make import make_and_retry
@@ -45,7 +45,7 @@ def build_here(
     """Build a recipe from this process, or resume it (`twinset.build`)."""
     progress, job = progress or Silent(), Job(recipe, Store(out))
     check_inputs(recipe, ("annotations", "media", "models"))
-    with closing(LocalRunner(recipe, workers, runner, progress)) as here, job.store.for_one_build():
+    with job.store.for_one_build(), closing(LocalRunner(recipe, workers, runner, progress)) as here:
         return build(job, here.run, progress)
 
 
@@ -67,7 +67,7 @@ class LocalRunner:
         Spool(None).sweep()
         self._runner, self._progress = runner, progress
         self._cluster = DaskCluster() if runner == "dask" else None
-        self._workers = workers or (self._cluster.cores if self._cluster else os.cpu_count()) or 1
+        self._workers = workers or (self._cluster.cores if self._cluster else len(os.sched_getaffinity(0)))
         self._slots, self._closed = threading.BoundedSemaphore(self._workers), threading.Event()
         self._runs = list[Future[None]]()
 
@@ -109,9 +109,7 @@ class LocalRunner:
                         receipt, failures[number] = None, ""
                         try:
                             receipt = receipt_in(future)
-                            made += sizes[number]
-                            self._progress.advance(name)
-                        except ChildProcessError as error:
+                        except ChildDied as error:
                             if numbers is not died:
                                 logger.warning("%s shard %05d: %s; made again at the end, alone", name, number, error)
                                 died.append(number)
@@ -119,10 +117,17 @@ class LocalRunner:
                             failures[number] = DIED.format(error=error, name=name)
                         except CancelledError:
                             failures[number] = LOST
+                        except KeyboardInterrupt:
+                            raise
                         except BaseException as error:
                             failures[number] = in_words(error)
+                        else:
+                            made += sizes[number]
+                            self._progress.advance(name)
                         _log(name, number, began, receipt, failures[number])
-                    self._progress.samples(name, made + sum(counts[number] for number in running), planned)
+                    self._progress.samples(
+                        name, made + sum(min(counts[number], sizes[number]) for number in running), planned
+                    )
             finally:
                 if self._cluster is None:
                     executor.shutdown(wait=False)
@@ -158,7 +163,11 @@ class LocalRunner:
                 while (
                     left and len(running) < at_a_time and self._slots.acquire(timeout=0 if running else ROUND_SECONDS)
                 ):
-                    running[left[0]] = executor.submit(make, left[0]), time.monotonic()
+                    try:
+                        running[left[0]] = executor.submit(make, left[0]), time.monotonic()
+                    except BaseException:
+                        self._slots.release()
+                        raise
                     left.popleft()
                 wait([future for future, _ in running.values()], ROUND_SECONDS, FIRST_COMPLETED)
                 if isinstance(executor, Children):

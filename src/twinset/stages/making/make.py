@@ -23,7 +23,7 @@ from twinset.contracts.parts import OutOfMemory
 from twinset.contracts.receipt import Made, Receipt
 from twinset.contracts.stage import ANY_RUNTIME, Stage
 from twinset.shards.metering import counting, metered, total
-from twinset.shards.plan import PlannedShard, plan_file, read_footer, read_slice, slice_digest
+from twinset.shards.plan import PlannedShard, plan_digest, plan_file, read_footer, read_slice, slice_digest
 from twinset.shards.records import planned_stage, read_planned, read_receipt, read_stage
 from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
@@ -115,8 +115,11 @@ def _footer(root: str, path: str, _plan: str) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _planned(root: str, home: str, _plan: str) -> list[PlannedShard]:
-    return read_planned(Store(root), home)
+def _planned(root: str, home: str, plan: str) -> list[PlannedShard]:
+    shards = read_planned(Store(root), home)
+    if plan_digest(shards) != plan:
+        raise BuildFailed(f"{root}/{home}: the stage was planned again meanwhile; run the build again")
+    return shards
 
 
 def write_shard(
