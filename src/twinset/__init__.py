@@ -174,8 +174,8 @@ def build(
         finish: finish ``stage``, or without it all stages and the dataset; all shards are made.
 
     Returns:
-        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards", "excluded"}}}``; of a step of one stage
-        ``{"stage", "shards"}``, beside which ``planned``, or how many shards were ``made``.
+        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards", "excluded"}}}``, of a recipe of stages alone
+        ``stages`` as well; of a step ``{"stage", "shards"}`` with ``planned``, how many were ``made``, or all counts.
 
     Raises:
         WrongUse: before any work, when the recipe or an input is wrong.

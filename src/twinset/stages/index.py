@@ -25,7 +25,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.status import StageState
 
-ROW_GROUP = 65_536  # rows that memory holds, whatever the number of candidates
+ROW_GROUP = 65_536  # rows of a group at least; memory holds these and those of one shard
 
 INDEX, REJECTIONS, SIZES, FLAGGED = "index.parquet", "rejections.parquet", "sizes.json", "flagged.parquet"
 INDEX_FILES = (INDEX, REJECTIONS, SIZES)
@@ -72,7 +72,7 @@ def write_index(
 ) -> IndexRecord:
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
-    Where samples have flags, ``flagged.parquet`` has a row for each flag of each. The bytes depend on the rows alone.
+    Where samples have flags, ``flagged.parquet`` has a row for each flag of each. The bytes depend on the shards' rows alone.
     """
     home, sizes = state.home, dict[str, int]()
     store.remove(layout.meta(home, "index.json"))
@@ -175,7 +175,7 @@ def _flagged(kept: pa.Table) -> pa.Table:
 
 
 class _Rows:
-    """A new Parquet file of the schema's columns; however rows arrive, they are written in row groups of one size."""
+    """A new Parquet file of the schema's columns; rows are gathered into row groups of at least `ROW_GROUP`."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.count = self._waiting = 0
