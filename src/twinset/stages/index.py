@@ -72,7 +72,7 @@ def write_index(
 ) -> IndexRecord:
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
-    Where samples have flags, ``flagged.parquet`` has a row for each flag of each. Bytes depend on the shards' rows alone.
+    Where samples have flags, ``flagged.parquet`` has a row for each flag of each. Bytes depend on the rows alone.
     """
     home, sizes = state.home, dict[str, int]()
     store.remove(layout.meta(home, "index.json"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
 from twinset.models.device import check_installed
-from twinset.stages.child_processes import close_children, run_in_child
+from twinset.stages.child_processes import ChildDied, close_children, run_in_child
 from twinset.stages.job import StageWorker, forget_workers
 from twinset.stages.making.make import make_and_retry
 
@@ -80,7 +80,7 @@ def make_there(root: str, home: str, number: int, isolated: bool) -> dict[str, A
     """Make one shard on a worker, in a child where it needs one; errors name the host."""
     try:
         return (run_in_child if isolated else make_and_retry)(root, home, number)
-    except ChildProcessError:
+    except ChildDied:
         raise
     except (TwinsetError, OSError) as error:
         raise BuildFailed(f"worker on {platform.node()}: {in_words(error)}") from None
