@@ -26,6 +26,7 @@ from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import SampleKind
 from twinset.contracts.kinds.samples import MediaFile, Rejected, TableRows
 from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.plan import parquet_columns
 from twinset.shards.read import read_from_tar, read_samples, read_spread, read_tar
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
 from twinset.shards.storage import layout
@@ -129,8 +130,16 @@ def test_chosen_rows_are_read_batch_by_batch(earlier: FinishedStage) -> None:
 
 
 def test_an_index_without_a_column_is_named(earlier: FinishedStage) -> None:
-    with pytest.raises(WrongUse, match=r"/words: its index has no column .image_id.; name a stage"):
+    with pytest.raises(WrongUse, match=r"/words/_meta/index\.parquet: has no column .image_id.; name a stage"):
         earlier.read(["key", "image_id"])
+
+
+def test_an_index_with_a_column_twice_is_damaged(tmp_path: Path) -> None:
+    column = pa.array(["mit"])
+    table = pa.table([column, column, column], names=["key", "credit", "credit"])
+    pq.write_table(table, tmp_path / "words.parquet")
+    with pytest.raises(pa.ArrowInvalid, match="two columns"), (tmp_path / "words.parquet").open("rb") as stream:
+        parquet_columns(stream)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)

@@ -50,8 +50,7 @@ class FinishedStage:
         return self.record.digest
 
     def check_whole(self) -> None:
-        """Raise `WrongUse` where index or rejections have other bytes than were written: Parquet may read them as other
-        rows."""
+        """Raise `WrongUse` where index or rejections are not the bytes that were written."""
         for name in ("index.parquet", "rejections.parquet"):
             path = layout.meta(self.home, name)
             if self.store.size(path) is None or self.store.sha256(path) != self.record.files.get(name):
@@ -90,10 +89,7 @@ class FinishedStage:
                 yield batch
 
     def frame(self, folder: Path) -> pl.LazyFrame:
-        """The index as a frame, in plan order.
-
-        folder: where a copy lies, of one in an object store; it must outlive the frame.
-        """
+        """The index as a frame, in plan order. folder: of a copy of one in an object store, to outlive the frame."""
         import polars as pl
 
         self.columns()  # refuses what is damaged
@@ -104,8 +100,7 @@ class FinishedStage:
         for batch in self.batches(columns):
             for row in batch.to_pylist():
                 if not row["tar"]:
-                    what = f"{row['key']} has no image"
-                    raise WrongUse(f"{self.where}: {what}; name a stage whose source was given images")
+                    raise WrongUse(f"{self.where}: {row['key']} has no image; name a stage with images")
                 yield row
 
     def samples(self, places: Iterable[tuple[str, str]]) -> dict[str, Stored[Any]]:
@@ -131,8 +126,8 @@ class FinishedStage:
         """Raise `BrokenTar` where images of a sample are not those that were planned from. sha256s: by role."""
         for role, sha256 in sha256s.items():
             if hashlib.sha256(stored.images[role]).hexdigest() != sha256:
-                what = f"the {role} of {stored.key} is not the one that was planned from"
-                raise BrokenTar(f"{self.where}/{tar}: {what}; run the build again")
+                where = f"{self.where}/{tar}: the {role} of {stored.key}"
+                raise BrokenTar(f"{where} is not the one that was planned from; run the build again")
 
     def _record(self) -> IndexRecord:
         path, record = layout.meta(self.home, "index.json"), read_index_record(self.store, self.home)

@@ -33,7 +33,7 @@ def read_parquet(
     Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
     with _as_arrow_error():
-        file = pq.ParquetFile(stream, metadata=footer, pre_buffer=False, page_checksum_verification=checksums)
+        file = _opened(stream, metadata=footer, page_checksum_verification=checksums)
         if row_group is None:
             return file.read(columns=columns, use_threads=False)
         return file.read_row_group(row_group, columns=columns, use_threads=False)
@@ -48,15 +48,22 @@ def read_footer(stream: BinaryIO) -> pq.FileMetaData:
 def parquet_columns(stream: BinaryIO) -> list[str]:
     """Names of the columns; raises as `read_parquet`."""
     with _as_arrow_error():
-        return list(pq.read_schema(stream).names)
+        return list(_opened(stream).schema_arrow.names)
 
 
 def parquet_batches(stream: BinaryIO, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """As `read_parquet`, of a file that need not fit into memory; texts that are no UTF-8 are damage too."""
     with _as_arrow_error():
-        for batch in pq.ParquetFile(stream, pre_buffer=False).iter_batches(columns=list(columns), use_threads=False):
+        for batch in _opened(stream).iter_batches(columns=list(columns), use_threads=False):
             batch.validate(full=True)
             yield batch
+
+
+def _opened(stream: BinaryIO, **options: Any) -> pq.ParquetFile:
+    file = pq.ParquetFile(stream, pre_buffer=False, **options)
+    if len({*file.schema_arrow.names}) < len(file.schema_arrow.names):
+        raise pa.ArrowInvalid("two columns have one name")
+    return file
 
 
 @contextmanager

@@ -81,12 +81,8 @@ def opened_index(store: Store, subset: str, columns: Sequence[str] = ()) -> Iter
         with store.open(path) as stream:
             there = parquet_columns(stream)
             if lacking := [name for name in columns if name not in there]:
-                where = f"{store.root}/{subset}".rstrip("/")
-                raise DamagedIndex(
-                    f"{where}: its index has no column {lacking[0]!r}; name a stage of the right kind "
-                    "that this version built"
-                )
-            stream.seek(0)
+                remedy = "name a stage of the right kind that this version built"
+                raise DamagedIndex(f"{store.root}/{path}: has no column {lacking[0]!r}; {remedy}")
             yield stream
     except pa.ArrowMemoryError:
         raise

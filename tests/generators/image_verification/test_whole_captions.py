@@ -58,5 +58,5 @@ def test_stages_of_pairs_or_without_images_are_refused(tmp_path: Path) -> None:
     assert "edited makes pairs" in source.misfit(ScreenedPairs.model_construct(kind="edited"))
     assert source.misfit(NegativeImages.model_construct()) == ""
     earlier = finish(tmp_path, [Drawn(DOG, CAT)], with_images=False)
-    with pytest.raises(WrongUse, match="has no image; name a stage whose source was given images"):
+    with pytest.raises(WrongUse, match="has no image; name a stage with images"):
         list(source.open(Context("verified", earlier=lambda _: earlier)).plan())
