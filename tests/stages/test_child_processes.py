@@ -19,8 +19,8 @@ from tests.stages.conftest import recipe_of
 from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
+from twinset.stages.build import build_here
 from twinset.stages.child_processes import Children, close_children, make_in_child, receipt_in, run_in_child
-from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 ROOT = Path(__file__).parents[2]

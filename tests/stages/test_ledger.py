@@ -11,8 +11,8 @@ import pytest
 from twinset.contracts.receipt import parse_receipt
 from twinset.shards.ledger import read_receipts
 from twinset.shards.storage.store import Store
-from twinset.stages.finalise import disagreeing
-from twinset.stages.status import state_of
+from twinset.stages.finish import disagreeing
+from twinset.stages.job import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
 

@@ -15,7 +15,7 @@ from twinset.shards.read import read_samples
 from twinset.shards.rows import KEPT, REJECTED, BadVerdict, read_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.index import is_indexed, summarise, write_index
+from twinset.stages.finish import is_indexed, summarise, write_index
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
 

@@ -40,7 +40,7 @@ def test_a_shard_begins_again_with_half_of_it(
     assert PASSES == [4, 1, 2, 2, 1, 2, 2, 1] and MADE[-5:] == list("aabbc")
     assert receipt.micro_batch == 1 and receipt.runtime == runtime_class("cpu", 1, 1)
     assert receipt.requested_runtime == receipt.machine == runtime_class("cpu", 1, 4)
-    assert build.worker.generator.batch_size() == 4
+    assert build.worker.source.batch_size() == 4
     # Nothing of the first tries is left: a micro-batch of 1 from the start gives the same samples.
     with build.store.open("eq-x/_meta/rows/00000.parquet") as stream:
         assert [row.key for row in read_rows(stream)] == [candidate.key for candidate in build.candidates(0)]
@@ -75,6 +75,6 @@ def test_a_filter_that_fills_the_memory_works_with_half_of_its_own(tmp_path: Pat
     worker = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 5, ["test-dark"]).worker
     (judge,) = worker.filters
     halved = replace(worker, filters=[judge.with_micro_batch(4)]).halved("no room")
-    assert halved.filters[0].batch_size() == 2 and halved.generator is worker.generator
+    assert halved.filters[0].batch_size() == 2 and halved.source is worker.source
     with pytest.raises(BuildFailed, match="one sample at a time"):
         halved.halved("no room").halved("no room")

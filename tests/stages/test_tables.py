@@ -16,8 +16,8 @@ from tests.stages.drawn_sources import Greys
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.store import Store
+from twinset.stages.build import build_here
 from twinset.stages.job import Job
-from twinset.stages.run_here import build_here
 
 LINES = ["a word here", "  ", "words are here", "no", ""]
 

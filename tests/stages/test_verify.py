@@ -11,7 +11,7 @@ from tests.stages.conftest import recipe_of
 from twinset.cli.main import main
 from twinset.shards.media.media_folder import MediaFolder
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 from twinset.stages.verify import verify_stage
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]

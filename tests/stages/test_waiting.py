@@ -11,7 +11,7 @@ from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
 from twinset.contracts.errors import BuildFailed, DecisionsMissing
 from twinset.contracts.recipe import Recipe
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 pytestmark = pytest.mark.usefixtures("no_cards")
 DECISIONS = {"red": "keep", "pen": "drop", "green": "keep", "tree": "keep"}

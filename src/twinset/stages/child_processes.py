@@ -27,7 +27,7 @@ from typing import Any
 from pebble import ProcessExpired, ProcessPool
 
 from twinset.shards.storage.spool import Spool
-from twinset.stages.making.make import make_and_retry
+from twinset.stages.make import make_and_retry
 
 logger = logging.getLogger("twinset")
 
@@ -113,7 +113,7 @@ class ChildDied(ChildProcessError):
 def receipt_in(future: Future[Receipt]) -> Receipt:
     """The receipt of a shard that has ended.
 
-    Raises what `making.make.make_and_retry` raised, or `ChildDied`.
+    Raises what `stages.make.make_and_retry` raised, or `ChildDied`.
     """
     try:
         return future.result()
@@ -134,8 +134,9 @@ def run_in_child(root: str, home: str, number: int) -> Receipt:
     Raises as `receipt_in`.
     """
     multiprocessing.current_process().daemon = False  # as Dask's workers are, which may have no children
+    stage = f"{root}/{home}"
     with _lock:
-        idle = _idle[f"{root}/{home}"]
+        idle = _idle[stage]
         children = idle.pop() if idle else Children(1)
     try:
         future = children.submit(make_in_child, root, home, number)
@@ -145,15 +146,19 @@ def run_in_child(root: str, home: str, number: int) -> Receipt:
     finally:
         children.look_after()
         with _lock:
-            idle.append(children)
+            if kept := _idle.get(stage) is idle:  # else they were closed meanwhile
+                idle.append(children)
+        if not kept:
+            children.shutdown()
 
 
 def close_children() -> None:
-    """End the children of `run_in_child` that are idle; used at the end of a run."""
+    """End the children of `run_in_child`, those that make a shard once they have; used at the end of a run."""
     with _lock:
-        for idle in _idle.values():
-            while idle:
-                idle.pop().shutdown()
+        closed = [children for idle in _idle.values() for children in idle]
+        _idle.clear()
+    for children in closed:
+        children.shutdown()
 
 
 # What follows runs in children.
@@ -161,7 +166,7 @@ _counts: list[MutableSequence[int]] = []
 
 
 def make_in_child(root: str, home: str, number: int) -> Receipt:
-    """As `making.make.make_and_retry`."""
+    """As `stages.make.make_and_retry`."""
     return make_and_retry(root, home, number, counts=_counts[0] or None)
 
 

@@ -1,4 +1,4 @@
-"""Media that a plan needs and that are not there: found before shards are made, and listed by file."""
+"""Media that a plan needs and that are not there: found before shards are made, counted, and listed by file."""
 
 import csv
 import logging
@@ -13,9 +13,8 @@ from twinset.contracts.recipe import Recipe
 from twinset.shards.media.media_folder import MediaFolder
 from twinset.shards.records import stages_in
 from twinset.shards.storage.store import Store
-from twinset.stages.job import StageWorker, job_of
-from twinset.stages.making.make import candidates_of
-from twinset.stages.status import StageState, media_size, state_of
+from twinset.stages.job import StageState, StageWorker, job_of, media_size, state_of
+from twinset.stages.make import candidates_of
 
 logger = logging.getLogger("twinset")
 
@@ -41,6 +40,28 @@ def nothing_there(store: Store, recipe: Recipe, name: str, state: StageState, wo
         f"{name}: nothing is made, since media are absent: of {len(absent):,} that were looked for, such as "
         f"{', '.join([*absent][:3])}, {why}. Put them there, or correct {recipe.key(name)}.source, and run the "
         "same command again; twinset status OUT --missing FILE lists all"
+    )
+
+
+def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
+    """What to do when more inputs of a stage are missing, broken or out of reach than the recipe allows; else empty."""
+    missing, unsafe = state.missing_media(), state.rejected().get("unsafe-path", 0)
+    planned, source = state.stage.planned, recipe[name].source
+    media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
+    if unsafe > recipe.max_missing * planned:
+        return (
+            f"{name}: {unsafe} of {planned} candidates name media by paths that lead out of {media}; write them "
+            "relative to it, and run the same command again"
+        )
+    if missing <= recipe.max_missing * planned:
+        return ""
+    files = sorted(state.missing_files())
+    named = f"{len(files):,} file{'s' * (len(files) != 1)}, such as {', '.join(files[:1])}"
+    return (
+        f"{name}: media of {missing} of {planned} candidates is missing or broken: {named} in {media}; max_missing is "
+        f"{recipe.max_missing:.2%}. twinset status OUT --missing FILE lists them. Correct {recipe.key(name)}.source or "
+        "raise the recipe's max_missing (--set max_missing=0.2), and run the same command again: shards that lacked "
+        "nothing stay"
     )
 
 
@@ -78,7 +99,7 @@ def _missing_of(store: Store, home: str) -> Iterator[tuple[str, str, str, str]]:
     urls = dict[str, str]()
     if lacking:
         with suppress(TwinsetError):  # annotations may lie on another machine
-            urls |= worker.generator.media_urls()
+            urls |= worker.source.media_urls()
     for file, problem in lacking.items():
         yield name, file, problem, urls.get(file, "")
 
@@ -87,4 +108,4 @@ def _wanted(store: Store, state: StageState, worker: StageWorker, shards: Iterab
     """Names of the media that the candidates of some shards need."""
     for shard in shards:
         for candidate in candidates_of(store, worker, state.stage.plan, shard):
-            yield from worker.generator.media_names(candidate)
+            yield from worker.source.media_names(candidate)

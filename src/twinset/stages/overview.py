@@ -13,10 +13,10 @@ from twinset.shards.metering import Tally, read_logs, spent, tally_in, total
 from twinset.shards.records import stages_in, unplanned_in
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.job import Job, job_of
+from twinset.stages.job import Job, StageState, job_of, state_of
+from twinset.stages.missing import missing_problem
 from twinset.stages.plan import count_plan, planned_terms, prepare
-from twinset.stages.status import Problem, StageState, again, missing_problem, state_of
-from twinset.stages.verify import verify_stage
+from twinset.stages.verify import Problem, again, verify_stage
 
 LOGS = 16  # of finished shards that an estimate reads, evenly spread: on an object store each is a request
 #: Of a stage that is not planned, and of one that cannot be read.
@@ -177,7 +177,7 @@ def _without_card(store: Store, state: StageState) -> list[Problem]:
 
 def _waiting(job: Job, name: str, state: StageState) -> dict[str, int]:
     """How many decisions of people a stage waits for, of how many; empty where it does not wait."""
-    waiting = job.worker(name).generator.waiting() if state.todo else None
+    waiting = job.worker(name).source.waiting() if state.todo else None
     return {} if waiting is None else {"missing": waiting.missing, "needed": waiting.needed}
 
 

@@ -1,7 +1,8 @@
-"""Audit of a dataset: everything is read and hashed again, and every problem named."""
+"""What is wrong with a dataset: its audit, in which everything is read and hashed again."""
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +18,35 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.member_headers import read_members
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.stages.description_record import changed_descriptions
-from twinset.stages.index import damaged_index
-from twinset.stages.status import Problem, StageState, again, plan_problem
+from twinset.stages.dataset import changed_descriptions
+from twinset.stages.finish import damaged_index
+from twinset.stages.job import StageState
+from twinset.stages.plan import contradiction
 
 UNREADABLE = (OSError, ValueError, TypeError, LookupError, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong, and what to do about it.
+
+    code: what kind, such as ``tar-damaged``. path: of the file or folder, below OUT. message: what is wrong with it.
+    remedy: what to do. shard: its number, where it is of one.
+    """
+
+    code: str
+    path: str
+    message: str
+    remedy: str
+    shard: int | None = None
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (f"{self.path}: {self.message}", self.remedy)))
+
+
+def again(*paths: str) -> str:
+    """A remedy: have what some files vouch for made again. Without the removal a build trusts what it hashed once."""
+    return f"remove {' and '.join(paths)} and run the same build again" if paths else "run the same build again"
 
 
 def verify_stage(store: Store, state: StageState, media: Media | None = None) -> Iterator[Problem]:
@@ -30,15 +55,15 @@ def verify_stage(store: Store, state: StageState, media: Media | None = None) ->
     media: where the sources lie, to hash them too.
     """
     home, record, ledger = state.home, layout.meta(state.home, "stage.json"), layout.meta(state.home, LEDGER)
-    if problem := plan_problem(home, state.stage, state.planned):
-        yield problem
+    if message := contradiction(state.stage, state.planned):
+        yield Problem("plan-damaged", record, message, again(record))
     for number in state.missing:
         yield Problem("shard-missing", home, f"shard {number:05d} is not made yet", again(), number)
     damaged = damaged_receipts(store, home)
     for number in damaged:
         path, message = (
             layout.receipt(home, number),
-            f"not what {ledger} says was read from it; one of them was damaged",
+            f"not what {ledger} says was read from it; one is damaged",
         )
         yield Problem("receipt-damaged", path, message, again(path, ledger), number)
     for number in sorted(state.stale.keys() - {*damaged}):

@@ -12,7 +12,7 @@ from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_wor
 from twinset.models.device import check_installed
 from twinset.stages.child_processes import ChildDied, close_children, run_in_child
 from twinset.stages.job import StageWorker, forget_workers
-from twinset.stages.making.make import make_and_retry
+from twinset.stages.make import make_and_retry
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 CONNECT_SECONDS = 10

@@ -9,15 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import twinset
-import twinset.stages.build
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, Scene
 from twinset.cli.main import main
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.duplicates import drop_duplicates
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
+from twinset.stages.dataset import drop_duplicates
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -60,7 +59,7 @@ def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(twinset.stages.build, "drop_duplicates", dies)
+        patch.setattr("twinset.stages.dataset.drop_duplicates", dies)
         build_here(second, str(tmp_path / "out"))
     build_here(second, str(tmp_path / "out"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
@@ -150,7 +149,7 @@ def test_a_build_without_any_medium_makes_nothing_and_says_where_it_looked(
 def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(
     greys: Any, tmp_path: Path, trouble: Any, monkeypatch: pytest.MonkeyPatch, runner: Any
 ) -> None:
-    monkeypatch.setattr("twinset.stages.run_here.ROUND_SECONDS", 0.01)
+    monkeypatch.setattr("twinset.stages.build.ROUND_SECONDS", 0.01)
     shards: list[Any] = []
     counted: list[tuple[int, int]] = []
     phases: dict[str, list[str]] = {}
@@ -183,10 +182,12 @@ def test_where_no_shard_can_be_begun_a_build_fails_and_does_not_wait(
     recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class NoThreads(ThreadPoolExecutor):
-        def submit(self, *_: Any, **__: Any) -> Any:
-            raise RuntimeError("can't start new thread")
+        def submit(self, *given: Any, **named: Any) -> Any:
+            if self._thread_name_prefix == "shard":
+                raise RuntimeError("can't start new thread")
+            return super().submit(*given, **named)
 
-    monkeypatch.setattr("twinset.stages.run_here.ThreadPoolExecutor", NoThreads)
+    monkeypatch.setattr("twinset.stages.build.ThreadPoolExecutor", NoThreads)
     with pytest.raises(BuildFailed) as caught:
         build_here(recipe, str(tmp_path / "out"), 1)
     assert all(f"{name}: RuntimeError: can't start new thread" in str(caught.value) for name in ("eq-x", "eq-y"))
