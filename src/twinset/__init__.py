@@ -208,7 +208,7 @@ def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]
     """
     from twinset.shards.storage.store import Store
     from twinset.stages import overview
-    from twinset.stages.missing import write_missing
+    from twinset.stages.overview import write_missing
 
     found = overview.status(Store(str(out)))
     if missing is not None:
@@ -217,7 +217,7 @@ def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]
 
 
 def verify(out: str | Path, only: str | Iterable[str] = (), media: bool = False) -> dict[str, Any]:
-    """Hash everything below ``out`` again; of each stage its counts and its ``problems`` (`stages.verify.Problem`).
+    """Hash everything below ``out`` again; of each stage its counts and its ``problems`` (`stages.overview.Problem`).
 
     Args:
         media: hash the source media too.

@@ -11,7 +11,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.build import build_here
 from twinset.stages.dataset import drop_duplicates
 from twinset.stages.finish import disagreeing, forget, remove_leftovers
-from twinset.stages.verify import verify_stage
+from twinset.stages.overview import verify_stage
 
 # (1, 2) is in every subset and twice in eq-a; (4, 3) mirrors (3, 4), which asks the same question.
 SUBSETS = {

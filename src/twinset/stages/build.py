@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import partial
@@ -22,7 +22,7 @@ from twinset.contracts.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.spool import Spool
 from twinset.shards.storage.store import Store
-from twinset.stages.child_processes import ChildDied, Children, make_in_child, receipt_in
+from twinset.stages.child_processes import ChildDied, Children, receipt_in
 from twinset.stages.cluster import DaskCluster, make_there
 from twinset.stages.dataset import finish
 from twinset.stages.finish import MakeShards, Progress, Silent, settle
@@ -117,10 +117,7 @@ class LocalRunner:
     def __init__(
         self, recipe: Recipe, workers: int, runner: Runner, progress: Progress, names: Collection[str] = ()
     ) -> None:
-        """workers: as for `build_here`. names: of the stages; all when empty.
-
-        Fails before any work where there is no GPU that they need here, or no cluster.
-        """
+        """names: of the stages; all when empty. Fails where a GPU that they need here is absent, or the cluster."""
         if workers < 0 or runner not in get_args(Runner):
             known = ", ".join(get_args(Runner))
             raise WrongUse(f"workers {workers}, runner {runner!r}: at least 0 workers of one of the runners {known}")
@@ -164,9 +161,9 @@ class LocalRunner:
         for numbers, at_a_time in ((state.todo, worker.source.shards_at_a_time or self._workers), (died, 1)):
             if not numbers:
                 continue
-            executor, make, counts = self._open(worker, state, min(at_a_time, len(numbers)))
+            executor, make = self._open(worker, state, min(at_a_time, len(numbers)))
             try:
-                for ended, running in self._rounds(executor, partial(make, root, state.home), numbers, at_a_time):
+                for ended in self._rounds(executor, partial(make, root, state.home), numbers, at_a_time):
                     for number, (future, began) in ended.items():
                         receipt, failures[number] = None, ""
                         try:
@@ -186,37 +183,30 @@ class LocalRunner:
                         else:
                             made += sizes[number]
                             self._progress.advance(name)
+                            self._progress.samples(name, made, planned)
                         _log(name, number, began, receipt, failures[number])
-                    self._progress.samples(
-                        name, made + sum(min(counts[number], sizes[number]) for number in running), planned
-                    )
             finally:
                 if self._cluster is None:
                     executor.shutdown(wait=False)
         return {number: why for number, why in failures.items() if why}
 
-    def _open(
-        self, worker: StageWorker, state: StageState, workers: int
-    ) -> tuple[Executor, Callable[..., Receipt], MutableSequence[int]]:
-        """What makes shards of a stage, by what function, and how many candidates of each are made.
+    def _open(self, worker: StageWorker, state: StageState, workers: int) -> tuple[Executor, Callable[..., Receipt]]:
+        """What makes shards of a stage, and by what function.
 
         Each stage has its own: two that use Blender cannot share a process, and memory is freed at the end.
         """
-        counts: MutableSequence[int] = [0] * len(state.planned)
         if self._cluster is not None:
-            return self._cluster.executor(worker), partial(make_there, isolated=worker.isolated), counts
+            return self._cluster.executor(worker), partial(make_there, isolated=worker.isolated)
         if self._runner == "processes" or worker.isolated:
-            children = Children(workers, len(state.planned))
-            return children, make_in_child, children.counts
-        make = partial(make_and_retry, worker=worker, stage=state.stage, counts=counts)
-        return ThreadPoolExecutor(workers, "shard"), make, counts
+            return Children(workers), make_and_retry
+        return ThreadPoolExecutor(workers, "shard"), partial(make_and_retry, worker=worker, stage=state.stage)
 
     def _rounds(
         self, executor: Executor, make: Callable[[int], Receipt], numbers: Sequence[int], at_a_time: int
-    ) -> Iterator[tuple[dict[int, Begun], Collection[int]]]:
+    ) -> Iterator[dict[int, Begun]]:
         """Hand over shards and wait for them, so many at a time, and ``workers`` with those of all stages.
 
-        Gives some times a second the shards that have ended since, and those that are being made.
+        Gives some times a second the shards that have ended since.
         """
         left, running = deque(numbers), dict[int, Begun]()
         try:
@@ -241,7 +231,7 @@ class LocalRunner:
                 ended = {number: running.pop(number) for number in [*running] if running[number][0].done()}
                 for _ in ended:
                     self._slots.release()
-                yield ended, running
+                yield ended
         finally:
             for _ in running:
                 self._slots.release()

@@ -14,19 +14,16 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from twinset.cards.lineage import citations_of
-from twinset.cards.rebuilding import OF_THE_WHOLE
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.receipt import Made, Model, Receipt, Word, parsed
 from twinset.contracts.recipe import Recipe
 from twinset.shards.plan import read_parquet
 from twinset.shards.records import read_index_record, subsets_in
-from twinset.shards.rows import DUPLICATE, REJECTED, read_rows, write_rows
+from twinset.shards.rows import DUPLICATE, REJECTED, TarWriter, read_rows, write_rows
 from twinset.shards.storage import layout
-from twinset.shards.storage.member_headers import read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import TarWriter
+from twinset.shards.storage.tar_reader import read_members
 from twinset.stages.finish import (
     DESCRIBED,
     INDEX,
@@ -41,7 +38,6 @@ from twinset.stages.finish import (
 )
 from twinset.stages.job import OTHER_VERSION, Job, StageState, job_of, state_of
 from twinset.stages.make import finish_shard
-from twinset.stages.missing import missing_problem
 
 logger = logging.getLogger("twinset")
 
@@ -61,7 +57,7 @@ def finish(job: Job, make_shards: MakeShards, progress: Progress, unfinished: Co
             raise BuildFailed(problem)
     if not unfinished or any(name in job.settled for name in job.recipe.subsets):
         published = _published(job)
-        if not _is_described(job.store, published, job.recipe):
+        if not _is_described(job.store, published):
             progress.phase("dataset", "looking for duplicates")
             published |= _take_out_duplicates(job, published, make_shards, progress)
             progress.phase("dataset", "describing")
@@ -72,10 +68,26 @@ def finish(job: Job, make_shards: MakeShards, progress: Progress, unfinished: Co
     return made if job.recipe.subsets else {**made, "stages": counts}
 
 
+def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
+    """What to do when more media of a stage are missing, broken or out of reach than the recipe allows; else empty."""
+    missing, planned, source = state.missing_media(), state.stage.planned, recipe[name].source
+    if missing <= recipe.max_missing * planned:
+        return ""
+    media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
+    files = sorted(state.missing_files())
+    named = f": {len(files):,} file{'s' * (len(files) != 1)}, such as {files[0]}" if files else ""
+    return (
+        f"{name}: media of {missing} of {planned} candidates is missing, broken or out of reach of {media}{named}; "
+        f"max_missing is {recipe.max_missing:.2%}. twinset status OUT --missing FILE lists files. Correct "
+        f"{recipe.key(name)}.source or raise the recipe's max_missing (--set max_missing=0.2), and run the same "
+        "command again: shards that lacked nothing stay"
+    )
+
+
 def is_finished(job: Job) -> bool:
     """Whether `finish` has nothing to do, where the shards of all stages of the recipe are made."""
     indexed = all(is_indexed(job.store, state) for state in job.settled.values())
-    return indexed and _is_described(job.store, _published(job), job.recipe)
+    return indexed and _is_described(job.store, _published(job))
 
 
 def _published(job: Job) -> dict[str, StageState]:
@@ -127,24 +139,22 @@ def _describe(job: Job, published: Mapping[str, StageState]) -> None:
     from twinset.cards.publication import write_overview
 
     for home, state in published.items():
-        if not _has_card(job.store, home, state, job.recipe):
+        if not _has_card(job.store, home, state):
             describe(job.store, home, summarise(job.store, state))
     show(job.store, published)
     write_overview(job.store, published)
     for home, state in published.items():
-        _keep_description(job.store, home, state, job.recipe, published)
+        _keep_description(job.store, home, state, published)
 
 
 def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set[str], dict[str, list[int]]]:
     """Keep one of all samples, of any subset, with the same images and captions: that of the smallest source identity.
 
-    The choice depends on the samples alone: not on the order in which they were made, nor on the names of subsets,
-    unless two subsets hold the very same record of the same kind of source. Tars with a duplicate are written again
-    without it.
+    The choice depends on the samples alone, and on names of subsets only where two hold the very same record of one
+    kind of source. Tars with a duplicate are written again without it.
 
     states: of stages whose index is current (`stages.finish.is_indexed`). Returns the subsets of which a shard changed;
-    and by subset the shards to be made again, because their tar lacks a sample that an earlier run took for a duplicate
-    of one that is now gone.
+    and by subset the shards to be made again, whose tar lacks a sample that was a duplicate of one that is gone since.
     """
     expected = _duplicates(store, states)
     changed, again = set[str](), dict[str, list[int]]()
@@ -218,47 +228,40 @@ def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str])
 class _Description(Model):
     """What lies beside the tars of a subset.
 
-    shards, words: digests of the shards that it describes, and of what recipe and parts say. page: digest of all
-    subsets on the page that was written with it. files: sha256 by name.
+    shards: digest of those that it describes. page: digest of all subsets on the page that was written with it. files:
+    sha256 by name.
     """
 
     shards: Word = ""
-    words: Word = ""
     page: Word = ""
     files: dict[Annotated[str, Field(pattern=_NAME)], Word] = Field(default={})
 
 
-def _is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
-    """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
-    if published and store.size("README.md") is None:
-        return False
+def _is_described(store: Store, published: Mapping[str, StageState]) -> bool:
+    """Whether what lies beside the tars was written for these very shards, and is still there.
+
+    When a recipe changes, so that cards say other things, the record is removed (`stages.plan.prepare`).
+    """
     page = _digest(published)
-    return all(_has_card(store, home, state, recipe, page) for home, state in published.items())
+    cards = all(_has_card(store, home, state, page) for home, state in published.items())
+    return cards and not (published and store.size("README.md") is None)
 
 
-def _has_card(store: Store, home: str, state: StageState, recipe: Recipe, page: str = "") -> bool:
+def _has_card(store: Store, home: str, state: StageState, page: str = "") -> bool:
     """As `_is_described`, of a subset's own description. page: digest of what the page with it shows; empty for any."""
     record = _recorded(store, home)
     if record.shards != _digest({home: state}) or page not in ("", record.page):
         return False
-    current = home not in recipe.subsets or record.words == _words(recipe, home)
-    return current and record.files.keys() <= {*_beside(store, home)} and bool(store.size(f"{home}/README.md"))
+    return record.files.keys() <= {*_beside(store, home)} and bool(store.size(f"{home}/README.md"))
 
 
-def _keep_description(
-    store: Store, home: str, state: StageState, recipe: Recipe, shown: Mapping[str, StageState]
-) -> None:
+def _keep_description(store: Store, home: str, state: StageState, shown: Mapping[str, StageState]) -> None:
     """Record that the files beside the tars of a subset describe its shards. shown: on the page."""
     index = read_index_record(store, home)
     vouched = () if index is None else index.files
     names = [name for name in _beside(store, home) if name not in vouched]
-    record = _Description(
-        shards=_digest({home: state}),
-        # The words of a subset of another build stay as they were.
-        words=_words(recipe, home) if home in recipe.subsets else _recorded(store, home).words,
-        page=_digest(shown),
-        files={name: store.sha256(layout.meta(home, name))[0] for name in names},
-    )
+    files = {name: store.sha256(layout.meta(home, name))[0] for name in names}
+    record = _Description(shards=_digest({home: state}), page=_digest(shown), files=files)
     store.write(layout.meta(home, DESCRIBED), record.to_bytes())
 
 
@@ -271,17 +274,6 @@ def changed_descriptions(store: Store, home: str) -> list[str]:
 def _digest(published: Mapping[str, StageState]) -> str:
     subsets = {home: [state.stage.content, receipts_digest(state.done)] for home, state in sorted(published.items())}
     return digest([DESCRIPTION, subsets])
-
-
-def _words(recipe: Recipe, home: str) -> str:
-    """Digest of what the recipe of a subset says, and the sources and filters of it and of its earlier stages."""
-    words = list[Any]([citations_of(recipe, home), recipe.model_dump(mode="json", include=OF_THE_WHOLE)])
-    for stage in recipe.only([home]).all.values():
-        source = stage.source
-        words += [*map(source.said, ("introduction", "how_made", "notes")), dict(source.scored)]
-        words += [dict(part.meanings) for part in (source, *stage.filters)]
-        words += [[judge.how_judged(), dict(judge.scored)] for judge in stage.filters]
-    return digest(words)
 
 
 def _beside(store: Store, home: str) -> list[str]:

@@ -30,7 +30,6 @@ from twinset.shards.records import read_index_record, read_receipt
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job, StageState, refuse_mixed_runtimes, state_of
-from twinset.stages.missing import nothing_there
 
 ROUNDS = 3  # make, find what does not agree, make that again
 PARALLEL_HASHES = 4
@@ -57,7 +56,7 @@ class Progress(Protocol):
         """One more shard of a stage is made."""
 
     def samples(self, stage: str, made: int, planned: int) -> None:
-        """Candidates of a stage that are made, those of shards in the making too."""
+        """Candidates of the shards of a stage that are made, of all that are planned."""
 
     def phase(self, stage: str, doing: str) -> None:
         """A stage does something other than making shards, such as ``planning``; empty when it has ended."""
@@ -84,8 +83,6 @@ def settle(job: Job, name: str, make_shards: MakeShards, progress: Progress) -> 
         state = state_of(store, worker.home, media)
         if state.todo:
             refuse_waiting(job, name)
-            if not state.done and (problem := nothing_there(store, job.recipe, name, state, worker)):
-                raise BuildFailed(problem)
             progress.begin(name, len(state.planned), len(state.done))
             if failures := make_shards(job, name, state):
                 raise BuildFailed("\n".join(failures))
@@ -243,24 +240,22 @@ def write_index(
         files = {path.name: sha256_of_file(path) for path in sorted(spool.iterdir())}
         for name in files:
             store.move_in(spool / name, layout.meta(home, name))
-    return _write_record(store, state, files, sum(state.done.column("kept")), index.count)
+    return _write_record(store, state, files, index.count)
 
 
 def write_table_record(store: Store, state: StageState) -> None:
     """Write the record that vouches for the index of a stage without shards."""
     files = {name: store.sha256(layout.meta(state.home, name)) for name in INDEX_FILES}
-    _write_record(store, state, files, state.stage.planned, state.stage.planned)
+    _write_record(store, state, files, state.kept)
 
 
-def _write_record(
-    store: Store, state: StageState, files: dict[str, tuple[str, int]], kept: int, count: int
-) -> IndexRecord:
+def _write_record(store: Store, state: StageState, files: dict[str, tuple[str, int]], count: int) -> IndexRecord:
     record = IndexRecord(
         content=state.stage.content,
         plan=state.stage.plan,
         digest=shards_digest(state),
         planned=state.stage.planned,
-        kept=kept,
+        kept=state.kept,
         rows=count,
         files=files,
     )

@@ -113,12 +113,11 @@ def unmade_parts(recipe: Recipe, out: str, parts: int) -> dict[str, Sequence[int
 def _as_planned(job: Job, name: str) -> StageState | None:
     """State of a stage whose plan would stay as it is, or None."""
     try:
-        if _other_settings(job, name) == []:
-            check_inputs(job.recipe, ("annotations", "models"), [name])  # as whoever plans
-            return job.state(name) if is_planned(job, name) else None
+        check_inputs(job.recipe, ("annotations", "models"), [name])  # as whoever plans
+        return job.state(name) if is_planned(job, name) else None
     except (TwinsetError, OSError, ImportError) as error:
         logger.info("%s: planned again, since here its plan cannot be compared: %s", name, error)
-    return None
+        return None
 
 
 def _settle(job: Job, name: str) -> StageState:
@@ -129,7 +128,7 @@ def _settle(job: Job, name: str) -> StageState:
 
 def _refuse(job: Job, name: str, state: StageState) -> Sequence[str]:
     """Makes no shards (`stages.finish.MakeShards`)."""
-    few = ", ".join([*(f"{number:05d}" for number in state.todo[:5]), *["…"][: len(state.todo) > 5]])
+    few = ", ".join(f"{number:05d}" for number in state.todo[:5]) + ", …" * (len(state.todo) > 5)
     return [
         f"{name}: {len(state.todo):,} of {len(state.planned):,} shards are not made ({few}); make them with --stage "
         f"{name} --part 0/1, and run the same command again"

@@ -31,7 +31,7 @@ from twinset.shards.storage.store import Entry, Store
 
 BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 OTHER_VERSION = "built by another version of twinset"
-MISSING_REASONS = ("missing-media", "broken-media")
+MISSING_REASONS = ("missing-media", "broken-media", "unsafe-path")
 WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is written again
 
 
@@ -127,10 +127,7 @@ class StageWorker:
 
 
 def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
-    """Raise `BuildFailed` when shards of one stage were made on machines of different runtime classes.
-
-    runtimes: `contracts.receipt.Receipt.machine` of each, which names no micro-batch that memory made smaller.
-    """
+    """Raise `BuildFailed` for shards of several runtime classes, each before memory halved its micro-batch."""
     if len(runtimes) > 1:
         raise BuildFailed(
             f"{where}: made on different types of machine, or with another device, threads or micro_batch (runtime "
@@ -235,10 +232,7 @@ def job_of(store: Store, home: str) -> tuple[Job, str]:
 
 
 def worker_of(store: Store, home: str, stage: Stage) -> StageWorker:
-    """The worker of a planned stage on a machine that knows nothing but OUT; opened once a process.
-
-    Raises `BuildFailed` when this machine would make other bytes than planned.
-    """
+    """The worker of a planned stage, opened once a process from OUT alone; raises as its `refuse_other_versions`."""
     with _opening:  # two threads would open it twice
         return _worker_of(store.root, home, store.read(layout.recipe(home)), stage.content)
 
@@ -318,7 +312,7 @@ class StageState:
         return {name: size for one in listed if one != "{}" for name, size in json.loads(one).items()}
 
     def missing_media(self) -> int:
-        """How many candidates were rejected because their media is missing or broken."""
+        """How many candidates were rejected because their media is missing, broken or outside of its folder."""
         rejected = self.rejected()
         return sum(rejected.get(reason, 0) for reason in MISSING_REASONS)
 

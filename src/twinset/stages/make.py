@@ -10,9 +10,9 @@ import socket
 import time
 import traceback
 from collections import Counter
-from collections.abc import Collection, Iterator, MutableSequence, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,22 @@ from twinset.contracts.kinds.samples import (
 from twinset.contracts.parts import Filter, OutOfMemory
 from twinset.contracts.receipt import Made, Receipt
 from twinset.contracts.stage import ANY_RUNTIME, Stage
-from twinset.shards.fields import content_digest, fields_of
-from twinset.shards.metering import counting, made_one, metered, total
+from twinset.shards.metering import metered, total
 from twinset.shards.plan import PlannedShard, plan_digest, plan_file, read_footer, read_slice, slice_digest
 from twinset.shards.records import planned_stage, read_planned, read_receipt, read_stage
-from twinset.shards.rows import KEPT, REJECTED, Row, VerdictCheck, write_rows, write_table_rows
+from twinset.shards.rows import (
+    KEPT,
+    REJECTED,
+    Row,
+    TarWriter,
+    VerdictCheck,
+    content_digest,
+    fields_of,
+    write_rows,
+    write_table_rows,
+)
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.job import StageWorker, receipt_holds, refuse_mixed_runtimes, worker_of
 
 logger = logging.getLogger("twinset")
@@ -61,23 +69,15 @@ Missing = dict[str, int | None]
 
 
 def make_and_retry(
-    root: str,
-    home: str,
-    number: int,
-    worker: StageWorker | None = None,
-    stage: Stage | None = None,
-    counts: MutableSequence[int] | None = None,
+    root: str, home: str, number: int, worker: StageWorker | None = None, stage: Stage | None = None
 ) -> dict[str, Any]:
     """Make one shard, and try again when the network or a disk had trouble that may pass; returns its receipt.
 
-    counts: where the number of its candidates that are made stands, by the number of the shard. Raises as `make_shard`,
-    and of what else a source raises `BuildFailed`.
+    Raises as `make_shard`, and of what else a source raises `BuildFailed`.
     """
-    on_count = (lambda count: None) if counts is None else partial(counts.__setitem__, number)
     for attempt in range(RETRIES + 1):
         try:
-            with counting(on_count):
-                return make_shard(root, home, number, worker, stage).model_dump(mode="json")
+            return make_shard(root, home, number, worker, stage).model_dump(mode="json")
         except OSError as error:
             if error.errno in HOPELESS or attempt == RETRIES:
                 raise
@@ -108,20 +108,24 @@ def make_shard(
         machines = {first.machine} if first is not None and first.content == stage.content else set()
         refuse_mixed_runtimes(f"{store.root}/{home}", {worker.runtime} | machines)
     planned = _planned(root, home, stage.plan)[number]
-    return write_shard(store, stage, planned, candidates_of(store, worker, stage.plan, number), worker)
+    return write_shard(store, stage, planned, candidates_of(store, worker, stage.plan, planned), worker)
 
 
-def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> list[Candidate]:
-    """The candidates of a shard. plan: the digest of its stage's plan."""
-    file, row_group = plan_file(number)
-    path = layout.plan(worker.home, file)
+def candidates_of(store: Store, worker: StageWorker, plan: str, planned: PlannedShard) -> list[Candidate]:
+    """The candidates of a shard; `BuildFailed` for others than were planned. plan: digest of the stage's plan."""
+    file, row_group = plan_file(planned.shard)
+    path, problem = layout.plan(worker.home, file), ""
     try:
         with store.open(path) as stream:
-            return read_slice(stream, row_group, worker.source.candidate, _footer(store.root, path, plan))
+            candidates = read_slice(stream, row_group, worker.source.candidate, _footer(store.root, path, plan))
+        if slice_digest(candidates) == planned.slice:
+            return candidates
     except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:
-        remedy = f"remove {layout.meta(worker.home, 'stage.json')} and run the same build again"
-        problem = f"{store.root}/{path}: not the candidates of shard {number:05d} ({error})"
-        raise BuildFailed(f"{problem}; {remedy}") from error
+        problem = f" ({error})"
+    raise BuildFailed(
+        f"{store.root}/{path}: the candidates of shard {planned.shard:05d} are not those of the plan{problem}; remove "
+        f"{layout.meta(worker.home, 'stage.json')} and run the same build again"
+    )
 
 
 @lru_cache(maxsize=4)
@@ -145,14 +149,9 @@ def write_shard(
     """Make a shard and move tar, rows and receipt to their places, in this order; returns the receipt.
 
     When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. Raises
-    `BuildFailed` when the candidates are not those that were planned, or the stage was planned again meanwhile.
+    `BuildFailed` when the stage was planned again meanwhile.
     """
     home, number, media = worker.home, planned.shard, worker.source.media_files()
-    if slice_digest(candidates) != planned.slice:
-        raise BuildFailed(
-            f"{store.root}/{layout.plan(home, plan_file(number)[0])}: the candidates of shard {number:05d} are not "
-            f"those of the plan; remove {layout.meta(home, 'stage.json')} and run the same build again"
-        )
     began, clock = time.time(), time.monotonic()  # since 1970; one that nobody sets
     with metered() as tallies, store.spool() as spool:
         worker, tar, verdicts, missing = _write_payload(candidates, worker, spool, f"{home} shard {number:05d}")
@@ -297,7 +296,6 @@ def _made(
             raise AssertionError(f"{candidate.key}: the generator answered with {made.key}; it must keep the order")
         if isinstance(made, Rejected) and made.media is not None:
             missing[made.media] = made.media_size
-        made_one()
         yield candidate, made
 
 

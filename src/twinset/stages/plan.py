@@ -2,25 +2,21 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
-from twinset.cards.lineage import counted
-from twinset.cards.terms import TermCounts
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
 from twinset.contracts.source import SOURCES
 from twinset.contracts.stage import Stage
 from twinset.shards.contracts import TableStage
-from twinset.shards.plan import PlannedShard, PlanSummary, plan_digest, plan_file, write_plan
+from twinset.shards.plan import PlannedShard, PlanSummary, plan_digest, write_plan
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.spool import temporary_folder
@@ -35,28 +31,16 @@ logger = logging.getLogger("twinset")
 DESCRIPTIONS = ("index.json", "flagged.parquet", "croissant.json", *INDEX_FILES)
 
 
-def count_plan(worker: StageWorker, store: Store) -> tuple[dict[str, Any], TermCounts]:
-    """Plan a stage without writing below OUT: its counts, what was left out, and under which terms samples are."""
-    kinds, terms = dict[str, int](), dict[tuple[str, str], int]()
+def count_plan(worker: StageWorker, store: Store) -> dict[str, Any]:
+    """Plan a stage without writing below OUT: its counts, and what was left out."""
+    kinds = dict[str, int]()
     if isinstance(worker.source, TableStage):
         planned, shards = compute(worker, store).height, 0
     else:
         with temporary_folder() as folder:
             summary, kinds = _write_candidates(worker, folder)
-            terms = planned_terms(Store(str(folder)), ".", summary.shards)
         planned, shards = summary.planned, len(summary.shards)
-    counts = {"planned": planned, "kept": 0, "rejected": {}, "shards": shards, "kinds": kinds, **_left_out(worker)}
-    return counts, terms
-
-
-def planned_terms(store: Store, folder: str, planned: Iterable[PlannedShard]) -> dict[tuple[str, str], int]:
-    """Under which terms the candidates of a written plan are: by licence and the first letter of the credit."""
-    terms = Counter[tuple[str, str]]()
-    for file in dict.fromkeys(plan_file(shard.shard)[0] for shard in planned):
-        with suppress(OSError, pa.ArrowException):  # said when its shards are made
-            for row in counted(store, f"{folder}/{file}", ["licence", "credit"]):
-                terms[row["licence"], row["credit"][:1]] += row["count_all"]
-    return terms
+    return {"planned": planned, "kept": 0, "rejected": {}, "shards": shards, "kinds": kinds, **_left_out(worker)}
 
 
 def prepare(job: Job, name: str) -> Stage:
@@ -193,20 +177,13 @@ def _candidates(worker: StageWorker, kinds: Counter[str]) -> Iterator[Candidate]
 def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
     """Raise `WrongUse` where a key of a written plan is repeated, or a group lies in two places.
 
-    Memory holds hashes of keys and groups; where two are equal, the candidates themselves are compared. origin: what
-    messages name, such as the annotation file.
+    origin: what messages name, such as the annotation file.
     """
     if not summary.shards:
         return
-    group = pl.struct("split", "group")
-    files = sorted(folder.glob("[0-9]*.parquet"))
-    candidates = pl.scan_parquet(files, glob=False).select("key", "split", "group").with_row_index("row")
-    hashes = candidates.select("row", pl.col("key").hash(), group.hash().alias("group")).collect(engine="streaming")
-    shards = np.repeat(np.arange(len(summary.shards)), [shard.planned for shard in summary.shards])
-    begins = hashes.with_columns(shard=shards).filter(
-        pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in ("group", "shard"))
-    )
-    repeated = _rows(candidates, hashes.filter(pl.col("key").is_duplicated())).filter(pl.col("key").is_duplicated())
+    files, group = sorted(folder.glob("[0-9]*.parquet")), pl.struct("split", "group")
+    candidates = pl.read_parquet(files, glob=False, columns=["key", "split", "group"])
+    repeated = candidates.filter(pl.col("key").is_duplicated())
     if repeated.height:
         key = repeated["key"][0]
         first, second = repeated.filter(pl.col("key") == key)["group"][:2]
@@ -214,19 +191,17 @@ def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
             f"{origin}: {key} is planned twice, in group {first} and in group {second}; correct the annotation, which "
             "repeats a source identity"
         )
-    apart = _rows(candidates, begins.filter(pl.col("group").is_duplicated())).filter(group.is_duplicated())
+    shards = pl.Series("shard", np.repeat(np.arange(len(summary.shards)), [shard.planned for shard in summary.shards]))
+    begins = candidates.with_columns(shards).filter(
+        pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in ("split", "group", "shard"))
+    )
+    apart = begins.filter(~group.is_first_distinct())
     if apart.height:
-        late = apart.filter(~group.is_first_distinct()).row(0, named=True)
+        late = apart.row(0, named=True)
         raise WrongUse(
             f"{origin}: the candidates of group {late['group']} do not follow each other ({late['key']} comes after "
             "another group); a source must plan a group in one piece: sort what it reads by group"
         )
-
-
-def _rows(candidates: pl.LazyFrame, chosen: pl.DataFrame) -> pl.DataFrame:
-    """Those of the candidates whose ``row`` is chosen, in order."""
-    rows = candidates.join(chosen.lazy(), on="row", how="semi") if chosen.height else candidates.head(0)
-    return rows.collect(engine="streaming").sort("row")
 
 
 def _replace_plan(store: Store, worker: StageWorker, spool: Path) -> None:

@@ -13,7 +13,7 @@ from twinset.shards.storage.object_store import PART
 from twinset.shards.storage.store import Store
 from twinset.stages.finish import disagreeing
 from twinset.stages.make import HOPELESS
-from twinset.stages.verify import verify_stage
+from twinset.stages.overview import verify_stage
 
 pytestmark = pytest.mark.slow
 
