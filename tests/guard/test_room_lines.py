@@ -12,7 +12,7 @@ LINES = {
     "generators": 12948,
     "filters": 535,
     "contracts": 2910,
-    "stages": 2999,
+    "stages": 2998,
     "shards": 3966,
     "models": 6581,
     "cards": 1699,

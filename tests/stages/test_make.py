@@ -109,7 +109,6 @@ def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
     with pytest.raises(OSError, match="Input/output error"):
         build.make(0)
     monkeypatch.undo()
-    # After none, the tar, or tar and rows.
     assert 0 not in build.state().done
     assert not list((tmp_path / "out" / "_spool").glob("*"))
     build.make_all()

@@ -62,8 +62,16 @@ class Progress(Protocol):
         """A stage does something other than making shards, such as ``planning``; empty when it has ended."""
 
 
-class Silent(Progress):
+class Silent:
     """Shows nothing."""
+
+    def begin(self, stage: str, total: int, done: int) -> None: ...
+
+    def advance(self, stage: str) -> None: ...
+
+    def samples(self, stage: str, made: int, planned: int) -> None: ...
+
+    def phase(self, stage: str, doing: str) -> None: ...
 
 
 def refuse_waiting(job: Job, name: str) -> None:

@@ -149,12 +149,24 @@ def write_shard(
     """Make a shard and move tar, rows and receipt to their places, in this order; returns the receipt.
 
     When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. Raises
-    `BuildFailed` when the stage was planned again meanwhile.
+    `BuildFailed` when the stage was planned again meanwhile. When memory runs out the shard begins again with half the
+    micro-batch, and its receipt says so; the next shard begins with the whole one.
     """
     home, number, media = worker.home, planned.shard, worker.source.media_files()
+    write = write_table if worker.source.row_schema is not None else write_samples
     began, clock = time.time(), time.monotonic()  # since 1970; one that nobody sets
     with metered() as tallies, store.spool() as spool:
-        worker, tar, verdicts, missing = _write_payload(candidates, worker, spool, f"{home} shard {number:05d}")
+        while True:
+            try:
+                with TarWriter(spool / "tar") as tar:
+                    verdicts, missing = write(candidates, worker, tar, spool / "rows")
+                break
+            except OutOfMemory as error:
+                problem = str(error)
+            # Not within the except: the error keeps what filled the memory.
+            worker = worker.halved(problem)
+            again = f"made again, {worker.source.batch_size()} at a time"
+            logger.warning("%s shard %05d: memory ran out (%s); %s", home, number, problem, again)
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
         # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
         # appeared, is replaced.
@@ -188,27 +200,6 @@ def write_shard(
             missing=dict(sorted(missing.items())),
         )
         return finish_shard(store, home, verdicts, spool, before, made)
-
-
-def _write_payload(
-    candidates: Sequence[Candidate], worker: StageWorker, spool: Path, shard: str
-) -> tuple[StageWorker, TarWriter, list[tuple[str, str]], dict[str, int | None]]:
-    """Write ``spool/tar`` and ``spool/rows``; returns by whom, and the tar, verdicts and missing media.
-
-    When memory runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard
-    begins with the whole one, since a shard depends on nothing that happened to another.
-    """
-    write = write_table if worker.source.row_schema is not None else write_samples
-    while True:
-        try:
-            with TarWriter(spool / "tar") as tar:
-                return worker, tar, *write(candidates, worker, tar, spool / "rows")
-        except OutOfMemory as error:
-            problem = str(error)
-        # Not within the except: the error keeps what filled the memory.
-        worker = worker.halved(problem)
-        again = f"made again, {worker.source.batch_size()} at a time"
-        logger.warning("%s: memory ran out (%s); %s", shard, problem, again)
 
 
 def finish_shard(
