@@ -15,9 +15,8 @@ from prefect.runtime import flow_run
 from prefect.states import Failed
 
 from twinset.contracts.errors import DecisionsMissing, TwinsetError, in_words
-from twinset.stages.build import Silent
-from twinset.stages.job import Job
-from twinset.stages.status import state_of
+from twinset.stages.finish import Silent
+from twinset.stages.job import Job, state_of
 
 
 @contextmanager
@@ -78,7 +77,7 @@ class Artifacts(Silent):
     """Phases of a build as log lines of its run; shards are tasks of their own."""
 
     def phase(self, stage: str, doing: str) -> None:
-        """As `stages.build.Progress.phase`."""
+        """As `stages.finish.Progress.phase`."""
         if doing:
             with suppress(MissingContextError):  # in a thread of the engine's own, which belongs to no run
                 get_run_logger().info("%s: %s", stage, doing)

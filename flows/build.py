@@ -22,26 +22,27 @@ from twinset.flows.artifacts import Artifacts, cosmetic, describe_build, told
 from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
 from twinset.flows.pools import Runner, cancel_parts, check_pools, labels_of, make_in_pools
 from twinset.shards.storage.store import Store
-from twinset.stages.build import RunShards, build_stage, finish
-from twinset.stages.job import Job, check_devices, check_inputs
-from twinset.stages.status import StageState
+from twinset.stages.build import build_stage
+from twinset.stages.dataset import finish
+from twinset.stages.finish import MakeShards
+from twinset.stages.job import Job, StageState, check_devices, check_inputs
 
 #: The build whose tasks run, and what makes its shards; in the context of the tasks, so that nothing pickles it.
-_build: ContextVar[tuple[Job, RunShards]] = ContextVar("build")
+_build: ContextVar[tuple[Job, MakeShards]] = ContextVar("build")
 
 
 @told
 def build_one_stage(name: str) -> None:
     """Plan a stage, have its shards made and write its index."""
-    job, run = _build.get()
-    build_stage(job, name, run, Artifacts())
+    job, make_shards = _build.get()
+    build_stage(job, name, make_shards, Artifacts())
 
 
 @told
 def finish_all(unfinished: Sequence[str] = ()) -> dict[str, Any]:
-    """What needs all stages (`stages.build.finish`). unfinished: those that wait for people, and their readers."""
-    job, run = _build.get()
-    return finish(job, run, Artifacts(), unfinished)
+    """What needs all stages (`stages.dataset.finish`). unfinished: those that wait for people, and their readers."""
+    job, make_shards = _build.get()
+    return finish(job, make_shards, Artifacts(), unfinished)
 
 
 stage_task = task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)(build_one_stage)
@@ -90,11 +91,11 @@ def build_loaded(
         check_pools(f"build-shards/{recipe[name].pool}" for name in recipe.all)
     else:
         check_devices(recipe)
-    run: RunShards = partial(_run_here, workers=workers, runner=runner or "threads")
+    make_shards: MakeShards = partial(_make_here, workers=workers, runner=runner or "threads")
     if pools:
-        run = partial(make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
+        make_shards = partial(make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
     job = Job(recipe, Store(out))
-    _build.set((job, run))
+    _build.set((job, make_shards))
     with tags(*labels_of(out), recipe.name), job.store.for_one_build():
         try:
             return _run(job)
@@ -126,7 +127,7 @@ def _run(job: Job) -> dict[str, Any]:
 _one_ray = threading.Lock()
 
 
-def _run_here(job: Job, name: str, state: StageState, workers: int, runner: Runner) -> list[str]:
+def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Runner) -> list[str]:
     """Make what is not done in subflows of this run; returns what failed."""
     failures = []
     for start in range(0, len(state.todo), SHARDS_A_RUN):

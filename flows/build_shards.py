@@ -17,11 +17,11 @@ from twinset.flows.artifacts import told
 from twinset.flows.pools import RANGE_NAME, Runner
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
+from twinset.stages.build import failed_shards
 from twinset.stages.child_processes import close_children, run_in_child
+from twinset.stages.cluster import ADDRESS
 from twinset.stages.job import check_devices, check_inputs, forget_workers, job_of
-from twinset.stages.making.cluster import ADDRESS
-from twinset.stages.making.make import HOPELESS, RETRIES, make_shard
-from twinset.stages.run_here import failed_shards
+from twinset.stages.make import HOPELESS, RETRIES, make_shard
 
 
 def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:

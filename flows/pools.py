@@ -26,8 +26,7 @@ from prefect.tasks import Task
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
-from twinset.stages.job import Job
-from twinset.stages.status import StageState
+from twinset.stages.job import Job, StageState
 
 Runner = Literal["threads", "processes", "ray", "dask"]
 POLL_SECONDS = 2.0

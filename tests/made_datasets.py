@@ -37,13 +37,11 @@ from twinset.contracts.kinds.samples import Rejected, encode_image
 from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Encoding, Recipe, content_of, parse_recipe
 from twinset.contracts.stage import Stage, stage_facts
-from twinset.shards.fields import content_digest, fields_of
 from twinset.shards.plan import read_parquet
 from twinset.shards.read import term_counts
-from twinset.shards.rows import KEPT, REJECTED, Row, schema_of, write_rows
+from twinset.shards.rows import KEPT, REJECTED, Row, TarWriter, content_digest, fields_of, schema_of, write_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import TarWriter
 
 
 @dataclass

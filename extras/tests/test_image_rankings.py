@@ -167,7 +167,7 @@ def test_people_answer_and_models_are_set_beside_them(
         open_benchmark("rankings", out)
     with pytest.raises(DecisionsMissing, match="4 of 4 decisions are missing"):
         twinset.build(recipe, str(out), only=["ranked"])
-    generator: Any = Job(recipe, Store(str(out))).worker("ranked").generator
+    generator: Any = Job(recipe, Store(str(out))).worker("ranked").source
     tasks = generator.gathered.tasks
     given = [
         answer(task, "ann", value, stage="ranked")

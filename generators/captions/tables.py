@@ -29,9 +29,8 @@ from twinset.generators.annotation_files import (
 from twinset.generators.licences import coco_terms
 from twinset.generators.reasons import reasons_beside
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
-from twinset.shards.storage.member_headers import member_headers
 from twinset.shards.storage.path_ends import walk
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import BrokenTar, member_headers
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
 SNIFFED = 50  # lines that tell a token file from a TSV

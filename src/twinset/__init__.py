@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from twinset.generators.image_files import ImageFiles, ImageFolderSource, UnusableImage, VideoFolderSource
     from twinset.generators.image_pairs import NamedPairCandidate, NamedPairSource
     from twinset.shards.contracts import Context, RowCandidate, RowStage, Source, TableStage
-    from twinset.stages.build import Progress
-    from twinset.stages.publishing.publish import publish
+    from twinset.stages.finish import Progress
+    from twinset.stages.publish import publish
     from twinset.training.tasks import OnProgress as OnStep
     from twinset.training.tasks import Task
 
@@ -87,7 +87,7 @@ _NAMES = {
     "twinset.shards.contracts": "Context RowCandidate RowStage Source TableStage",
     "twinset.contracts.kinds.pair": "Pair",
     "twinset.contracts.kinds.samples": "Drop Frame Keep Rejected Score TableRows Verdict",
-    "twinset.stages.publishing.publish": "publish",
+    "twinset.stages.publish": "publish",
 }
 _DEFINED_IN = {name: module for module, names in _NAMES.items() for name in names.split()}
 
@@ -167,7 +167,7 @@ def build(
         workers: shards at a time; 0: one a core.
         runner: ``threads`` where a source allows it, ``processes`` for all, or ``dask``: the cluster at
             ``DASK_SCHEDULER_ADDRESS``.
-        progress: reported to while it runs (`stages.build.Progress`).
+        progress: reported to while it runs (`stages.finish.Progress`).
         stage: the stage of a step; needed where the recipe has several.
         plan_only: finish the stages that ``stage`` reads, plan it, and stop.
         part: ``K/N``, K from 0 to N - 1: make this part of the planned shards of ``stage``, and stop.
@@ -183,8 +183,8 @@ def build(
         DecisionsMissing: people have not decided enough; all that does not wait for them is built.
     """
     from twinset.contracts.errors import WrongUse
-    from twinset.stages.making import in_parts
-    from twinset.stages.run_here import build_here
+    from twinset.stages import in_parts
+    from twinset.stages.build import build_here
 
     loaded = _recipe(recipe, settings).only(names_in(only))
     steps = [plan_only, part is not None, finish]
@@ -208,7 +208,7 @@ def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]
     """
     from twinset.shards.storage.store import Store
     from twinset.stages import overview
-    from twinset.stages.missing import write_missing
+    from twinset.stages.overview import write_missing
 
     found = overview.status(Store(str(out)))
     if missing is not None:
@@ -217,7 +217,7 @@ def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]
 
 
 def verify(out: str | Path, only: str | Iterable[str] = (), media: bool = False) -> dict[str, Any]:
-    """Hash everything below ``out`` again; of each stage its counts and its ``problems`` (`stages.status.Problem`).
+    """Hash everything below ``out`` again; of each stage its counts and its ``problems`` (`stages.overview.Problem`).
 
     Args:
         media: hash the source media too.

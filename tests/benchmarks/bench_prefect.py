@@ -56,11 +56,11 @@ def share_of_a_build(asked: argparse.Namespace, folder: str) -> None:
     """Compare a flow of many shards with the same build without Prefect."""
     recipe = write_recipe(Path(folder), asked.shards)
     import twinset.flows.build_shards as build_shards
-    import twinset.stages.making.make as make
-    import twinset.stages.run_here as run_here
+    import twinset.stages.build as build
+    import twinset.stages.make as make
     from twinset.contracts.recipe import load_recipe
     from twinset.flows.build import build_eqben
-    from twinset.stages.making.make import make_shard
+    from twinset.stages.make import make_shard
 
     def slow(*given: Any, **named: Any) -> Any:
         time.sleep(asked.seconds)
@@ -73,7 +73,7 @@ def share_of_a_build(asked: argparse.Namespace, folder: str) -> None:
     flow_wall, flow_cpu = time.monotonic() - began, cpu() - before
 
     before, began = cpu(), time.monotonic()
-    run_here.build_here(load_recipe(str(recipe)), f"{folder}/plain", asked.workers)
+    build.build_here(load_recipe(str(recipe)), f"{folder}/plain", asked.workers)
     plain_wall, plain_cpu = time.monotonic() - began, cpu() - before
     print(f"{asked.shards} shards of {asked.seconds:g} s on {asked.workers} workers, server already running")
     print(f"here           wall {plain_wall:7.2f} s   CPU {plain_cpu:6.2f} s")

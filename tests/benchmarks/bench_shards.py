@@ -25,8 +25,8 @@ from twinset.contracts.receipt import parse_receipt
 from twinset.contracts.recipe import parse_recipe
 from twinset.shards.contracts import Source
 from twinset.shards.storage.store import Store
+from twinset.stages.build import build_here
 from twinset.stages.overview import status
-from twinset.stages.run_here import build_here
 
 ROUNDS = 3
 

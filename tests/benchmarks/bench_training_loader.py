@@ -44,7 +44,7 @@ from PIL import Image  # noqa: E402
 from twinset.contracts.recipe import parse_recipe  # noqa: E402
 from twinset.shards.export.formats import export  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
-from twinset.stages.run_here import build_here  # noqa: E402
+from twinset.stages.build import build_here  # noqa: E402
 from twinset.training.examples.batches import Batches  # noqa: E402
 from twinset.training.examples.example_set import open_examples  # noqa: E402
 from twinset.training.examples.transforms import Transforms  # noqa: E402

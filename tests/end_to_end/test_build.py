@@ -113,7 +113,7 @@ def test_wrong_media_folder_fails_and_completes_once_corrected(
     command = ("build", small_recipe, "--out", out, "--set", f"subsets.eq-ag.source.media={elsewhere}")
     failed = twinset(*command)
     assert failed.returncode == 1
-    assert "eq-ag: nothing is made" in failed.stderr and str(elsewhere) in failed.stderr
+    assert "eq-ag: media of " in failed.stderr and str(elsewhere) in failed.stderr
     for video in (MINIATURE / "action_genome/videos").iterdir():
         shutil.copy(video, elsewhere)
     assert twinset(*command).returncode == 0

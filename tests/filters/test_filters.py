@@ -29,11 +29,10 @@ from twinset.shards.contracts import Context
 from twinset.shards.read import read_samples
 from twinset.shards.rows import BadVerdict
 from twinset.shards.storage.store import Store
-from twinset.stages.index import FLAGGED, summarise, write_index
-from twinset.stages.job import Job
-from twinset.stages.making.make import make_shard
+from twinset.stages.finish import FLAGGED, summarise, write_index
+from twinset.stages.job import Job, state_of
+from twinset.stages.make import make_shard
 from twinset.stages.plan import prepare
-from twinset.stages.status import state_of
 
 
 def candidate(captions0: tuple[str, ...], captions1: tuple[str, ...]) -> CaptionedCandidate:

@@ -28,7 +28,7 @@ from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context, Source, TableStage
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 ADA = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
 CLOSED = Terms("CC-BY-ND-2.0", "Bob", "https://b.example/2")

@@ -11,7 +11,7 @@ from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.samples import EncodedImage, encode_image
 from twinset.contracts.licences.terms import Terms
 from twinset.contracts.recipe import Encoding
-from twinset.shards.fields import content_digest, fields_of, stored
+from twinset.shards.rows import content_digest, fields_of, stored
 from twinset.shards.storage.tar_reader import BrokenTar
 
 

@@ -19,11 +19,10 @@ from twinset.shards.plan import PlannedShard, plan_file, read_slice
 from twinset.shards.records import read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.index import write_index
-from twinset.stages.job import Job, StageWorker
-from twinset.stages.making.make import write_shard
+from twinset.stages.finish import write_index
+from twinset.stages.job import Job, StageState, StageWorker, state_of
+from twinset.stages.make import write_shard
 from twinset.stages.plan import prepare
-from twinset.stages.status import StageState, state_of
 
 Scenes = Sequence[Sequence[Any]]
 
@@ -48,7 +47,7 @@ class Build:
     def candidates(self, shard: int) -> list[Candidate]:
         file, row_group = plan_file(shard)
         with self.store.open(layout.plan(self.worker.home, file)) as stream:
-            return read_slice(stream, row_group, self.worker.generator.candidate)
+            return read_slice(stream, row_group, self.worker.source.candidate)
 
     def make(self, shard: int) -> Receipt:
         return write_shard(self.store, self.stage, self.planned[shard], self.candidates(shard), self.worker)
@@ -62,7 +61,7 @@ class Build:
     def indexed(self) -> StageState:
         """Its state, once its index is written."""
         state = self.state()
-        write_index(self.store, state, self.worker.source.makes, self.worker.generator.row_schema)
+        write_index(self.store, state, self.worker.source.makes, self.worker.source.row_schema)
         return state
 
 

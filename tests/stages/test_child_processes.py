@@ -19,8 +19,9 @@ from tests.stages.conftest import recipe_of
 from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
-from twinset.stages.child_processes import Children, close_children, make_in_child, receipt_in, run_in_child
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
+from twinset.stages.child_processes import Children, close_children, receipt_in, run_in_child
+from twinset.stages.make import make_and_retry
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 ROOT = Path(__file__).parents[2]
@@ -59,15 +60,27 @@ def test_a_child_that_dies_is_replaced_also_as_it_starts(out: Path, trouble: Any
     assert run_in_child(str(out), "eq-x", 1)["kept"] == 1
     close_children()
     children = Children(1)
-    future = children.submit(make_in_child, str(out), "eq-x", 0)
+    future = children.submit(make_and_retry, str(out), "eq-x", 0)
     wait_until(multiprocessing.active_children)[0].kill()
     wait_until(lambda: children.look_after() or future.done())
     with pytest.raises(ChildProcessError, match="died"):
         receipt_in(future)
-    assert receipt_in(children.submit(make_in_child, str(out), "eq-x", 2))["kept"] == 1
-    unmade = children.submit(make_in_child, str(out), "eq-x", 3)
+    assert receipt_in(children.submit(make_and_retry, str(out), "eq-x", 2))["kept"] == 1
+    unmade = children.submit(make_and_retry, str(out), "eq-x", 3)
     children.shutdown()
     assert unmade.done()
+
+
+def test_a_child_that_is_busy_as_a_run_ends_ends_with_its_shard(out: Path, trouble: Any, media: Path) -> None:
+    trouble("b", "sleep")
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(run_in_child, str(out), "eq-x", 1)
+        wait_until((media / "trouble/b.sleep").is_file)
+        close_children()
+        assert multiprocessing.active_children()
+        trouble("b")
+        assert made.result()["kept"] == 1
+    assert not multiprocessing.active_children()
 
 
 def test_a_killed_shard_is_made_again_once_the_others_have_ended(

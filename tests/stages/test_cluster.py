@@ -8,9 +8,8 @@ import pytest
 
 from tests.stages.conftest import recipe_of
 from twinset.contracts.errors import BuildFailed
-from twinset.stages import run_here
+from twinset.stages.build import build_here
 from twinset.stages.child_processes import ChildDied
-from twinset.stages.run_here import build_here
 
 pytestmark = pytest.mark.usefixtures("no_cards")
 
@@ -43,7 +42,7 @@ def test_a_worker_that_died_is_no_end_and_the_bytes_are_the_same(
 ) -> None:
     recipe = recipe_of({"eq-x": greys("eq-x", [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)], 1)})
     workers = Workers(ChildDied("its process died (signal 9)"))
-    monkeypatch.setattr(run_here, "DaskCluster", lambda: workers)
+    monkeypatch.setattr("twinset.stages.build.DaskCluster", lambda: workers)
     counts = build_here(recipe, str(tmp_path / "there"), 0, "dask")
     assert workers.closed and not workers.errors
     assert build_here(recipe, str(tmp_path / "here")) == counts

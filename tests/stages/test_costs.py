@@ -12,8 +12,8 @@ import twinset
 from tests.stages.conftest import recipe_of
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.finalise import disagreeing
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
+from twinset.stages.finish import disagreeing
 
 SCENES = [(video, grey, grey + 9) for grey, video in enumerate("abcdef")]
 
@@ -46,8 +46,8 @@ import os, sys, time
 from twinset.shards.records import read_planned
 from twinset.shards.rows import read_rows
 from twinset.shards.storage.store import Store
-from twinset.stages.index import summarise, write_index
-from twinset.stages.status import state_of
+from twinset.stages.finish import summarise, write_index
+from twinset.stages.job import state_of
 import pyarrow as pa, pyarrow.parquet as pq
 
 # Writing, which starts none of the threads in question, loads what else there is.

@@ -15,10 +15,10 @@ from tests.stages.drawn_sources import MADE
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build
+from twinset.stages.build import build, build_here
+from twinset.stages.finish import Silent
 from twinset.stages.job import Job
-from twinset.stages.making.make import make_shard
-from twinset.stages.run_here import Silent, build_here
+from twinset.stages.make import make_shard
 
 LINES = ["red pen", "a green tree", "blue"]
 pytestmark = pytest.mark.usefixtures("no_cards")

@@ -8,10 +8,10 @@ from tests.stages.conftest import recipe_of
 from twinset.shards.read import read_samples
 from twinset.shards.rows import DUPLICATE, read_rows
 from twinset.shards.storage.store import Store
-from twinset.stages.duplicates import drop_duplicates
-from twinset.stages.finalise import disagreeing, forget, remove_leftovers
-from twinset.stages.run_here import build_here
-from twinset.stages.verify import verify_stage
+from twinset.stages.build import build_here
+from twinset.stages.dataset import drop_duplicates
+from twinset.stages.finish import disagreeing, forget, remove_leftovers
+from twinset.stages.overview import verify_stage
 
 # (1, 2) is in every subset and twice in eq-a; (4, 3) mirrors (3, 4), which asks the same question.
 SUBSETS = {

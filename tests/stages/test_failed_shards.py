@@ -9,9 +9,9 @@ import pytest
 from tests.stages.conftest import recipe_of
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
-from twinset.stages.making import make
-from twinset.stages.run_here import build_here
-from twinset.stages.status import state_of
+from twinset.stages import make
+from twinset.stages.build import build_here
+from twinset.stages.job import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 MISTAKE = r"LookupError: a mistake in a source \(.*drawn_sources\.py:\d+\)"

@@ -9,8 +9,8 @@ import pytest
 from tests.stages.drawn_sources import MEANWHILE
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
-from twinset.stages.duplicates import drop_duplicates
-from twinset.stages.verify import verify_stage
+from twinset.stages.dataset import drop_duplicates
+from twinset.stages.overview import verify_stage
 
 SCENES = [("a", 1, 2), ("b", 1, 2), ("gone", 5, 6)]  # b repeats what a asks
 

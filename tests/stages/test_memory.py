@@ -1,6 +1,5 @@
 """When memory runs out a shard begins again with half the micro-batch, and its receipt says so."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,25 +39,16 @@ def test_a_shard_begins_again_with_half_of_it(
     assert PASSES == [4, 1, 2, 2, 1, 2, 2, 1] and MADE[-5:] == list("aabbc")
     assert receipt.micro_batch == 1 and receipt.runtime == runtime_class("cpu", 1, 1)
     assert receipt.requested_runtime == receipt.machine == runtime_class("cpu", 1, 4)
-    assert build.worker.generator.batch_size() == 4
+    # The next shard begins with all of it, and the build can end.
+    whole = build.make(1)
+    assert whole.micro_batch == 4 and receipt.machine == whole.machine
+    refuse_mixed_runtimes("OUT/eq-x", {receipt.machine, whole.machine})
     # Nothing of the first tries is left: a micro-batch of 1 from the start gives the same samples.
     with build.store.open("eq-x/_meta/rows/00000.parquet") as stream:
         assert [row.key for row in read_rows(stream)] == [candidate.key for candidate in build.candidates(0)]
     planned_build(Store(str(tmp_path / "plain")), "eq-x", SCENES, 5, micro_batch=1).make(0)
     for file in ("eq-x/test/00000.tar", "eq-x/_meta/rows/00000.parquet"):
         assert files_below(tmp_path / "out")[file] == files_below(tmp_path / "plain")[file]
-
-
-def test_the_next_shard_begins_with_all_of_it_and_the_build_can_end(
-    tmp_path: Path, planned_build: Any, trouble: Any
-) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 5, micro_batch=4)
-    trouble("c", "memory 2")
-    halved, whole = build.make(0), build.make(1)
-    assert (halved.micro_batch, whole.micro_batch) == (2, 4)
-    assert halved.runtime != whole.runtime and halved.machine == whole.machine
-    refuse_mixed_runtimes("OUT/eq-x", {halved.machine, whole.machine})
-    assert build.state().todo == []
 
 
 def test_where_not_even_one_sample_fits_the_shard_fails_with_what_to_do(
@@ -69,12 +59,3 @@ def test_where_not_even_one_sample_fits_the_shard_fails_with_what_to_do(
     with pytest.raises(BuildFailed, match=r"one sample at a time \(tried to allocate 2 GiB\).*--workers 1"):
         build.make(0)
     assert build.state().todo == [0, 1] and not list((tmp_path / "out" / "_spool").glob("*"))
-
-
-def test_a_filter_that_fills_the_memory_works_with_half_of_its_own(tmp_path: Path, planned_build: Any) -> None:
-    worker = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 5, ["test-dark"]).worker
-    (judge,) = worker.filters
-    halved = replace(worker, filters=[judge.with_micro_batch(4)]).halved("no room")
-    assert halved.filters[0].batch_size() == 2 and halved.generator is worker.generator
-    with pytest.raises(BuildFailed, match="one sample at a time"):
-        halved.halved("no room").halved("no room")

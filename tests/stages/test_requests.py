@@ -10,8 +10,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tests.counted_store import counted_requests
 from tests.stages.conftest import recipe_of
 from twinset.shards.storage.store import Store
+from twinset.stages.build import build_here
 from twinset.stages.overview import status
-from twinset.stages.run_here import build_here
 
 FEW, MANY = 20, 40
 

@@ -12,7 +12,7 @@ from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
 from twinset.stages import job
 from twinset.stages.job import Job
-from twinset.stages.making.make import make_shard
+from twinset.stages.make import make_shard
 from twinset.stages.plan import prepare
 
 SCENES = [("a", 1, 2), ("b", 1, 3)]

@@ -12,12 +12,10 @@ import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import Greys
 from twinset.contracts.canonical import sample_key
-from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.store import Store
+from twinset.stages.build import build_here
 from twinset.stages.job import Job
-from twinset.stages.run_here import build_here
 
 LINES = ["a word here", "  ", "words are here", "no", ""]
 
@@ -61,51 +59,19 @@ def test_the_index_holds_the_rows_in_plan_order_and_later_stages_read_it(
     assert not any(stage["problems"] for stage in twinset.verify(out)["stages"].values())
 
 
-@pytest.mark.parametrize("damage", ["index.parquet", "index.json", "stage.json"])
-def test_damage_is_said_and_the_table_computed_again(
-    tmp_path: Path, recipe: Any, damage: str, files_below: Any
-) -> None:
-    out = tmp_path / "out"
-    build_here(recipe, str(out))
-    whole, file = files_below(out), out / "_stages/longest/_meta" / damage
-    if damage == "index.parquet":
-        file.write_bytes(file.read_bytes()[:-1])
-        assert any("index.parquet" in problem.path for problem in twinset.verify(out)["stages"]["longest"]["problems"])
-    else:
-        file.unlink()
-    build_here(recipe, str(out))
-    assert files_below(out) == whole
-
-
-def test_an_unfinished_table_is_not_read(recipe: Any, tmp_path: Path) -> None:
-    job = Job(recipe, Store(str(tmp_path / "out")))
-    with pytest.raises(WrongUse, match=r"out/_stages/words: holds no stage.*build it first"):
-        job.earlier("words")
-    build_here(recipe, job.store.root)
-    (tmp_path / "lines.json").write_text(json.dumps([*LINES, "more"]))
-    twinset.plan(recipe, job.store.root)
-    with pytest.raises(WrongUse, match="_stages/words: not finished; run its build again to the end"):
-        job.earlier("words")
-    build_here(recipe, job.store.root)
-    assert "more" in job.earlier("words").read(["word"])["word"].to_pylist()
-
-
-def test_corrected_words_of_a_source_reach_a_finished_card(
-    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_recipe_that_says_something_else_reaches_a_finished_card(
+    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any
 ) -> None:
     out = tmp_path / "out"
     recipe, other = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
     build_here(recipe, str(out))
-    whole = files_below(out)
-    corrected = {"notes": "* Corrected.\n"}
-    monkeypatch.setattr(Greys, "said", lambda self, block, reports=None: corrected.get(block, ""))
+    titled = recipe.model_copy(update={"title": "A title"})
     for _ in range(2):
-        build_here(recipe, str(out))
+        build_here(titled, str(out))
         assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
-    assert files_below(out) == whole
-    for one in (other, recipe, other, recipe):
-        build_here(one, str(out))
-    assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards and words"
+    for build in (other, titled, other, titled):
+        build_here(build, str(out))
+    assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards"
 
 
 @pytest.mark.parametrize(("lost", "drawn"), [("README.md", []), ("eq-x/README.md", ["eq-x"])])

@@ -9,9 +9,9 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.contracts.errors import BuildFailed, DecisionsMissing
+from twinset.contracts.errors import DecisionsMissing
 from twinset.contracts.recipe import Recipe
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 pytestmark = pytest.mark.usefixtures("no_cards")
 DECISIONS = {"red": "keep", "pen": "drop", "green": "keep", "tree": "keep"}
@@ -85,12 +85,3 @@ def test_a_changed_decision_makes_its_shard_again_and_a_withdrawn_one_is_waited_
     answers.write_text(json.dumps({word: said for word, said in DECISIONS.items() if word != "pen"}))
     with pytest.raises(DecisionsMissing, match="judged: 1 of 4 decisions is missing"):
         build_here(recipe, out)
-
-
-def test_a_failed_stage_and_a_waiting_one_are_both_named(recipe: Any, trouble: Any, tmp_path: Path) -> None:
-    trouble("a", "raise")
-    with pytest.raises(BuildFailed) as failed:
-        build_here(recipe, str(tmp_path / "out"))
-    assert not isinstance(failed.value, DecisionsMissing)
-    for said in ("a mistake in a source", "judged: 4 of 4 decisions are missing", "failed or waits: said"):
-        assert said in str(failed.value)

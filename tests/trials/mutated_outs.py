@@ -97,7 +97,7 @@ def screened(folder: Path) -> None:
     text = Path("recipe.yaml").read_text().replace("  mine:\n", "  mine:\n    screening: true\n")
     Path("recipe.yaml").write_text(text)
     assert main(("build", "recipe.yaml", "--out", "out", "--workers", "1", "--only", "mine")) == 3
-    asking = Job(load_recipe("recipe.yaml"), Store("out")).worker("mine-decisions").generator
+    asking = Job(load_recipe("recipe.yaml"), Store("out")).worker("mine-decisions").source
     assert isinstance(asking, Decisions)
     Path("out", FILE).parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(Path("out", FILE))) as connection:

@@ -15,7 +15,7 @@ from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
 from twinset.shards.contracts import Context
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 from twinset_extras.caption_twins.search import ARTICLES, WORD, span_of
 from twinset_extras.caption_twins.source import CaptionTwins, TwinCandidate
 

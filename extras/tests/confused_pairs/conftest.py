@@ -18,7 +18,7 @@ from twinset.contracts.recipe import parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 
 @pytest.fixture(scope="session")

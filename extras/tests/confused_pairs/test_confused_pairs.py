@@ -37,7 +37,7 @@ from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.decode import decode
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 from twinset_extras.caption_twins import choice
 from twinset_extras.confused_pairs import source as generator
 from twinset_extras.confused_pairs.source import ConfusedPairs, Floats, TooMany, alike, cosines

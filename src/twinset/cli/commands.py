@@ -238,7 +238,7 @@ def print_counts(counts: Mapping[str, Any], planning: bool = False) -> None:
             say(f"{name}: {missing_words(**waiting)}; ask people with twinset review OUT")
         if spent := row.get("spent"):
             say(f"{name}: asked language models for", ", ".join(f"{what} {count}" for what, count in spent.items()))
-        for problem in (*row.get("warnings", []), *row.get("problems", [])):
+        for problem in row.get("problems", []):
             say(problem)
     unfinished = any(row.get("missing") or row.get("stale") or row.get("state") for row in stages.values())
     if unfinished and not planning and not any(row.get("waiting") for row in stages.values()):

@@ -64,7 +64,7 @@ def slurm(
     """
     import twinset
     from twinset.shards.storage.spool import refuse_link
-    from twinset.stages.making.in_parts import unmade_parts
+    from twinset.stages.in_parts import unmade_parts
 
     loaded = twinset.load_recipe(recipe, set_).only(only)
     if scripts is None and "://" in out:

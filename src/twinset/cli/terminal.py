@@ -45,7 +45,7 @@ def in_json(**record: Any) -> str:
 
 
 class LogLines(logging.Formatter):
-    """Log lines; as JSON, a shard that ended (`stages.run_here`) has its own fields, others a ``level``."""
+    """Log lines; as JSON, a shard that ended (`stages.build`) has its own fields, others a ``level``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """As `logging.Formatter.format`."""
@@ -91,7 +91,7 @@ def print_facts(facts: Mapping[str, Any], of: str = "") -> None:
 class Rows:
     """Progress on stderr, by name: a bar each on a terminal, else a line at most every minute.
 
-    It is a `stages.build.Progress`, whose bars have all samples of a stage, those of earlier runs too.
+    It is a `stages.finish.Progress`, whose bars have all samples of a stage, those of earlier runs too.
     """
 
     def __init__(self) -> None:
@@ -122,26 +122,26 @@ class Rows:
                 self._tasks[name] = self.bars.add_task(name, text=text, completed=done, total=total)
 
     def begin(self, stage: str, total: int, done: int) -> None:
-        """As `stages.build.Progress.begin`."""
+        """As `stages.finish.Progress.begin`."""
         self._shards[stage] = [done, total]
         self._began.setdefault(stage, time.monotonic())
         self.show(stage, f"making {total - done:,} of {total:,} shards", now=True)
 
     def advance(self, stage: str) -> None:
-        """As `stages.build.Progress.advance`."""
+        """As `stages.finish.Progress.advance`."""
         with self._lock:
             self._shards[stage][0] += 1
         self.samples(stage, *self._samples.get(stage, (0, 0)))
 
     def samples(self, stage: str, made: int, planned: int) -> None:
-        """As `stages.build.Progress.samples`."""
+        """As `stages.finish.Progress.samples`."""
         self._samples[stage] = made, planned
         done, total = self._shards.get(stage, (0, 0))
         samples = f"{made:,} of {planned:,} samples, " if planned else ""
         self.show(stage, f"{samples}{done:,} of {total:,} shards", made, planned or None)
 
     def phase(self, stage: str, doing: str) -> None:
-        """As `stages.build.Progress.phase`; in a log a stage without a shard to make says nothing."""
+        """As `stages.finish.Progress.phase`; in a log a stage without a shard to make says nothing."""
         if doing and self.bars is not None:
             self.show(stage, doing)
         elif not doing and stage in self._began:

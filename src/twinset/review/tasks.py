@@ -218,7 +218,7 @@ class ReviewTasks:
         if source is None:
             return None
         record = planned_stage(self.store, home)
-        generator = job_of(self.store, home)[0].worker(name).generator
+        generator = job_of(self.store, home)[0].worker(name).source
         assert isinstance(generator, Decisions), f"{name}: a decision stage is made by a Decisions"
         place = generator.answers_place
         refuse_other_answers(f"stages.{name}.source.answers", place, self.store.root)

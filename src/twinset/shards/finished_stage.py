@@ -16,13 +16,12 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.receipt import IndexRecord
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.stage import parse_stage
-from twinset.shards.fields import REMEDY
 from twinset.shards.plan import read_parquet
 from twinset.shards.read import index_batches, index_columns, opened_index, read_from_tar
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import REMEDY, BrokenTar
 
 if TYPE_CHECKING:
     import polars as pl

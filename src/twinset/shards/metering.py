@@ -3,9 +3,8 @@
 Answers that were kept on disk count like new ones: the numbers say what a stage takes, however often it was resumed.
 """
 
-import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,7 +29,6 @@ class Tally(NamedTuple):
 
 
 _METER: ContextVar[list[Tally] | None] = ContextVar("meter", default=None)
-_ON_MADE: ContextVar[Callable[[], None] | None] = ContextVar("on_made", default=None)
 
 
 @contextmanager
@@ -48,23 +46,6 @@ def count(tally: Tally) -> None:
     """Count answers for the shard that is being made."""
     if (meter := _METER.get()) is not None:
         meter.append(tally)
-
-
-@contextmanager
-def counting(on_count: Callable[[int], None]) -> Iterator[None]:
-    """Reports each candidate that this thread makes while it is entered. on_count: takes how many they are so far."""
-    count = itertools.count(1)
-    before = _ON_MADE.set(lambda: on_count(next(count)))
-    try:
-        yield
-    finally:
-        _ON_MADE.reset(before)
-
-
-def made_one() -> None:
-    """One more candidate of the shard that is being made is done."""
-    if (on_made := _ON_MADE.get()) is not None:
-        on_made()
 
 
 def total(tallies: Iterable[Tally]) -> Tally:

@@ -15,14 +15,12 @@ from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.kind import Stored, Takes, kinds_of, plural
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.recipe import Recipe, Subset, recipe_from_json
-from twinset.shards.fields import REMEDY, stored
 from twinset.shards.ledger import Receipts, read_receipts
 from twinset.shards.plan import parquet_batches, parquet_columns
-from twinset.shards.rows import KEPT, Row, read_rows
+from twinset.shards.rows import KEPT, Row, read_rows, stored
 from twinset.shards.storage import layout
-from twinset.shards.storage.member_headers import member_places, read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import REMEDY, BrokenTar, member_places, read_members
 
 
 class DamagedIndex(WrongUse):

@@ -1,25 +1,48 @@
-"""The verdict on every candidate, one row each: what was kept, what was rejected, by whom and why.
+"""What a shard holds: samples as the members of a tar, and the verdict on every candidate, one row each.
 
-What filters say is checked: one verdict each, declared reasons, finite numbers, scores for all.
+A sample is encoded images, caption files and one JSON with every key always there. A row says what was kept, what was
+rejected, by whom and why. What filters say is checked: one verdict each, declared reasons, finite numbers.
 """
 
+from __future__ import annotations
+
+import contextlib
 import math
+import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
+from pydantic_core import from_json
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.kinds.kind import SampleKind
-from twinset.contracts.kinds.samples import Drop, Keep, MediaFile, Rejected, Score, TableRows, Verdict
+from twinset.contracts.kinds.kind import SAMPLE_SCHEMA, Sample, SampleKind, Stored
+from twinset.contracts.kinds.samples import (
+    EXTENSIONS,
+    Drop,
+    EncodedImage,
+    Keep,
+    MediaFile,
+    Rejected,
+    Score,
+    TableRows,
+    Verdict,
+)
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.source import FILTERS, FilterSettings
 from twinset.shards.plan import read_parquet
+from twinset.shards.storage.tar_reader import REMEDY, BrokenTar
+
+if TYPE_CHECKING:
+    import webdataset
+
 
 KEPT, REJECTED = "kept", "rejected"
 DUPLICATE = "duplicate"
@@ -41,6 +64,119 @@ JUDGED = pa.schema(
     ]
 )
 _LAST = pa.schema([("content", pa.string()), ("sources", pa.list_(_SOURCE))])
+
+
+class TarWriter(contextlib.AbstractContextManager["TarWriter"]):
+    """Writes members in the order given with `webdataset.TarWriter`; owner, mode and time are fixed (USTAR headers).
+
+    Nothing is created before the first member, so that a shard that keeps nothing leaves no empty tar (webdataset
+    raises on those); after an error it is removed. Use as a context manager; afterwards `sha256` and `size` describe
+    the file, or are ``""`` and 0.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sha256 = ""
+        self.size = 0
+        self._file: BinaryIO | None = None
+        self._tar: webdataset.TarWriter | None = None
+
+    def add(self, name: str, content: bytes) -> None:
+        """Append one member, ``KEY.FIELD``; ``name`` has at most 100 ASCII characters, else ValueError."""
+        if len(name) > tarfile.LENGTH_NAME or not name.isascii():
+            raise ValueError(f"{name}: names of members have at most {tarfile.LENGTH_NAME} ASCII characters")
+        if self._tar is None:
+            import webdataset  # imports torch, where it is installed
+
+            self._file = self.path.open("xb")
+            self._tar = webdataset.TarWriter(self._file, encoder=False, mtime=0, user="", group="", mode=0o644)
+        key, _, field = name.partition(".")
+        # A member at a time: of a whole sample webdataset would sort the fields by name.
+        self._tar.write({"__key__": key, field: content})
+
+    def add_sample(self, key: str, fields: Iterable[tuple[str, bytes]]) -> None:
+        """Append the fields of one sample as ``KEY.FIELD`` members, side by side as WebDataset wants them."""
+        for name, content in fields:
+            self.add(f"{key}.{name}", content)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._file is None or self._tar is None:
+            return
+        if kind is not None:  # the error in hand says more than what closing may raise
+            for opened in (self._tar, self._file):
+                with contextlib.suppress(OSError):
+                    opened.close()
+            self.path.unlink(missing_ok=True)
+            return
+        with self._file:
+            self._tar.close()  # the two blocks of zeros that end a tar
+        self.sha256, self.size = sha256_of_file(self.path)
+
+
+def fields_of(
+    sample: Sample, images: Mapping[str, EncodedImage], dataset: str, terms: Terms, extension: str
+) -> list[tuple[str, bytes]]:
+    """The tar fields of a sample, in the order that they are written. dataset: kind of the source."""
+    sources = {role: asdict(image.source) for role, image in images.items()}
+    pictures = {role: {"sha256": one.sha256, "size": list(one.size), "pts": one.pts} for role, one in images.items()}
+    described = {
+        "schema_version": SAMPLE_SCHEMA,
+        "kind": sample.kind.name,
+        "split": sample.split,
+        "group": sample.group,
+        **sample.recorded(dataset, sources, pictures),
+        "scores": sample.scores,
+        "provenance": dict(sample.provenance),
+        **terms.columns,
+    }
+    words = sample.described()
+    return [
+        *((sample.kind.image_field(role, extension), image.content) for role, image in images.items()),
+        *((sample.kind.text_field(name), words[name].encode("utf-8")) for name in sample.kind.texts),
+        ("json", canonical_json(described)),
+    ]
+
+
+def content_digest(sample: Sample, images: Mapping[str, str]) -> str:
+    """The same for two samples that ask the same question. images: sha256 by role."""
+    return digest(sample.question(images))
+
+
+def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
+    """The sample that the fields of a tar make, of the kind that its JSON names; `BrokenTar` when they make none."""
+    try:
+        described = from_json(fields["json"])
+        kind = KINDS[described["kind"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BrokenTar(f"{where}: {key} has {sorted(fields)}, and no json of a sample; {REMEDY}") from error
+    extension = next((one for one in EXTENSIONS if kind.image_field(kind.images[0], one) in fields), EXTENSIONS[0])
+    _check_fields(key, kind, fields, extension, where)
+    try:
+        return Stored(
+            kind,
+            key,
+            {role: fields[name] for role in kind.images if (name := kind.image_field(role, extension)) in fields},
+            extension,
+            {name: fields[kind.text_field(name)].decode("utf-8") for name in kind.texts},
+            kind.record.model_validate(described),
+            fields,
+        )
+    except UnicodeDecodeError as error:
+        raise BrokenTar(f"{where}: a caption of {key} is not UTF-8 ({error}); {REMEDY}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        problem = f"{'.'.join(map(str, first['loc']))} {first['msg']}"
+        raise BrokenTar(f"{where}: {key}.json: {problem}; {REMEDY}") from error
+
+
+def _check_fields(key: str, kind: SampleKind, fields: Mapping[str, bytes], extension: str, where: str) -> None:
+    """Refuse fields that are too few or too many: optional images are absent from some on."""
+    there = tuple(role for role in kind.images if kind.image_field(role, extension) in fields)
+    needed = {role for role in kind.images if role not in kind.optional}
+    wanted = {kind.image_field(role, extension) for role in needed | {*there}}
+    wanted |= {kind.text_field(name) for name in kind.texts} | {"json"}
+    if set(fields) != wanted or there != kind.images[: len(there)]:
+        raise BrokenTar(f"{where}: {key} has {sorted(fields)} instead of {sorted(wanted)}; {REMEDY}")
 
 
 @dataclass(slots=True, kw_only=True)

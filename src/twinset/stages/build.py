@@ -4,62 +4,58 @@ What makes the shards (threads and processes here, or runs in Prefect's work poo
 returns what failed; everything else is the same for all of them.
 """
 
+from __future__ import annotations
+
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from functools import partial
 from graphlib import TopologicalSorter
-from typing import Any, Protocol
+from typing import Any, Literal, get_args
 
 from twinset.contracts.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, in_words
-from twinset.shards.ledger import LEDGER
-from twinset.shards.records import subsets_in
-from twinset.shards.storage import layout
-from twinset.stages.description_record import has_card, is_described, keep_description
-from twinset.stages.duplicates import drop_duplicates
-from twinset.stages.finalise import disagreeing, forget, remove_leftovers
-from twinset.stages.index import is_indexed, summarise, write_index
-from twinset.stages.job import Job, job_of, refuse_mixed_runtimes
-from twinset.stages.missing import nothing_there
+from twinset.contracts.recipe import Recipe
+from twinset.shards.storage.spool import Spool
+from twinset.shards.storage.store import Store
+from twinset.stages.child_processes import ChildDied, Children, receipt_in
+from twinset.stages.cluster import DaskCluster, make_there
+from twinset.stages.dataset import finish
+from twinset.stages.finish import MakeShards, Progress, Silent, settle
+from twinset.stages.job import Job, StageState, StageWorker, check_devices, check_inputs
+from twinset.stages.make import make_and_retry
 from twinset.stages.plan import prepare
-from twinset.stages.status import OTHER_VERSION, StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
+#: Of each shard a record at level INFO, whose attribute ``shard`` holds what `--log json` shows.
+shards_log = logging.getLogger("twinset.shards")
 
-ROUNDS = 3  # make, find what does not agree, make that again
-
-#: Makes shards of a stage, by its name; returns a sentence for each that failed.
-RunShards = Callable[[Job, str, StageState], Sequence[str]]
-
-
-class Progress(Protocol):
-    """Reported to by a build, from several threads."""
-
-    def begin(self, stage: str, total: int, done: int) -> None:
-        """A stage has shards to make: ``done`` of ``total`` are made already."""
-
-    def advance(self, stage: str) -> None:
-        """One more shard of a stage is made."""
-
-    def samples(self, stage: str, made: int, planned: int) -> None:
-        """Candidates of a stage that are made, those of shards in the making too."""
-
-    def phase(self, stage: str, doing: str) -> None:
-        """A stage does something other than making shards, such as ``planning``; empty when it has ended."""
+Runner = Literal["threads", "processes", "dask"]
+Receipt = dict[str, Any]
+Begun = tuple[Future[Receipt], float]  # a shard, and when it was begun
+ROUND_SECONDS = 0.2
+DIED = (
+    "{error}; run the same command again, and if it dies again, build this stage alone (--only {name} --workers 1 "
+    "--verbose) to see its last words"
+)
+LOST = "the Dask scheduler ended or cannot be reached any more; start it again, and run the same command again"
 
 
-class Silent:
-    """Shows nothing."""
-
-    def begin(self, stage: str, total: int, done: int) -> None: ...
-
-    def advance(self, stage: str) -> None: ...
-
-    def samples(self, stage: str, made: int, planned: int) -> None: ...
-
-    def phase(self, stage: str, doing: str) -> None: ...
+def build_here(
+    recipe: Recipe, out: str, workers: int = 0, runner: Runner = "threads", progress: Progress | None = None
+) -> dict[str, Any]:
+    """Build a recipe from this process, or resume it (`twinset.build`)."""
+    progress, job = progress or Silent(), Job(recipe, Store(out))
+    check_inputs(recipe, ("annotations", "media", "models"))
+    with job.store.for_one_build(), closing(LocalRunner(recipe, workers, runner, progress)) as here:
+        return build(job, here.make_shards, progress)
 
 
-def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
+def build(job: Job, make_shards: MakeShards, progress: Progress) -> dict[str, Any]:
     """Build all stages of a recipe, independent ones side by side; whatever is done already stays.
 
     Returns ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``. Raises as `twinset.build`.
@@ -72,7 +68,7 @@ def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
         running: dict[Future[None], str] = {}
         while sorter.is_active():
             for name in sorter.get_ready():
-                running[pool.submit(build_stage, job, name, run, progress)] = name
+                running[pool.submit(build_stage, job, name, make_shards, progress)] = name
             if not running:
                 break  # what is left reads a stage that failed or waits
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -87,7 +83,7 @@ def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     unfinished = [name for name in job.recipe.all if name not in job.settled]
     if len(waits) < len(failures):
         raise _failure(failures, [name for name in unfinished if name not in failures])
-    made = finish(job, run, progress, unfinished)
+    made = finish(job, make_shards, progress, unfinished)
     if waits:
         raise DecisionsMissing.of_all(waits)
     return made
@@ -105,141 +101,159 @@ def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) ->
     return kind("\n".join(messages))
 
 
-def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None:
+def build_stage(job: Job, name: str, make_shards: MakeShards, progress: Progress) -> None:
     """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished."""
     try:
         progress.phase(name, "planning")
         prepare(job, name)
-        settle(job, name, run, progress)
+        settle(job, name, make_shards, progress)
     finally:
         progress.phase(name, "")
 
 
-def refuse_waiting(job: Job, name: str) -> None:
-    """Raise `DecisionsMissing` where people have not decided enough to make a stage."""
-    if (waiting := job.worker(name).generator.waiting()) is not None:
-        raise DecisionsMissing(job.store.root, {name: (waiting.missing, waiting.needed)})
+class LocalRunner:
+    """Makes at most ``workers`` shards at a time, of all stages."""
 
+    def __init__(
+        self, recipe: Recipe, workers: int, runner: Runner, progress: Progress, names: Collection[str] = ()
+    ) -> None:
+        """names: of the stages; all when empty. Fails where a GPU that they need here is absent, or the cluster."""
+        if workers < 0 or runner not in get_args(Runner):
+            known = ", ".join(get_args(Runner))
+            raise WrongUse(f"workers {workers}, runner {runner!r}: at least 0 workers of one of the runners {known}")
+        if runner != "dask":
+            check_devices(recipe, names)
+        Spool(None).sweep()
+        self._runner, self._progress = runner, progress
+        self._cluster = DaskCluster() if runner == "dask" else None
+        self._workers = workers or (self._cluster.cores if self._cluster else len(os.sched_getaffinity(0)))
+        self._slots, self._closed = threading.BoundedSemaphore(self._workers), threading.Event()
+        self._runs = list[Future[None]]()
 
-def settle(job: Job, name: str, run: RunShards, progress: Progress) -> StageState:
-    """Make shards until all are done and agree with their receipts, then write the index.
+    def close(self) -> None:
+        """End the children and start nothing more."""
+        self._closed.set()
+        wait(self._runs)
+        if self._cluster is not None:
+            self._cluster.close()
 
-    Raises `DecisionsMissing` where people have not decided enough to make them.
-    """
-    worker, store = job.worker(name), job.store
-    media = worker.source.media_files()
-    for _ in range(ROUNDS):
-        state = state_of(store, worker.home, media)
-        if state.todo:
-            refuse_waiting(job, name)
-            if not state.done and (problem := nothing_there(store, job.recipe, name, state, worker)):
-                raise BuildFailed(problem)
-            progress.begin(name, len(state.planned), len(state.done))
-            if failures := run(job, name, state):
-                raise BuildFailed("\n".join(failures))
-            state = state_of(store, worker.home, media)
-        progress.phase(name, "checking")
-        state, wrong = disagreeing(store, state)
-        forget(store, worker.home, wrong)
-        if not wrong and not state.todo:
-            break
-    else:
-        ledger = f"{store.root}/{layout.meta(worker.home, LEDGER)}"
-        raise BuildFailed(
-            f"{name}: shards do not stay what their receipts say; remove {ledger} and run the same build again, and if "
-            "that does not help have the disk checked"
-        )
-    if not job.recipe.allow_mixed_runtimes:
-        runtimes = {asked or own for _, asked, own in state.done.columns("requested_runtime", "runtime")}
-        refuse_mixed_runtimes(f"{store.root}/{worker.home}", runtimes)
-    if not is_indexed(store, state):
-        remove_leftovers(store, state)
-        progress.phase(name, "writing the index")
-        write_index(store, state, worker.source.makes, worker.generator.row_schema, worker.generator.numbers)
-    job.settled[name] = state
-    return state
-
-
-def finish(job: Job, run: RunShards, progress: Progress, unfinished: Collection[str] = ()) -> dict[str, Any]:
-    """What needs all stages: missing media, duplicates among subsets, and what the dataset says of itself.
-
-    unfinished: the stages that wait for people, and those that read them, without which the others are finished.
-    """
-    for name, state in job.settled.items():
-        if problem := missing_problem(job.recipe, name, state):
-            raise BuildFailed(problem)
-    if not unfinished or any(name in job.settled for name in job.recipe.subsets):
-        published = _published(job)
-        if not is_described(job.store, published, job.recipe):
-            progress.phase("dataset", "looking for duplicates")
-            published |= _take_out_duplicates(job, published, run, progress)
-            progress.phase("dataset", "describing")
-            _describe(job, published)
-        progress.phase("dataset", "")
-    counts = {name: job.settled[name].counts() for name in job.recipe.all if name in job.settled}
-    made = {"subsets": {name: counts[name] for name in job.recipe.subsets if name in counts}}
-    return made if job.recipe.subsets else {**made, "stages": counts}
-
-
-def is_finished(job: Job) -> bool:
-    """Whether `finish` has nothing to do, where the shards of all stages of the recipe are made."""
-    indexed = all(is_indexed(job.store, state) for state in job.settled.values())
-    return indexed and is_described(job.store, _published(job), job.recipe)
-
-
-def _published(job: Job) -> dict[str, StageState]:
-    """All finished subsets below OUT by home, those of earlier builds too."""
-    published = {}
-    for home in subsets_in(job.store):
+    def make_shards(self, job: Job, name: str, state: StageState) -> Sequence[str]:
+        """Make the shards of a stage that are not done; returns what failed (`stages.finish.MakeShards`)."""
+        run = Future[None]()
+        self._runs.append(run)
         try:
-            own = job.settled.get(home) if home in job.recipe.subsets else None
-            state = own or state_of(job.store, home)
-        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
-            logger.warning("%s is left as it is: %s", home, error)
-            continue
-        if not state.todo:
-            published[home] = state
-        elif OTHER_VERSION in state.stale.values():
-            logger.warning("left as they are, %s; run their builds again: %s", OTHER_VERSION, home)
-    return published
+            failures = self._make(job.store.root, job.worker(name), state)
+        finally:
+            run.set_result(None)
+        messages = [failed_shards(name, failures, len(state.todo))] if failures else []
+        return [*messages, "the build was interrupted"] if self._closed.is_set() else messages
+
+    def _make(self, root: str, worker: StageWorker, state: StageState) -> dict[int, str]:
+        """Make the shards of a stage; returns why some failed.
+
+        Those whose process dies, as the kernel kills where memory runs out, are made again at the end, one at a time.
+        """
+        name, sizes = worker.name, [shard.planned for shard in state.planned]
+        made = sum(state.done.column("planned"))
+        planned = made + sum(sizes[number] for number in state.todo)
+        failures, died = dict[int, str](), list[int]()
+        self._progress.samples(name, made, planned)
+        for numbers, at_a_time in ((state.todo, worker.source.shards_at_a_time or self._workers), (died, 1)):
+            if not numbers:
+                continue
+            executor, make = self._open(worker, state, min(at_a_time, len(numbers)))
+            try:
+                for ended in self._rounds(executor, partial(make, root, state.home), numbers, at_a_time):
+                    for number, (future, began) in ended.items():
+                        receipt, failures[number] = None, ""
+                        try:
+                            receipt = receipt_in(future)
+                        except ChildDied as error:
+                            if numbers is not died:
+                                logger.warning("%s shard %05d: %s; made again at the end, alone", name, number, error)
+                                died.append(number)
+                                continue
+                            failures[number] = DIED.format(error=error, name=name)
+                        except CancelledError:
+                            failures[number] = LOST
+                        except KeyboardInterrupt:
+                            raise
+                        except BaseException as error:
+                            failures[number] = in_words(error)
+                        else:
+                            made += sizes[number]
+                            self._progress.advance(name)
+                            self._progress.samples(name, made, planned)
+                        _log(name, number, began, receipt, failures[number])
+            finally:
+                if self._cluster is None:
+                    executor.shutdown(wait=False)
+        return {number: why for number, why in failures.items() if why}
+
+    def _open(self, worker: StageWorker, state: StageState, workers: int) -> tuple[Executor, Callable[..., Receipt]]:
+        """What makes shards of a stage, and by what function.
+
+        Each stage has its own: two that use Blender cannot share a process, and memory is freed at the end.
+        """
+        if self._cluster is not None:
+            return self._cluster.executor(worker), partial(make_there, isolated=worker.isolated)
+        if self._runner == "processes" or worker.isolated:
+            return Children(workers), make_and_retry
+        return ThreadPoolExecutor(workers, "shard"), partial(make_and_retry, worker=worker, stage=state.stage)
+
+    def _rounds(
+        self, executor: Executor, make: Callable[[int], Receipt], numbers: Sequence[int], at_a_time: int
+    ) -> Iterator[dict[int, Begun]]:
+        """Hand over shards and wait for them, so many at a time, and ``workers`` with those of all stages.
+
+        Gives some times a second the shards that have ended since.
+        """
+        left, running = deque(numbers), dict[int, Begun]()
+        try:
+            while (left or running) and not self._closed.is_set():
+                # A place is taken before a shard is handed over, so that what waits holds no memory.
+                while (
+                    left and len(running) < at_a_time and self._slots.acquire(timeout=0 if running else ROUND_SECONDS)
+                ):
+                    try:
+                        running[left[0]] = executor.submit(make, left[0]), time.monotonic()
+                    except BaseException:
+                        self._slots.release()
+                        raise
+                    left.popleft()
+                wait([future for future, _ in running.values()], ROUND_SECONDS, FIRST_COMPLETED)
+                if isinstance(executor, Children):
+                    executor.look_after()
+                elif self._cluster is not None and self._cluster.lost:  # Dask would try for ever to reach it
+                    lost = Future[Receipt]()
+                    lost.set_exception(CancelledError())
+                    running = {number: (lost, began) for number, (_, began) in running.items()}
+                ended = {number: running.pop(number) for number in [*running] if running[number][0].done()}
+                for _ in ended:
+                    self._slots.release()
+                yield ended
+        finally:
+            for _ in running:
+                self._slots.release()
 
 
-def _take_out_duplicates(
-    job: Job, published: Mapping[str, StageState], run: RunShards, progress: Progress
-) -> dict[str, StageState]:
-    """Drop duplicates and bring the indices of the subsets that changed up to date; returns all but tables."""
-
-    def settle_again(home: str) -> StageState:
-        owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
-        if home not in job.settled:  # planned by another build, maybe with other libraries
-            owner.worker(name).refuse_other_versions(states[home].stage)
-        return settle(owner, name, run, progress)
-
-    states = {home: state for home, state in published.items() if state.makes != "table"}
-    for home, state in states.items():
-        if not is_indexed(job.store, state, hashed=True):  # of another build that was killed, or it was damaged since
-            job.store.remove(layout.meta(home, "index.json"))
-            states[home] = settle_again(home)
-    for _ in range(ROUNDS):
-        changed, again = drop_duplicates(job.store, states)
-        for home in {*changed, *again}:
-            forget(job.store, home, again.get(home, ()))
-            states[home] = settle_again(home)
-        if not again:
-            return states
-    raise BuildFailed(f"duplicates in {', '.join(sorted(again))} change with every look; run the same build again")
+def failed_shards(name: str, failures: Mapping[int, str], asked: int) -> str:
+    """Why shards of a stage failed, by number: five reasons, each once, with five of the shards that it befell."""
+    befell: dict[str, list[str]] = {}
+    for number, why in sorted(failures.items()):
+        befell.setdefault(why, []).append(f"{number:05d}")
+    lines = [f"{len(failures)} of {asked} shards failed; run the same command again to make those. First:"]
+    for why, numbers in [*befell.items()][:5]:
+        more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
+        lines.append(f"{name} shard{'s' * (len(numbers) > 1)} {', '.join(numbers[:5])}{more}: {why}")
+    return "\n".join(lines)
 
 
-def _describe(job: Job, published: Mapping[str, StageState]) -> None:
-    """Write the cards of subsets, their pictures, the page and the card of all."""
-    from twinset.cards.describe import describe, show  # they plot and draw
-    from twinset.cards.publication import write_overview
-
-    for home, state in published.items():
-        if not has_card(job.store, home, state, job.recipe):
-            describe(job.store, home, summarise(job.store, state))
-            keep_description(job.store, home, state, job.recipe, {})  # a build that is killed now goes on from here
-    show(job.store, published)
-    write_overview(job.store, published)
-    for home, state in published.items():
-        keep_description(job.store, home, state, job.recipe, published)
+def _log(name: str, number: int, began: float, receipt: Receipt | None, error: str) -> None:
+    """A record of a shard that has ended; without a receipt for its error."""
+    seconds, made = round(time.monotonic() - began, 3), receipt or {"kept": 0, "rejected": {}}
+    shard: dict[str, Any] = {"stage": name, "shard": number, "kept": made["kept"]}
+    shard |= {"rejected": sum(made["rejected"].values()), "seconds": seconds}
+    shard |= {"bytes": made.get("tar_size", 0) + made.get("rows_size", 0), "error": error or None}
+    words = error or f"{shard['kept']} kept, {shard['rejected']} rejected in {seconds} s"
+    shards_log.info("%s shard %05d: %s", name, number, words, extra={"shard": shard})

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -27,7 +27,7 @@ from typing import Any
 from pebble import ProcessExpired, ProcessPool
 
 from twinset.shards.storage.spool import Spool
-from twinset.stages.making.make import make_and_retry
+from twinset.stages.make import make_and_retry
 
 logger = logging.getLogger("twinset")
 
@@ -51,17 +51,12 @@ class _Spawn(SpawnContext):
 
 
 class Children(Executor):
-    """A pool of processes that make shards, which start with the first; of the thread that opens it.
+    """A pool of processes that make shards, which start with the first; of the thread that opens it."""
 
-    counts: how many candidates of each shard are made, by its number.
-    """
-
-    def __init__(self, workers: int, shards: int = 0) -> None:
-        """shards: how many are counted."""
+    def __init__(self, workers: int) -> None:
         context = _Spawn()
-        self.counts: MutableSequence[int] = context.RawArray("q", shards)
         self._records = context.Queue()
-        given = (os.getpid(), self.counts, self._records, logger.getEffectiveLevel())
+        given = (os.getpid(), self._records, logger.getEffectiveLevel())
         self._new_pool = partial(ProcessPool, workers, context=context, initializer=_begin, initargs=given)
         self._pool, self._futures = self._new_pool(), list[Future[Receipt]]()
 
@@ -111,10 +106,7 @@ class ChildDied(ChildProcessError):
 
 
 def receipt_in(future: Future[Receipt]) -> Receipt:
-    """The receipt of a shard that has ended.
-
-    Raises what `making.make.make_and_retry` raised, or `ChildDied`.
-    """
+    """The receipt of a shard that has ended; raises what `stages.make.make_and_retry` raised, or `ChildDied`."""
     try:
         return future.result()
     except ProcessExpired as error:
@@ -129,43 +121,37 @@ _idle: defaultdict[str, list[Children]] = defaultdict(list)  # of `run_in_child`
 
 
 def run_in_child(root: str, home: str, number: int) -> Receipt:
-    """Make one shard in a child of this process, kept for the stage's next; as many at a time as threads call it.
-
-    Raises as `receipt_in`.
-    """
+    """As `receipt_in`, of a shard made in a child of this process, kept for the stage's next; from any thread."""
     multiprocessing.current_process().daemon = False  # as Dask's workers are, which may have no children
+    stage = f"{root}/{home}"
     with _lock:
-        idle = _idle[f"{root}/{home}"]
+        idle = _idle[stage]
         children = idle.pop() if idle else Children(1)
     try:
-        future = children.submit(make_in_child, root, home, number)
+        future = children.submit(make_and_retry, root, home, number)
         while not wait([future], CHECK_SECONDS).done:
             children.look_after()
         return receipt_in(future)
     finally:
         children.look_after()
         with _lock:
-            idle.append(children)
+            if kept := _idle.get(stage) is idle:  # else they were closed meanwhile
+                idle.append(children)
+        if not kept:
+            children.shutdown()
 
 
 def close_children() -> None:
-    """End the children of `run_in_child` that are idle; used at the end of a run."""
+    """End the children of `run_in_child`, those that make a shard once they have; used at the end of a run."""
     with _lock:
-        for idle in _idle.values():
-            while idle:
-                idle.pop().shutdown()
+        closed = [children for idle in _idle.values() for children in idle]
+        _idle.clear()
+    for children in closed:
+        children.shutdown()
 
 
 # What follows runs in children.
-_counts: list[MutableSequence[int]] = []
-
-
-def make_in_child(root: str, home: str, number: int) -> Receipt:
-    """As `making.make.make_and_retry`."""
-    return make_and_retry(root, home, number, counts=_counts[0] or None)
-
-
-def _begin(parent: int, counts: MutableSequence[int], records: Any, level: int) -> None:
+def _begin(parent: int, records: Any, level: int) -> None:
     folder = tempfile.mkdtemp(prefix=f"{Spool(None).prefix}{os.getpid()}.")
     Finalize(None, shutil.rmtree, (folder, True), exitpriority=0)
     threading.Thread(target=_end_with, args=(parent, folder), daemon=True).start()
@@ -176,7 +162,6 @@ def _begin(parent: int, counts: MutableSequence[int], records: Any, level: int) 
     os.dup2(2, 1)
     logger.setLevel(level)
     logger.addHandler(QueueHandler(records))
-    _counts.append(counts)
 
 
 def _end_with(parent: int, folder: str) -> None:

@@ -1,28 +1,70 @@
-"""Stages at a glance, for people and for ``--json``: planned, done, stale, and what is wrong."""
+"""What lies below OUT, for people and for ``--json``: planned, done, stale and missing, and what is wrong."""
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+import csv
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from twinset.cards.lineage import meanings_of
-from twinset.cards.terms import TermCounts, lacking
+from twinset.contracts.canonical import digest
 from twinset.contracts.errors import TwinsetError, WrongUse, missing_words, suggested
+from twinset.contracts.kinds.samples import MediaFile
+from twinset.contracts.receipt import Receipt
 from twinset.models.engines import metered_engine
+from twinset.shards.ledger import LEDGER, damaged_receipts
+from twinset.shards.media.media_folder import Media
 from twinset.shards.metering import Tally, read_logs, spent, tally_in, total
+from twinset.shards.plan import PlannedShard, plan_file, read_parquet
 from twinset.shards.records import stages_in, unplanned_in
+from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.job import Job, job_of
-from twinset.stages.plan import count_plan, planned_terms, prepare
-from twinset.stages.status import Problem, StageState, again, missing_problem, state_of
-from twinset.stages.verify import verify_stage
+from twinset.shards.storage.tar_reader import BrokenTar, read_members
+from twinset.stages.dataset import changed_descriptions, missing_problem
+from twinset.stages.finish import damaged_index
+from twinset.stages.job import Job, StageState, StageWorker, job_of, media_size, state_of
+from twinset.stages.make import candidates_of
+from twinset.stages.plan import contradiction, count_plan, prepare
+
+logger = logging.getLogger("twinset")
 
 LOGS = 16  # of finished shards that an estimate reads, evenly spread: on an object store each is a request
-#: Of a stage that is not planned, and of one that cannot be read.
 _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
-_UNREAD: dict[str, Any] = {"examples": [], "meanings": {}, "waiting": {}, "stale": {}}
-_UNREAD |= {"done": None, "missing": None, "missing_media": None}
+#: Of a stage that cannot be read.
+_UNREAD = {**_UNKNOWN, "examples": [], "meanings": {}, "waiting": {}, "stale": {}}
+_UNREAD |= dict.fromkeys(("done", "missing", "missing_media"))
+UNREADABLE = (OSError, ValueError, TypeError, LookupError, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong, and what to do about it.
+
+    code: what kind, such as ``tar-damaged``. path: of the file or folder, below OUT. message: what is wrong with it.
+    remedy: what to do. shard: its number, where it is of one.
+    """
+
+    code: str
+    path: str
+    message: str
+    remedy: str
+    shard: int | None = None
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (f"{self.path}: {self.message}", self.remedy)))
+
+
+def again(*paths: str) -> str:
+    """A remedy: have what some files vouch for made again. Without the removal a build trusts what it hashed once."""
+    return f"remove {' and '.join(paths)} and run the same build again" if paths else "run the same build again"
 
 
 def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, Any]:
@@ -45,25 +87,17 @@ def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, A
 
 
 def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageState | None]:
-    store, home, state = job.store, job.recipe.home(name), None
     for earlier in job.recipe.reads(name):
         try:
             job.earlier(earlier)
         except WrongUse:
-            return {**_UNKNOWN, "kept": 0, "examples": [], "warnings": [], "state": f"waits for {earlier}"}, None
-    if write:
-        stage = prepare(job, name)
-        state = state_of(store, home, job.worker(name).source.media_files())
-        waiting = _waiting(job, name, state)
-        words = missing_words(**waiting) if waiting else _in_words(state)
-        row = {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}
-        terms: TermCounts = planned_terms(store, layout.meta(home, "plan"), state.planned)
-    else:
-        counts, terms = count_plan(job.worker(name), store)
-        row = {**counts, "state": "counted"}
-    lacks = lacking(name, terms) if name in job.recipe.subsets else []
-    row["warnings"] = [f"{'; '.join(lacks)}: twinset publish refuses it so"] if lacks else []
-    return row, state
+            return {**_UNKNOWN, "kept": 0, "examples": [], "state": f"waits for {earlier}"}, None
+    if not write:
+        return {**count_plan(job.worker(name), job.store), "state": "counted"}, None
+    stage, state = prepare(job, name), job.state(name)
+    waiting = _waiting(job, name, state)
+    words = missing_words(**waiting) if waiting else _in_words(state)
+    return {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}, state
 
 
 def _estimate(
@@ -141,10 +175,7 @@ def status(store: Store) -> dict[str, Any]:
 
 
 def verify(store: Store, only: Iterable[str] = (), media: bool = False) -> dict[str, Any]:
-    """Counts of stages and everything that is wrong with them, after all was hashed again.
-
-    No package that made the dataset is needed, unless media are hashed too.
-    """
+    """Counts of stages and all that is wrong, hashed again; only media need the packages that made the dataset."""
 
     def look(home: str) -> dict[str, Any]:
         state, files = state_of(store, home, trusting=False), None
@@ -163,8 +194,7 @@ def _looked_at(store: Store, only: Iterable[str], look: Callable[[str], dict[str
         try:
             rows[home] = look(home)
         except TwinsetError as error:
-            problem = Problem("stage-unreadable", home, str(error), "")
-            rows[home] = {**_UNKNOWN, **_UNREAD, "problems": [problem]}
+            rows[home] = {**_UNREAD, "problems": [Problem("stage-unreadable", home, str(error), "")]}
     return _split(rows)
 
 
@@ -177,7 +207,7 @@ def _without_card(store: Store, state: StageState) -> list[Problem]:
 
 def _waiting(job: Job, name: str, state: StageState) -> dict[str, int]:
     """How many decisions of people a stage waits for, of how many; empty where it does not wait."""
-    waiting = job.worker(name).generator.waiting() if state.todo else None
+    waiting = job.worker(name).source.waiting() if state.todo else None
     return {} if waiting is None else {"missing": waiting.missing, "needed": waiting.needed}
 
 
@@ -216,3 +246,146 @@ def published(store: Store, only: Iterable[str], stages: bool = False) -> list[s
     if lost := [unplanned[home] for home in subsets if home in unplanned]:
         raise WrongUse("\n".join(lost))
     return subsets
+
+
+def write_missing(store: Store, file: Path) -> None:
+    """Write a TSV of the files that stages below OUT lack: for the shards that are done as their receipts say.
+
+    A stage that cannot be read is logged, and left out.
+    """
+    try:
+        with file.open("w", encoding="utf-8", newline="") as stream:
+            rows = csv.writer(stream, "excel-tab", lineterminator="\n")
+            rows.writerow(("stage", "media", "state", "url"))
+            for home in stages_in(store):
+                try:
+                    lacking = list(_missing_of(store, home))
+                except (TwinsetError, OSError, ValueError, pa.ArrowException) as error:
+                    problem = "its media are not listed, since it cannot be read"
+                    logger.warning("%s/%s: %s: %s", store.root, home, problem, error)
+                else:
+                    rows.writerows(lacking)
+    except OSError as error:
+        raise WrongUse(f"{file}: cannot be written ({error.strerror}); name another file") from error
+
+
+def _missing_of(store: Store, home: str) -> Iterator[tuple[str, str, str, str]]:
+    job, name = job_of(store, home)
+    worker = job.worker(name)
+    if (media := worker.source.media_files()) is None:
+        return
+    state = state_of(store, home, media)
+    lacking = {file: "absent" if size is None else "broken" for file, size in state.missing_files().items()}
+    for wanted in _wanted(store, state, worker, state.todo):
+        if wanted not in lacking and media_size(media, wanted) is None:
+            lacking[wanted] = "absent"
+    urls = dict[str, str]()
+    if lacking:
+        with suppress(TwinsetError):  # annotations may lie on another machine
+            urls |= worker.source.media_urls()
+    for file, problem in lacking.items():
+        yield name, file, problem, urls.get(file, "")
+
+
+def _wanted(store: Store, state: StageState, worker: StageWorker, shards: Iterable[int]) -> Iterator[str]:
+    """Names of the media that the candidates of some shards need."""
+    for shard in shards:
+        for candidate in candidates_of(store, worker, state.stage.plan, state.planned[shard]):
+            yield from worker.source.media_names(candidate)
+
+
+def verify_stage(store: Store, state: StageState, media: Media | None = None) -> Iterator[Problem]:
+    """Problems of one stage; none when all is well. media: where the sources lie, to hash them too."""
+    home, record, ledger = state.home, layout.meta(state.home, "stage.json"), layout.meta(state.home, LEDGER)
+    if message := contradiction(state.stage, state.planned):
+        yield Problem("plan-damaged", record, message, again(record))
+    for number in state.missing:
+        yield Problem("shard-missing", home, f"shard {number:05d} is not made yet", again(), number)
+    damaged = damaged_receipts(store, home)
+    for number in damaged:
+        path, message = (
+            layout.receipt(home, number),
+            f"not what {ledger} says was read from it; one is damaged",
+        )
+        yield Problem("receipt-damaged", path, message, again(path, ledger), number)
+    for number in sorted(state.stale.keys() - {*damaged}):
+        yield Problem("shard-stale", home, f"shard {number:05d} is stale, {state.stale[number]}", again(), number)
+    sources = defaultdict[MediaFile, list[str]](list)
+    for receipt in state.done.receipts():
+        if message := _plan_problem(store, home, state.planned[receipt.shard]):
+            path = layout.plan(home, plan_file(receipt.shard)[0])
+            yield Problem("plan-damaged", path, message, again(record), receipt.shard)
+        rows, own = _of_shard(store, home, receipt), layout.receipt(home, receipt.shard)
+        if isinstance(rows, Problem):
+            yield rows
+        elif media is not None and state.makes != "table":
+            for source in {MediaFile(**source) for listed in rows["sources"].to_pylist() for source in listed or ()}:
+                sources[source].append(own)
+    # Of a stage that is not finished, or only made by hand, the index is not asked to be right.
+    if not state.todo and store.size(layout.meta(home, "index.json")) is not None:
+        if path := damaged_index(store, state):
+            remedy = again(layout.meta(home, "index.json"), ledger)
+            yield Problem("index-damaged", path, "absent, or not of the shards that the receipts vouch for", remedy)
+        for path in changed_descriptions(store, home):
+            yield Problem("description-changed", path, "absent, or not the one that the build wrote", again(record))
+    for source in sorted(sources, key=lambda source: source.path):
+        if media is not None and "://" not in source.path:  # what lies in a bucket is in no media folder
+            yield from _of_source(media, source, sources[source])
+
+
+def _plan_problem(store: Store, home: str, planned: PlannedShard) -> str:
+    """What is wrong with the candidates of a shard; empty where nothing is."""
+    name, row_group = plan_file(planned.shard)
+    try:
+        with store.open(layout.plan(home, name)) as stream:
+            candidates = read_parquet(stream, row_group=row_group).to_pylist()
+            same = digest(candidates) == planned.slice
+    except UNREADABLE as error:
+        return f"cannot be read ({error})"
+    return "" if same else f"the candidates of shard {planned.shard:05d} are not those of the plan"
+
+
+def _of_shard(store: Store, home: str, receipt: Receipt) -> Problem | pa.Table:
+    """The rows of a shard that agrees with its receipt, or how it does not."""
+    number, code, path = receipt.shard, "rows-damaged", layout.rows(home, receipt.shard)
+    try:
+        if not (message := _changed(store, path, receipt.rows_sha256)):
+            with store.open(path) as stream:
+                table = read_parquet(stream)
+            keys = list(dict.fromkeys(table.filter(pc.equal(table["verdict"], KEPT))["key"].to_pylist()))
+            counts = len(keys), len(table.filter(pc.equal(table["verdict"], REJECTED)))
+            if counts != (receipt.kept, sum(receipt.rejected.values())):
+                message = f"{counts[0]} kept and {counts[1]} rejected, {receipt.planned} planned"
+            else:
+                code, path = "tar-damaged", layout.tar(home, receipt.split, number)
+                if not (message := _tar_problem(store, path, receipt, keys)):
+                    return table
+    except (BrokenTar, *UNREADABLE) as error:
+        message = f"cannot be read ({error})"
+    return Problem(code, path, message, again(layout.receipt(home, number)), number)
+
+
+def _changed(store: Store, path: str, sha256: str) -> str:
+    there = store.sha256(path)[0]
+    return "" if there == sha256 else f"sha256 {there}, its receipt says {sha256}"
+
+
+def _tar_problem(store: Store, path: str, receipt: Receipt, keys: list[str]) -> str:
+    """What is wrong with a tar that should have the samples of some keys; empty where nothing is."""
+    if not receipt.tar_size:
+        return "" if store.size(path) is None else "its receipt says that nothing was kept"
+    if message := _changed(store, path, receipt.tar_sha256):
+        return message
+    with store.open(path) as stream:
+        there = dict.fromkeys(name.partition(".")[0] for name, _ in read_members(stream, path))
+    return "" if list(there) == keys else "its samples are not those that the rows of the shard keep"
+
+
+def _of_source(media: Media, source: MediaFile, receipts: list[str]) -> Iterator[Problem]:
+    there, path = media.sha256(source.path), f"{media.root}/{source.path}"
+    if there is None:
+        remedy = f"put it back, or, to do without it, {again(*receipts)}"
+        yield Problem("source-gone", path, "the source is gone", remedy)
+    elif there != (source.sha256, source.size):
+        message = f"not the file that the samples were made from (sha256 was {source.sha256})"
+        yield Problem("source-changed", path, message, f"put that one back, or {again(*receipts)}")

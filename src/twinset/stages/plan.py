@@ -2,71 +2,52 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
-from twinset.cards.lineage import counted
-from twinset.cards.terms import TermCounts
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
 from twinset.contracts.source import SOURCES
 from twinset.contracts.stage import Stage
 from twinset.shards.contracts import TableStage
-from twinset.shards.plan import PlannedShard, PlanSummary, plan_file, write_plan
+from twinset.shards.plan import PlannedShard, PlanSummary, plan_digest, write_plan
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.store import Store
-from twinset.stages.index import INDEX_FILES, is_indexed, write_table_record
-from twinset.stages.job import Job, StageWorker
-from twinset.stages.status import plan_problem, state_of
+from twinset.stages.finish import DESCRIBED, INDEX_FILES, is_indexed, write_table_record
+from twinset.stages.job import Job, StageWorker, state_of
 from twinset.stages.table import compute, write_table
 
 logger = logging.getLogger("twinset")
 
-#: Which shards the card describes; without it the card is written again.
-DESCRIBED = "log/described.json"
 #: What describes the shards of a plan, and is removed when they are planned again; with all pictures, ``*.png``.
 DESCRIPTIONS = ("index.json", "flagged.parquet", "croissant.json", *INDEX_FILES)
 
 
-def count_plan(worker: StageWorker, store: Store) -> tuple[dict[str, Any], TermCounts]:
-    """Plan a stage without writing below OUT: its counts, what was left out, and under which terms samples are."""
-    kinds, terms = dict[str, int](), dict[tuple[str, str], int]()
-    if isinstance(worker.generator, TableStage):
+def count_plan(worker: StageWorker, store: Store) -> dict[str, Any]:
+    """Plan a stage without writing below OUT: its counts, and what was left out."""
+    kinds = dict[str, int]()
+    if isinstance(worker.source, TableStage):
         planned, shards = compute(worker, store).height, 0
     else:
         with temporary_folder() as folder:
             summary, kinds = _write_candidates(worker, folder)
-            terms = planned_terms(Store(str(folder)), ".", summary.shards)
         planned, shards = summary.planned, len(summary.shards)
-    counts = {"planned": planned, "kept": 0, "rejected": {}, "shards": shards, "kinds": kinds, **_left_out(worker)}
-    return counts, terms
-
-
-def planned_terms(store: Store, folder: str, planned: Iterable[PlannedShard]) -> dict[tuple[str, str], int]:
-    """Under which terms the candidates of a written plan are: by licence and the first letter of the credit."""
-    terms = Counter[tuple[str, str]]()
-    for file in dict.fromkeys(plan_file(shard.shard)[0] for shard in planned):
-        with suppress(OSError, pa.ArrowException):  # said when its shards are made
-            for row in counted(store, f"{folder}/{file}", ["licence", "credit"]):
-                terms[row["licence"], row["credit"][:1]] += row["count_all"]
-    return terms
+    return {"planned": planned, "kept": 0, "rejected": {}, "shards": shards, "kinds": kinds, **_left_out(worker)}
 
 
 def prepare(job: Job, name: str) -> Stage:
     """Plan a stage below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
     store, worker = job.store, job.worker(name)
-    home, generator = worker.home, worker.generator
-    facts = worker.facts(generator.inputs())
+    home, source = worker.home, worker.source
+    facts = worker.facts(source.inputs())
     content = digest(facts)
     before = _planned_before(store, worker)
     # Of this stage and of those that it reads, as workers and later builds read it.
@@ -80,7 +61,7 @@ def prepare(job: Job, name: str) -> Stage:
     for earlier in job.recipe.reads(name):
         job.earlier(earlier).check_whole()
     with store.spool() as spool:
-        if isinstance(generator, TableStage):
+        if isinstance(source, TableStage):
             summary, kinds = write_table(worker, compute(worker, store), spool), dict[str, int]()
         else:
             summary, kinds = _write_candidates(worker, spool)
@@ -91,7 +72,7 @@ def prepare(job: Job, name: str) -> Stage:
         content=content,
         plan=summary.digest,
         count=worker.subset.count,
-        plan_inputs=generator.plan_inputs(),
+        plan_inputs=source.plan_inputs(),
         planned=summary.planned,
         shards=len(summary.shards),
         kinds=kinds,
@@ -100,7 +81,7 @@ def prepare(job: Job, name: str) -> Stage:
     _record(store, home, layout.recipe(home), recorded)
     # Last: what has a stage record can be resumed, whatever dies in between.
     _record(store, home, layout.meta(home, "stage.json"), stage.to_bytes())
-    if isinstance(generator, TableStage):
+    if isinstance(source, TableStage):
         write_table_record(store, state_of(store, home))
     return stage
 
@@ -109,11 +90,11 @@ def is_planned(job: Job, name: str) -> bool:
     """Whether `prepare` would leave the plan of a stage as it lies below OUT."""
     worker = job.worker(name)
     before = _planned_before(job.store, worker)
-    return before is not None and _holds(before, worker, digest(worker.facts(worker.generator.inputs())))
+    return before is not None and _holds(before, worker, digest(worker.facts(worker.source.inputs())))
 
 
 def _holds(before: Stage, worker: StageWorker, content: str) -> bool:
-    asked = (content, worker.subset.count, worker.generator.plan_inputs())
+    asked = (content, worker.subset.count, worker.source.plan_inputs())
     return (before.content, before.count, before.plan_inputs) == asked
 
 
@@ -126,7 +107,7 @@ def _record(store: Store, home: str, place: str, content: bytes) -> None:
 
 def _left_out(worker: StageWorker) -> dict[str, Any]:
     """What planning left out, by reason, and the first of it."""
-    left_out = worker.generator.excluded
+    left_out = worker.source.excluded
     return {"excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
 
 
@@ -137,38 +118,47 @@ def _planned_before(store: Store, worker: StageWorker) -> Stage | None:
         stage = read_stage(store, home)
         if stage is None:
             return None
-        if isinstance(worker.generator, TableStage):
+        if isinstance(worker.source, TableStage):
             state = state_of(store, home)
             return stage if state.is_one_table and is_indexed(store, state) else None
-        problem = plan_problem(home, stage, read_planned(store, home))
-        if problem is None:
+        if not (why := contradiction(stage, read_planned(store, home))):
             return stage
-        why = problem.message
     except (TwinsetError, FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError) as error:
         why = str(error)
     logger.warning("%s: planned again, %s", home, why)
     return None
 
 
+def contradiction(stage: Stage, planned: Sequence[PlannedShard]) -> str:
+    """How a record contradicts itself or its shards, else empty; raises ValueError or TypeError for odd facts."""
+    if digest(stage.facts) != stage.content:
+        return "its digest is not that of its facts"
+    counts = sum(shard.planned for shard in planned), len(planned)
+    is_one_table = stage.facts["makes"] == "table" and not planned
+    if not is_one_table and (plan_digest(planned), *counts) != (stage.plan, stage.planned, stage.shards):
+        return "plan/shards.parquet is not the plan of stage.json"
+    return ""
+
+
 def _write_candidates(worker: StageWorker, folder: Path) -> tuple[PlanSummary, dict[str, int]]:
     """Write the candidates of a stage into a folder and check them; returns also candidates by `counted_as`."""
     origin, kinds = worker.source.planned_from, Counter[str]()
     candidates = _candidates(worker, kinds)
-    summary = write_plan(candidates, worker.generator.candidate, worker.subset.shard_size, folder, origin)
+    summary = write_plan(candidates, worker.source.candidate, worker.subset.shard_size, folder, origin)
     check_plan(folder, summary, origin)
     return summary, {kind: count for kind, count in kinds.items() if kind}
 
 
 def _candidates(worker: StageWorker, kinds: Counter[str]) -> Iterator[Candidate]:
     """Raises `WrongUse` where annotations alone are read, and give none. kinds: counts them."""
-    source, generator = worker.source, worker.generator
-    generator.excluded.clear()
+    source = worker.source
+    source.excluded.clear()
     try:
-        for candidate in islice(generator.plan(), worker.subset.count):
+        for candidate in islice(source.plan(), worker.subset.count):
             kinds[candidate.counted_as] += 1
             yield candidate
         if not kinds and worker.subset.count != 0 and not source.reads and source.planned_from != source.kind:
-            left_out = generator.excluded
+            left_out = source.excluded
             first = "".join(f", such as {at}: {source.reasons.get(why, why)}" for why, at in left_out.examples[:1])
             raise WrongUse(
                 f"{source.planned_from}: nothing in it can be used ({left_out.total():,} left out{first}); correct it, "
@@ -187,20 +177,13 @@ def _candidates(worker: StageWorker, kinds: Counter[str]) -> Iterator[Candidate]
 def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
     """Raise `WrongUse` where a key of a written plan is repeated, or a group lies in two places.
 
-    Memory holds hashes of keys and groups; where two are equal, the candidates themselves are compared. origin: what
-    messages name, such as the annotation file.
+    origin: what messages name, such as the annotation file.
     """
     if not summary.shards:
         return
-    group = pl.struct("split", "group")
-    files = sorted(folder.glob("[0-9]*.parquet"))
-    candidates = pl.scan_parquet(files, glob=False).select("key", "split", "group").with_row_index("row")
-    hashes = candidates.select("row", pl.col("key").hash(), group.hash().alias("group")).collect(engine="streaming")
-    shards = np.repeat(np.arange(len(summary.shards)), [shard.planned for shard in summary.shards])
-    begins = hashes.with_columns(shard=shards).filter(
-        pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in ("group", "shard"))
-    )
-    repeated = _rows(candidates, hashes.filter(pl.col("key").is_duplicated())).filter(pl.col("key").is_duplicated())
+    files, group = sorted(folder.glob("[0-9]*.parquet")), pl.struct("split", "group")
+    candidates = pl.read_parquet(files, glob=False, columns=["key", "split", "group"])
+    repeated = candidates.filter(pl.col("key").is_duplicated())
     if repeated.height:
         key = repeated["key"][0]
         first, second = repeated.filter(pl.col("key") == key)["group"][:2]
@@ -208,24 +191,22 @@ def check_plan(folder: Path, summary: PlanSummary, origin: str) -> None:
             f"{origin}: {key} is planned twice, in group {first} and in group {second}; correct the annotation, which "
             "repeats a source identity"
         )
-    apart = _rows(candidates, begins.filter(pl.col("group").is_duplicated())).filter(group.is_duplicated())
+    shards = pl.Series("shard", np.repeat(np.arange(len(summary.shards)), [shard.planned for shard in summary.shards]))
+    begins = candidates.with_columns(shards).filter(
+        pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in ("split", "group", "shard"))
+    )
+    apart = begins.filter(~group.is_first_distinct())
     if apart.height:
-        late = apart.filter(~group.is_first_distinct()).row(0, named=True)
+        late = apart.row(0, named=True)
         raise WrongUse(
             f"{origin}: the candidates of group {late['group']} do not follow each other ({late['key']} comes after "
             "another group); a source must plan a group in one piece: sort what it reads by group"
         )
 
 
-def _rows(candidates: pl.LazyFrame, chosen: pl.DataFrame) -> pl.DataFrame:
-    """Those of the candidates whose ``row`` is chosen, in order."""
-    rows = candidates.join(chosen.lazy(), on="row", how="semi") if chosen.height else candidates.head(0)
-    return rows.collect(engine="streaming").sort("row")
-
-
 def _replace_plan(store: Store, worker: StageWorker, spool: Path) -> None:
     """Move the files of a new plan to their places; nothing below OUT changed before all of them were checked."""
-    home, reports = worker.home, worker.generator.report_files()
+    home, reports = worker.home, worker.source.report_files()
     # Until the new stage record is written, the old one must not vouch for new candidates.
     store.remove(layout.meta(home, "stage.json"))
     pictures = [name for name in store.names(f"{home}/{layout.META}") if name.endswith(".png")]

@@ -17,7 +17,7 @@ from twinset.contracts.source import SOURCES
 from twinset.shards.contracts import TableStage
 from twinset.shards.plan import PlanSummary, write_plan
 from twinset.shards.storage.store import Store
-from twinset.stages.index import INDEX, REJECTIONS, ROW_GROUP, SIZES, index_schemas
+from twinset.stages.finish import INDEX, REJECTIONS, ROW_GROUP, SIZES, index_schemas
 from twinset.stages.job import StageWorker
 
 # With polars' handler of SIGINT, set as it is imported, waits begin again: Ctrl-C would not end a build that waits.
@@ -26,7 +26,7 @@ signal.siginterrupt(signal.SIGINT, True)
 
 def compute(worker: StageWorker, store: Store) -> pl.DataFrame:
     """What `TableStage.transform` gives, at most ``count`` rows; raises `WrongUse` where an index lacks a column."""
-    stage, reads = cast(TableStage, worker.generator), ", ".join(worker.source.reads)
+    stage, reads = cast(TableStage, worker.source), ", ".join(worker.source.reads)
     stage.excluded.clear()
     try:
         with store.spool() as folder:
@@ -52,7 +52,7 @@ def write_table(worker: StageWorker, frame: pl.DataFrame, folder: Path) -> PlanS
 
     Raises `WrongUse` where two rows have one identity, and `BuildFailed` where a column is not the declared one.
     """
-    stage = cast(TableStage, worker.generator)
+    stage = cast(TableStage, worker.source)
     kept, rejected = index_schemas("table", stage.row_schema)
     if frame.height and (repeated := frame.filter(pl.col("identity").is_duplicated())).height:
         same = repeated["identity"][0]

@@ -22,7 +22,7 @@ from twinset.generators.captions.training_split import TrainingSplit
 from twinset.shards.contracts import Context
 from twinset.shards.read import index_batches, read_samples
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 from twinset.training.examples.example_set import open_examples
 
 FLICKR8K = Path(__file__).resolve().parents[3].parent / "shared/data/karpathy/flickr8k"

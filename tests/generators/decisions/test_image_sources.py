@@ -23,7 +23,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 ASKED = {"negatives": "negatives", "images": "images"}
 STAGES = {**ASKED, "verified": "verified"}

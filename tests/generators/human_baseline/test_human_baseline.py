@@ -54,7 +54,7 @@ def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
 
     Returns the keys of the pairs.
     """
-    asked: Any = Job(recipe, Store(str(out))).worker("human-baseline").generator
+    asked: Any = Job(recipe, Store(str(out))).worker("human-baseline").source
     pairs = list(dict.fromkeys(task.subject for task in asked.gathered.tasks))
     for task in asked.gathered.tasks:
         missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong

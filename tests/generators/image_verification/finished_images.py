@@ -16,10 +16,9 @@ from twinset.contracts.kinds.samples import Frame, MediaFile, encode_image
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.licences.terms import Terms
 from twinset.contracts.recipe import Encoding
-from twinset.shards.fields import fields_of
 from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.rows import TarWriter, fields_of
 from twinset.shards.storage import layout
-from twinset.shards.storage.tar_reader import TarWriter
 
 HOME = "negative-images"
 RED, BLUE = (200, 30, 30), (20, 60, 220)

@@ -21,7 +21,7 @@ from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 pytest.importorskip("sng_parser")
 COLOURS, ANIMALS = ("red", "black", "white"), ("dog", "cat", "horse")

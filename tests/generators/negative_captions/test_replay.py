@@ -16,7 +16,7 @@ from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 RECORD = {"filename": "1.jpg", "caption": "A dog.", "negative_caption": "A cat."}
 

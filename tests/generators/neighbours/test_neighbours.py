@@ -17,7 +17,7 @@ from twinset.generators.neighbours.source import ImageFeatures, ImageNeighbours,
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 SIDES = 12  # pairs of two images, of which the first is in two pairs
 IMAGES = SIDES // 2 + SIDES

@@ -36,7 +36,7 @@ def recipe_of(pairs: Path, **more: Any) -> Recipe:
 
 
 def asking(recipe: Recipe, out: Path) -> Any:
-    return Job(recipe, Store(str(out))).worker("mine-decisions").generator
+    return Job(recipe, Store(str(out))).worker("mine-decisions").source
 
 
 def answer(recipe: Recipe, out: Path, dropped: Mapping[str, str], *only: str, by: str = "ann") -> None:

@@ -29,7 +29,7 @@ from twinset.shards.export.formats import export
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
 
 KINDS = ("replace_obj", "swap_att")
 RECORDS = 6  # of each kind; two of each image, one image absent

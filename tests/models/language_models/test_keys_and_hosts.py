@@ -17,7 +17,7 @@ from twinset.contracts.recipe import allowed
 from twinset.contracts.recipe.allowed import allow_key, refuse_unbound_key
 from twinset.models.language_models.server_model import _say_where
 from twinset.stages.job import forget_workers
-from twinset.stages.making.make import make_shard
+from twinset.stages.make import make_shard
 
 SECRET = "AWS_SECRET_ACCESS_KEY"
 ENGINE = "subsets.negatives.source.engine"

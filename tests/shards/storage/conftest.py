@@ -16,8 +16,8 @@ from moto.server import ThreadedMotoServer
 from tests.flaky_s3 import Flaky
 from tests.stages.conftest import _package, drawn, files_below, greys, media, planned_build
 from twinset.shards.storage.store import Store
-from twinset.stages.duplicates import drop_duplicates
-from twinset.stages.finalise import remove_leftovers
+from twinset.stages.dataset import drop_duplicates
+from twinset.stages.finish import remove_leftovers
 
 #: Path of each file or object -> its content, without the logs.
 Files = Callable[[], dict[str, bytes]]

@@ -11,9 +11,9 @@ from tests.flaky_s3 import BUSY, CUT, DROPPED, SILENT, Flaky
 from tests.shards.storage.conftest import SCENES, Files, WholeBuild
 from twinset.shards.storage.object_store import PART
 from twinset.shards.storage.store import Store
-from twinset.stages.finalise import disagreeing
-from twinset.stages.making.make import HOPELESS
-from twinset.stages.verify import verify_stage
+from twinset.stages.finish import disagreeing
+from twinset.stages.make import HOPELESS
+from twinset.stages.overview import verify_stage
 
 pytestmark = pytest.mark.slow
 

@@ -19,9 +19,9 @@ import pytest
 
 from tests.flaky_s3 import Flaky
 from twinset.contracts.errors import WrongUse
+from twinset.shards.rows import TarWriter
 from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import TarWriter
 from twinset.shards.storage.whole_file import new_folder, whole_file
 
 

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 import webdataset
 
-from twinset.shards.storage.member_headers import (
+from twinset.shards.rows import TarWriter
+from twinset.shards.storage.tar_reader import (
+    BrokenTar,
     member_headers,
     member_places,
     member_slices,
     read_members,
     tar_members,
 )
-from twinset.shards.storage.tar_reader import BrokenTar, TarWriter
 
 SAMPLES = {
     "eq-x-aaaaaaaaaaaaaaaa": {"image0.jpg": b"\xff\xd8" * 700, "caption0.txt": "écarlate".encode(), "json": b"{}"},

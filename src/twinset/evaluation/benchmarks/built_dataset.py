@@ -22,15 +22,13 @@ from twinset.contracts.recipe import recipe_from_json
 from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, CaptionedGallery, CaptionedImage
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
-from twinset.shards.fields import stored
 from twinset.shards.ledger import Receipts
 from twinset.shards.read import finished
 from twinset.shards.records import planned_stage, subsets_in
-from twinset.shards.rows import KEPT, read_rows
+from twinset.shards.rows import KEPT, read_rows, stored
 from twinset.shards.storage import layout
-from twinset.shards.storage.member_headers import member_places, read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import BrokenTar, member_places, read_members
 
 WORDS = (".json", ".txt")
 #: Why a sample asks nothing.

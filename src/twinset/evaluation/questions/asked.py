@@ -28,8 +28,8 @@ from twinset.evaluation.features.similarities import of_texts
 from twinset.evaluation.features.store import image_name, text_name
 from twinset.models.encoders.contract import NotApplicable
 from twinset.shards.media.decode import UnreadableImage, open_image
+from twinset.shards.rows import TarWriter
 from twinset.shards.storage.spool import temporary_folder
-from twinset.shards.storage.tar_reader import TarWriter
 from twinset.shards.storage.whole_file import new_folder
 
 IMAGES, TEXTS, PAIRS, ABOUT = "images.parquet", "texts.parquet", "pairs.parquet", "benchmarks.json"

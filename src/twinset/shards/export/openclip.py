@@ -16,7 +16,7 @@ from twinset.contracts.kinds.text_pair import TEXT_PAIR
 from twinset.contracts.licences.terms import TERMS
 from twinset.shards.export.captioned import TabTable, caption_rows, write_image
 from twinset.shards.export.formats import BySplit, Format, Shard, lift_only_folder
-from twinset.shards.storage.tar_reader import TarWriter
+from twinset.shards.rows import TarWriter
 
 KINDS = (PAIR, TEXT_PAIR, IMAGE_TEXT)
 CSV_COLUMNS = ("filepath", "title", *TERMS)  # defaults of --csv-img-key and --csv-caption-key

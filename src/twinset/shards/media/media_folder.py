@@ -12,8 +12,8 @@ from typing import Protocol
 
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import TwinsetError
-from twinset.shards.storage.member_headers import tar_members
 from twinset.shards.storage.path_ends import end_of, ending_in, is_file, key_of, path_of, walk
+from twinset.shards.storage.tar_reader import tar_members
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 LONGEST_NAME = 4096  # characters, as Linux limits paths; others name no file

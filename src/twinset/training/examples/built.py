@@ -27,9 +27,8 @@ from twinset.shards.read import finished
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.rows import KEPT
 from twinset.shards.storage import layout
-from twinset.shards.storage.member_headers import member_slices
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import BrokenTar, member_slices
 from twinset.training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
 from twinset.training.examples.contracts import DataPlace, Task, Twins
 

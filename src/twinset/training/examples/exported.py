@@ -12,9 +12,8 @@ import pyarrow as pa
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import EXTENSIONS
-from twinset.shards.storage.member_headers import member_slices
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import BrokenTar, member_slices
 from twinset.training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
 from twinset.training.examples.contracts import DataPlace, Task, Twins
 

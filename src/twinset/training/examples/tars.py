@@ -25,9 +25,8 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import EXTENSIONS
 from twinset.generators.annotation_files import LONGEST_LINE
 from twinset.generators.captions.tables import CAPTION
-from twinset.shards.storage.member_headers import member_headers
 from twinset.shards.storage.store import Entry, Store
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import BrokenTar, member_headers
 from twinset.shards.storage.whole_file import whole_file
 from twinset.training.examples.columns import Gathered, Part, Side
 from twinset.training.examples.contracts import DataPlace, Task

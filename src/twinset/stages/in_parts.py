@@ -16,11 +16,11 @@ from twinset.contracts.recipe import Recipe, content_of
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage.claim import Claimed
 from twinset.shards.storage.store import Store
-from twinset.stages.build import Progress, Silent, finish, is_finished, refuse_waiting, settle
-from twinset.stages.job import Job, check_inputs
+from twinset.stages.build import LocalRunner, Runner
+from twinset.stages.dataset import finish, is_finished
+from twinset.stages.finish import Progress, Silent, refuse_waiting, settle
+from twinset.stages.job import Job, StageState, check_inputs
 from twinset.stages.plan import is_planned, prepare
-from twinset.stages.run_here import LocalRunner, Runner
-from twinset.stages.status import StageState
 
 logger = logging.getLogger("twinset")
 
@@ -77,7 +77,7 @@ def make_part(
         job.worker(name).refuse_other_versions(state.stage)
         with contextlib.closing(LocalRunner(recipe, workers, runner, progress, [name])) as here, job.store.tidied():
             progress.begin(name, asked, len(state.done))
-            failures = here.run(job, name, state)
+            failures = here.make_shards(job, name, state)
             progress.phase(name, "")
         if failures:
             raise BuildFailed("\n".join(failures))
@@ -113,12 +113,11 @@ def unmade_parts(recipe: Recipe, out: str, parts: int) -> dict[str, Sequence[int
 def _as_planned(job: Job, name: str) -> StageState | None:
     """State of a stage whose plan would stay as it is, or None."""
     try:
-        if _other_settings(job, name) == []:
-            check_inputs(job.recipe, ("annotations", "models"), [name])  # as whoever plans
-            return job.state(name) if is_planned(job, name) else None
+        check_inputs(job.recipe, ("annotations", "models"), [name])  # as whoever plans
+        return job.state(name) if is_planned(job, name) else None
     except (TwinsetError, OSError, ImportError) as error:
         logger.info("%s: planned again, since here its plan cannot be compared: %s", name, error)
-    return None
+        return None
 
 
 def _settle(job: Job, name: str) -> StageState:
@@ -128,8 +127,8 @@ def _settle(job: Job, name: str) -> StageState:
 
 
 def _refuse(job: Job, name: str, state: StageState) -> Sequence[str]:
-    """Makes no shards (`stages.build.RunShards`)."""
-    few = ", ".join([*(f"{number:05d}" for number in state.todo[:5]), *["…"][: len(state.todo) > 5]])
+    """Makes no shards (`stages.finish.MakeShards`)."""
+    few = ", ".join(f"{number:05d}" for number in state.todo[:5]) + ", …" * (len(state.todo) > 5)
     return [
         f"{name}: {len(state.todo):,} of {len(state.planned):,} shards are not made ({few}); make them with --stage "
         f"{name} --part 0/1, and run the same command again"

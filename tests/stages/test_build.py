@@ -9,15 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import twinset
-import twinset.stages.build
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, Scene
 from twinset.cli.main import main
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.duplicates import drop_duplicates
-from twinset.stages.run_here import build_here
+from twinset.stages.build import build_here
+from twinset.stages.dataset import drop_duplicates
+from twinset.stages.finish import Silent
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -26,20 +26,6 @@ pytestmark = pytest.mark.usefixtures("no_cards")
 @pytest.fixture
 def recipe(greys: Any) -> Any:
     return recipe_of({"eq-x": greys("eq-x", SCENES, 1), "eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
-
-
-@pytest.mark.slow
-def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
-    recipe: Any, tmp_path: Path, files_below: Any
-) -> None:
-    found = build_here(recipe, str(tmp_path / "whole"), 1)
-    assert found["subsets"]["eq-x"] == {"planned": 4, "kept": 4, "rejected": {}, "shards": 4, "excluded": {}}
-    # (1, 2) of e is a duplicate of that of a, whose identity is smaller.
-    assert found["subsets"]["eq-y"]["rejected"] == {"duplicate": 1}
-    whole = files_below(tmp_path / "whole")
-    assert build_here(recipe, str(tmp_path / "threads"), 3) == found and files_below(tmp_path / "threads") == whole
-    children = build_here(recipe, str(tmp_path / "processes"), 1, "processes")
-    assert children == found and files_below(tmp_path / "processes") == whole
 
 
 @pytest.fixture
@@ -60,7 +46,7 @@ def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(twinset.stages.build, "drop_duplicates", dies)
+        patch.setattr("twinset.stages.dataset.drop_duplicates", dies)
         build_here(second, str(tmp_path / "out"))
     build_here(second, str(tmp_path / "out"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
@@ -124,57 +110,40 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
         assert files_below(out) == whole, f"after {last} files"
 
 
-def test_a_build_without_any_medium_makes_nothing_and_says_where_it_looked(
+def test_a_build_without_enough_media_fails_and_lists_what_is_missing(
     greys: Any, tmp_path: Path, media: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Scene, "media_names", property(lambda scene: (scene.video,)))
     scenes = [("x", 1, 9), ("y", 2, 8), ("y", 3, 8), ("z", 4, 8)]
     out, recipe = tmp_path / "out", recipe_of({"eq-x": greys("eq-x", scenes, 1)}, max_missing=0.01)
-    with pytest.raises(
-        BuildFailed, match=rf"of 3 that .* such as x, y, z, none is in {media} or .* subsets\.eq-x\.source, and run"
-    ):
-        build_here(recipe, str(out))
-    assert not MADE
+    twinset.plan(recipe, out)
     main(["status", str(out), "--missing", str(tmp_path / "list.tsv")])
     lines = (tmp_path / "list.tsv").read_text().splitlines()
     assert lines == ["stage\tmedia\tstate\turl", *(f"eq-x\t{video}\tabsent\t" for video in "xyz")]
-    (media / "y.mp4").write_bytes(b"y")  # one is enough to begin
-    with pytest.raises(BuildFailed, match=r"media of 2 of 4 candidates is missing or broken: 2 files, such as x in"):
+    (media / "y.mp4").write_bytes(b"y")
+    with pytest.raises(BuildFailed, match=rf"media of 2 of 4 .* out of reach of {media}: 2 files, such as x; max_mi"):
         build_here(recipe, str(out))
     (counts,) = twinset.status(out, tmp_path / "list.tsv")["subsets"].values()
     assert (counts["missing_media"], len(counts["problems"])) == (2, 1)
     assert [line.split("\t")[1] for line in (tmp_path / "list.tsv").read_text().splitlines()[1:]] == ["x", "z"]
 
 
-@pytest.mark.parametrize("runner", ["threads", "processes"])
-def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(
-    greys: Any, tmp_path: Path, trouble: Any, monkeypatch: pytest.MonkeyPatch, runner: Any
-) -> None:
-    monkeypatch.setattr("twinset.stages.run_here.ROUND_SECONDS", 0.01)
-    shards: list[Any] = []
-    counted: list[tuple[int, int]] = []
+def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(greys: Any, tmp_path: Path) -> None:
+    counts: list[Any] = []
     phases: dict[str, list[str]] = {}
 
-    class Told:
+    class Told(Silent):
         def begin(self, stage: str, total: int, done: int) -> None:
-            shards.append((stage, total, done))
-
-        def advance(self, stage: str) -> None:
-            shards.append(stage)
+            counts.append((stage, total, done))
 
         def samples(self, stage: str, made: int, planned: int) -> None:
-            counted.append((made, planned))
-            if 0 < made < planned:
-                trouble("b")  # it goes on
+            counts.append((made, planned))
 
         def phase(self, stage: str, doing: str) -> None:
             phases.setdefault(stage, []).append(doing)
 
-    trouble("b", "sleep")  # a child writes its count twice a second
-    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 9)}), str(tmp_path / "out"), 1, runner, Told())
-    assert shards == [("eq-x", 1, 0), "eq-x"]
-    assert counted[0] == (0, 4) and counted[-1] == (4, 4)
-    assert {made for made, _ in counted} & {1, 2, 3}, "within the only shard"
+    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(tmp_path / "out"), 1, "threads", Told())
+    assert counts == [("eq-x", 4, 0), *((made, 4) for made in range(5))]
     assert phases["eq-x"] == ["planning", "checking", "writing the index", ""]
     assert phases["dataset"][0] == "looking for duplicates" and phases["dataset"][-1] == ""
 
@@ -183,10 +152,12 @@ def test_where_no_shard_can_be_begun_a_build_fails_and_does_not_wait(
     recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class NoThreads(ThreadPoolExecutor):
-        def submit(self, *_: Any, **__: Any) -> Any:
-            raise RuntimeError("can't start new thread")
+        def submit(self, *given: Any, **named: Any) -> Any:
+            if self._thread_name_prefix == "shard":
+                raise RuntimeError("can't start new thread")
+            return super().submit(*given, **named)
 
-    monkeypatch.setattr("twinset.stages.run_here.ThreadPoolExecutor", NoThreads)
+    monkeypatch.setattr("twinset.stages.build.ThreadPoolExecutor", NoThreads)
     with pytest.raises(BuildFailed) as caught:
         build_here(recipe, str(tmp_path / "out"), 1)
     assert all(f"{name}: RuntimeError: can't start new thread" in str(caught.value) for name in ("eq-x", "eq-y"))

@@ -75,10 +75,3 @@ def test_a_plan_of_odd_splits_or_numbers_is_refused(built: Any, tmp_path: Path, 
     pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), path)
     with pytest.raises(WrongUse, match=r"shards\.parquet.*stage\.json"):
         read_planned(built.store, "eq-x")
-
-
-def test_missing_media_that_appears_makes_its_shard_stale(built: Any, media: Path) -> None:
-    (media / "gone.mp4").write_bytes(b"here")
-    assert built.state().stale == {2: "gone was absent and has changed"}
-    built.make_all()
-    assert built.state().counts()["kept"] == 4 and built.state().todo == []

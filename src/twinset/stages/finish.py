@@ -1,10 +1,15 @@
-"""The index of a finished stage: Parquet files of what was kept and of what was rejected, and the sizes of tars."""
+"""The end of a stage: its shards are made until all agree with their receipts, then its index is written.
+
+The index is Parquet files of what was kept and of what was rejected, and the sizes of tars.
+"""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,24 +18,167 @@ import pyarrow.parquet as pq
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.lineage import counted, rejections
 from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
+from twinset.contracts.errors import BuildFailed, DecisionsMissing
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.receipt import IndexRecord
 from twinset.shards import rows
-from twinset.shards.ledger import Receipts
-from twinset.shards.plan import read_parquet
+from twinset.shards.ledger import LEDGER, Receipts, keep
+from twinset.shards.plan import SHARDS_A_FILE, read_parquet
 from twinset.shards.read import term_counts
-from twinset.shards.records import read_index_record
+from twinset.shards.records import read_index_record, read_receipt
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.status import StageState
+from twinset.stages.job import Job, StageState, refuse_mixed_runtimes, state_of
 
-ROW_GROUP = 65_536  # rows of a group at least; memory holds these and those of one shard
+ROUNDS = 3  # make, find what does not agree, make that again
+PARALLEL_HASHES = 4
+ROW_GROUP = 65_536  # rows of a group of the index at least, but for the last; memory holds these and those of one shard
 
 INDEX, REJECTIONS, SIZES, FLAGGED = "index.parquet", "rejections.parquet", "sizes.json", "flagged.parquet"
 INDEX_FILES = (INDEX, REJECTIONS, SIZES)
 _FLAGGED = pa.schema([(name, pa.string()) for name in ("key", "identity", "tar", "split", "group", "reason")])
 _REJECTED = ("key", "identity", "split", "group", "filter", "reason", "score", "detail")
+#: Which shards the card describes; without it the card is written again.
+DESCRIBED = "log/described.json"
+
+#: Makes shards of a stage, by its name; returns a sentence for each that failed.
+MakeShards = Callable[[Job, str, StageState], Sequence[str]]
+
+
+class Progress(Protocol):
+    """Reported to by a build, from several threads."""
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """A stage has shards to make: ``done`` of ``total`` are made already."""
+
+    def advance(self, stage: str) -> None:
+        """One more shard of a stage is made."""
+
+    def samples(self, stage: str, made: int, planned: int) -> None:
+        """Candidates of the shards of a stage that are made, of all that are planned."""
+
+    def phase(self, stage: str, doing: str) -> None:
+        """A stage does something other than making shards, such as ``planning``; empty when it has ended."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, stage: str, total: int, done: int) -> None: ...
+
+    def advance(self, stage: str) -> None: ...
+
+    def samples(self, stage: str, made: int, planned: int) -> None: ...
+
+    def phase(self, stage: str, doing: str) -> None: ...
+
+
+def refuse_waiting(job: Job, name: str) -> None:
+    """Raise `DecisionsMissing` where people have not decided enough to make a stage."""
+    if (waiting := job.worker(name).source.waiting()) is not None:
+        raise DecisionsMissing(job.store.root, {name: (waiting.missing, waiting.needed)})
+
+
+def settle(job: Job, name: str, make_shards: MakeShards, progress: Progress) -> StageState:
+    """Make shards until all are done and agree with their receipts, then write the index.
+
+    Raises `DecisionsMissing` where people have not decided enough to make them.
+    """
+    worker, store = job.worker(name), job.store
+    media = worker.source.media_files()
+    for _ in range(ROUNDS):
+        state = state_of(store, worker.home, media)
+        if state.todo:
+            refuse_waiting(job, name)
+            progress.begin(name, len(state.planned), len(state.done))
+            if failures := make_shards(job, name, state):
+                raise BuildFailed("\n".join(failures))
+            state = state_of(store, worker.home, media)
+        progress.phase(name, "checking")
+        state, wrong = disagreeing(store, state)
+        forget(store, worker.home, wrong)
+        if not wrong and not state.todo:
+            break
+    else:
+        ledger = f"{store.root}/{layout.meta(worker.home, LEDGER)}"
+        raise BuildFailed(
+            f"{name}: shards do not stay what their receipts say; remove {ledger} and run the same build again, and if "
+            "that does not help have the disk checked"
+        )
+    if not job.recipe.allow_mixed_runtimes:
+        runtimes = {asked or own for _, asked, own in state.done.columns("requested_runtime", "runtime")}
+        refuse_mixed_runtimes(f"{store.root}/{worker.home}", runtimes)
+    if not is_indexed(store, state):
+        remove_leftovers(store, state)
+        progress.phase(name, "writing the index")
+        write_index(store, state, worker.source.makes, worker.source.row_schema, worker.source.numbers)
+    job.settled[name] = state
+    return state
+
+
+def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]:
+    """Hash the rows and tars that changed since they were last hashed.
+
+    Returns the state with its ledger brought up to date, and the shards whose files are not what their receipt says.
+    """
+
+    def agrees(file: tuple[str, str, str]) -> bool:
+        path, sha256, _ = file
+        try:
+            return store.sha256(path)[0] == sha256
+        except FileNotFoundError:
+            return False
+
+    if not (changed := _changed_files(state)):
+        return state, []
+    with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
+        right = pool.map(agrees, changed.values())
+        bad = {number for (_, number), same in zip(changed, right, strict=True) if not same}
+    done = state.done.hashed({file: stamp for file, (_, _, stamp) in changed.items() if file[1] not in bad})
+    keep(store, state.home, done)
+    return replace(state, done=done), sorted(bad)
+
+
+def _changed_files(state: StageState) -> dict[tuple[str, int], tuple[str, str, str]]:
+    """Path, sha256 and stamp of each file that is not the one that was hashed, by column of the ledger and shard."""
+    home, changed = state.home, dict[tuple[str, int], tuple[str, str, str]]()
+    columns = state.done.columns("split", "rows_sha256", "rows_stamp", "tar_sha256", "tar_size", "tar_stamp")
+    for number, split, rows_sha256, rows_stamp, tar_sha256, tar_size, tar_stamp in columns:
+        if (stamp := state.rows[f"{number:05d}.parquet"].stamp) != rows_stamp:
+            changed["rows_stamp", number] = layout.rows(home, number), rows_sha256, stamp
+        if tar_size and (stamp := state.tars[layout.tar_name(split, number)].stamp) != tar_stamp:
+            changed["tar_stamp", number] = layout.tar(home, split, number), tar_sha256, stamp
+    return changed
+
+
+def forget(store: Store, home: str, numbers: Iterable[int]) -> None:
+    """Take back receipts, so that their shards are made again."""
+    for number in numbers:
+        store.remove(layout.receipt(home, number))
+
+
+def remove_leftovers(store: Store, state: StageState) -> None:
+    """Remove tars, rows, receipts, logs and plan files that the present plan does not know.
+
+    Tars are looked for in the folders of splits that the plan or a receipt names: other folders are somebody else's.
+    """
+    home, count = state.home, len(state.planned)
+    tars = {layout.tar(home, split, number) for number, split, size in state.done.columns("split", "tar_size") if size}
+    splits = {shard.split for shard in state.planned}
+    for name in store.listing(layout.meta(home, "receipts")):
+        number = layout.shard_number(name, "json")
+        if number >= count and (receipt := read_receipt(store, home, number)) is not None:
+            splits.add(receipt.split)
+    folders = [(f"{home}/{split}", "tar", 0) for split in sorted(splits)]
+    folders += [(layout.meta(home, "rows"), "parquet", count)]
+    folders += [(layout.meta(home, "plan"), "parquet", -(-count // SHARDS_A_FILE))]
+    # Receipts go last: should this be interrupted, they still name the splits of what is left.
+    folders += [(layout.meta(home, "log"), "json", count), (layout.meta(home, "receipts"), "json", count)]
+    for folder, suffix, first in folders:
+        for name in sorted(store.listing(folder)):
+            if layout.shard_number(name, suffix) >= first and f"{folder}/{name}" not in tars:
+                store.remove(f"{folder}/{name}")
 
 
 def index_schemas(makes: str, columns: pa.Schema | None, numbers: Sequence[str] = ()) -> tuple[pa.Schema, pa.Schema]:
@@ -100,24 +248,22 @@ def write_index(
         files = {path.name: sha256_of_file(path) for path in sorted(spool.iterdir())}
         for name in files:
             store.move_in(spool / name, layout.meta(home, name))
-    return _write_record(store, state, files, sum(state.done.column("kept")), index.count)
+    return _write_record(store, state, files, index.count)
 
 
 def write_table_record(store: Store, state: StageState) -> None:
     """Write the record that vouches for the index of a stage without shards."""
     files = {name: store.sha256(layout.meta(state.home, name)) for name in INDEX_FILES}
-    _write_record(store, state, files, state.stage.planned, state.stage.planned)
+    _write_record(store, state, files, state.kept)
 
 
-def _write_record(
-    store: Store, state: StageState, files: dict[str, tuple[str, int]], kept: int, count: int
-) -> IndexRecord:
+def _write_record(store: Store, state: StageState, files: dict[str, tuple[str, int]], count: int) -> IndexRecord:
     record = IndexRecord(
         content=state.stage.content,
         plan=state.stage.plan,
         digest=shards_digest(state),
         planned=state.stage.planned,
-        kept=kept,
+        kept=state.kept,
         rows=count,
         files=files,
     )
@@ -175,7 +321,7 @@ def _flagged(kept: pa.Table) -> pa.Table:
 
 
 class _Rows:
-    """A new Parquet file of the schema's columns; rows are gathered into row groups of at least `ROW_GROUP`."""
+    """A new Parquet file of the schema's columns; its row groups but the last have at least `ROW_GROUP` rows."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.count = self._waiting = 0

@@ -12,7 +12,7 @@ from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_wor
 from twinset.models.device import check_installed
 from twinset.stages.child_processes import ChildDied, close_children, run_in_child
 from twinset.stages.job import StageWorker, forget_workers
-from twinset.stages.making.make import make_and_retry
+from twinset.stages.make import make_and_retry
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 CONNECT_SECONDS = 10
@@ -38,24 +38,19 @@ class DaskCluster:
             raise BuildFailed(
                 f"no Dask scheduler answers at {self._address} ({reason}); start it, or correct {ADDRESS}"
             ) from error
-        try:
-            self._begin()
-            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-            self.cores = sum(worker["nthreads"] for worker in workers) or 1
-            self._has_gpus = any("GPU" in worker["resources"] for worker in workers)
-        except BaseException:
-            self.close()
-            raise
-
-    def _begin(self) -> None:
-        """Have workers of an earlier build begin again; raises `BuildFailed` for those without this twinset."""
         own, advice = version("twinset"), "install the same version for the Python of the workers"
         try:
             versions = self._client.run(begin_there)
-        except (ImportError, AttributeError) as error:
-            raise BuildFailed(f"a Dask worker cannot import twinset {own} ({error}); {advice}") from error
-        if others := {*versions.values()} - {own}:
-            raise BuildFailed(f"Dask workers have twinset {', '.join(others)}, and the build has {own}; {advice}")
+            if others := {*versions.values()} - {own}:
+                raise BuildFailed(f"Dask workers have twinset {', '.join(others)}, and the build has {own}; {advice}")
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+            self.cores = sum(worker["nthreads"] for worker in workers) or 1
+            self._has_gpus = any("GPU" in worker["resources"] for worker in workers)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, ImportError | AttributeError):
+                raise BuildFailed(f"a Dask worker cannot import twinset {own} ({error}); {advice}") from error
+            raise
 
     def executor(self, worker: StageWorker) -> Executor:
         """Its workers; those of a stage of the pool ``gpu`` take one a shard, where workers have the resource GPU."""
