@@ -3,7 +3,6 @@
 ``NAME:relative/path`` is a file in a folder of an installed package; a plain name can be a model's.
 """
 
-import ipaddress
 import os
 import re
 from importlib.util import find_spec
@@ -27,6 +26,7 @@ T = TypeVar("T")
 KINDS: dict[str, str] = {}  # twinset itself brings no folder
 MODEL_FOLDERS = "twinset.model_folders"  # the group of entry points that name models (`models.files.ModelFolder`)
 VOCABULARIES = shipped("manifests") / "vocabularies"  # lists of words
+LOOPBACK = ("localhost", "127.0.0.1", "::1")  # hosts that only this machine can reach
 _PLACE = re.compile(r"([a-z][a-z0-9-]+):(?!//)(.*)", re.DOTALL)
 
 
@@ -111,11 +111,3 @@ def is_model_folder(model: str) -> bool:
 def is_brought_model(model: str) -> bool:
     """Whether an installed package brings a model of this name."""
     return model in installed(MODEL_FOLDERS)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host, by its name or address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

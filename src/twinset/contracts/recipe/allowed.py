@@ -7,14 +7,12 @@ variables. ``--set`` is put into the environment, so that child processes know i
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import cache_folder, is_loopback, is_place, symbolic
-from twinset.contracts.recipe.models import Recipe
+from twinset.contracts.locations import LOOPBACK, cache_folder, is_place, symbolic
+from twinset.contracts.recipe.models import DECISIONS, Recipe
 from twinset.contracts.recipe.overrides import key_path
-from twinset.contracts.recipe.screening import as_written
 
 KEYS = "TWINSET_KEYS"  # HOST=VARIABLE,HOST=VARIABLE
 ANSWERS = "TWINSET_ANSWERS"  # folders, joined as in PATH
@@ -22,19 +20,24 @@ OPENAI_KEY = "OPENAI_API_KEY"
 FREE = f"https://api.openai.com={OPENAI_KEY}"  # needs no word
 
 
-def allow_what_was_set(recipe: Recipe, raw: Mapping[str, Any], settings: Sequence[str]) -> None:
-    """Allow the keys and the places of answers that the operator wrote in ``KEY.PATH=VALUE``. raw: as written."""
-    paths = [tuple(key_path(setting)) for setting in settings]
-    places = {as_written(raw, tuple(key.split("."))): (mark.what, str(value)) for key, mark, value in recipe.places()}
-    was_set = [place for place in places if any(place[: len(path)] == path for path in paths)]
-    for place in was_set:
-        what, value = places[place]
+def allow_what_was_set(recipe: Recipe, settings: Sequence[str]) -> None:
+    """Allow the keys and the places of answers that the operator wrote in ``KEY.PATH=VALUE``."""
+    paths = [_expanded(key_path(setting)) for setting in settings]
+    places = {key: (mark.what, str(value)) for key, mark, value in recipe.places()}
+    was_set = {key for key in places if any(key.split(".")[: len(path)] == path for path in paths)}
+    for key in was_set:
+        what, value = places[key]
         if what in ("cache", "decisions"):
             _add(ANSWERS, os.path.abspath(value), os.pathsep)
         elif what == "variable":
             for server, (beside, url) in places.items():
-                if beside == "server" and server[:-1] == place[:-1]:
+                if beside == "server" and server.rpartition(".")[0] == key.rpartition(".")[0]:
                     allow_key(url, value, exactly=server in was_set)
+
+
+def _expanded(path: list[str]) -> list[str]:
+    """A key path where ``screening`` is the stage that it is short for."""
+    return ["stages", f"{path[1]}{DECISIONS}", "source", *path[3:]] if path[2:3] == ["screening"] else path
 
 
 def allow_key(url: str, variable: str, exactly: bool = True) -> None:
@@ -53,7 +56,7 @@ def refuse_unbound_key(url: str, variable: str) -> None:
     """
     parts = urlsplit(url)
     host, netloc = parts.hostname or "", parts.netloc.lower()
-    safe = parts.scheme == "https" or is_loopback(host)
+    safe = parts.scheme == "https" or host in LOOPBACK
     names = {_origin(url), *((host, f"[{host}]", netloc) if safe else ())}
     bindings = (binding.strip().rpartition("=") for binding in (FREE, *os.environ.get(KEYS, "").split(",")))
     if not any(server.lower() in names and bound == variable for server, _, bound in bindings):

@@ -1,5 +1,6 @@
 """Recipes: what a build is asked to make, as YAML checked against typed models before any work starts."""
 
+import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +16,7 @@ from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.locations import Typed, shipped
 from twinset.contracts.recipe.allowed import allow_what_was_set
 from twinset.contracts.recipe.models import Recipe
-from twinset.contracts.recipe.overrides import PARTS, cut, dereferenced, key_path, override
-from twinset.contracts.recipe.screening import as_written, expanded
+from twinset.contracts.recipe.overrides import cut, dereferenced, key_path, override
 from twinset.contracts.recipe.strict_yaml import MOST_BYTES, load_yaml, value_at
 
 SHIPPED = shipped("manifests") / "recipes"
@@ -26,11 +26,11 @@ RECIPES = "twinset.recipes"  # the group of entry points
 class InvalidRecipe(WrongUse, ValueError):
     """A recipe that does not fit its models. problems: as pydantic reports them."""
 
-    def __init__(self, error: ValidationError, raw: Mapping[str, Any]) -> None:
+    def __init__(self, error: ValidationError) -> None:
         # The pool is the source's own by default: where the source is wrong, that is said, and no more.
         self.problems = [one for one in error.errors() if one["type"] != "default_factory_not_called"]
         for problem in self.problems:
-            problem["loc"] = tuple(part for part in as_written(raw, problem["loc"]) if part != "[key]")
+            problem["loc"] = tuple(part for part in problem["loc"] if part != "[key]")
         super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
 
 
@@ -56,8 +56,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         raise WrongUse(f"{path}: cannot be read as YAML ({error}); correct the file") from error
     if not isinstance(raw, dict):
         raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
-    claims = recipe in shipped_recipes()
-    cites = {name: value_at(raw, [part, name, "cites"]) for part in PARTS for name in (claims and raw.get(part)) or ()}
+    written = copy.deepcopy(raw)
     for setting in settings:
         override(raw, setting)
     if not raw.get("subsets") and not raw.get("stages"):
@@ -67,29 +66,30 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     except InvalidRecipe as error:
         keys = [key_path(setting) for setting in settings]
         raise WrongUse("\n".join(_explain(path, keys, problem) for problem in error.problems)) from error
-    allow_what_was_set(loaded, raw, settings)
-    return _without_claims(loaded, expanded(dereferenced(raw)), cites) if claims else loaded
+    allow_what_was_set(loaded, settings)
+    if recipe in shipped_recipes():
+        _drop_claims(loaded, dereferenced(raw), written)
+    return loaded
 
 
-def _without_claims(loaded: Recipe, raw: Mapping[str, Any], cites: Mapping[str, Any]) -> Recipe:
-    """Without what a shipped recipe says of a data set (``cites``, licence, credit) where ``--set`` names other files.
+def _drop_claims(loaded: Recipe, raw: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+    """Drop what a shipped recipe says of a data set (``cites``, licence, credit) where ``--set`` names other files.
 
     These need not be of that data set; a command that sets the same ``cites`` of the stage too says that they are.
-    raw: the recipe's plain values. cites: what the recipe's file says, by stage.
+    raw: the recipe's plain values. written: those of its file alone.
     """
-    parts: dict[str, Any] = {part: dict(getattr(loaded, part)) for part in PARTS}
-    for part, stages in parts.items():
-        for name, stage in stages.items():
-            written, source = raw[part][name], stage.source
-            files = [key for key, place, _ in source.places() if place.what in ("file", "folder", "any")]
-            restated = _is_typed(written, "cites") and written["cites"] == cites.get(stage.known_as or name)
-            if restated or not any(_is_typed(written["source"], key) for key in files):
-                continue
-            unset = {"licence": UNKNOWN if source.licence else "", "credit": "", "source_url": ""}
-            terms = {term: value for term, value in unset.items() if not _is_typed(written["source"], term)}
-            claims = stage.cites if _is_typed(written, "cites") else ()
-            stages[name] = stage.model_copy(update={"cites": claims, "source": source.model_copy(update=terms)})
-    return loaded.model_copy(update=parts)
+    for name, stage in loaded.all.items():
+        key, source = loaded.key(name).split("."), stage.source
+        values, cites = value_at(raw, key), value_at(written, [*key, "cites"])
+        files = [file for file, place, _ in source.places() if place.what in ("file", "folder", "any")]
+        restated = _is_typed(values, "cites") and values["cites"] == cites
+        if restated or not any(_is_typed(values, f"source.{file}") for file in files):
+            continue
+        unset = {"licence": UNKNOWN if source.licence else "", "credit": "", "source_url": ""}
+        terms = {term: value for term, value in unset.items() if not _is_typed(values, f"source.{term}")}
+        claims = stage.cites if _is_typed(values, "cites") else ()
+        home = loaded.stages if name in loaded.stages else loaded.subsets
+        home[name] = stage.model_copy(update={"cites": claims, "source": source.model_copy(update=terms)})
 
 
 def _is_typed(raw: Any, key: str) -> bool:
@@ -109,13 +109,13 @@ def recipe_from_json(content: bytes) -> Recipe:
 def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
     """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`.
 
-    References are followed (`overrides.dereferenced`), and ``screening`` of a subset is written out as stages.
+    References are followed (`overrides.dereferenced`).
     base: the folder that relative paths count from; where there is none, they stay as they are.
     """
     try:
-        return Recipe.model_validate(expanded(dereferenced(raw)), context={"base": base})
+        return Recipe.model_validate(dereferenced(raw), context={"base": base})
     except ValidationError as error:
-        raise InvalidRecipe(error, raw) from error
+        raise InvalidRecipe(error) from error
 
 
 def recipe_folder(recipe: str) -> Path:

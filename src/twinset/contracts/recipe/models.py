@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, SerializeAsAny, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, StringConstraints, model_validator
 
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.doors import OfKind
@@ -20,6 +20,7 @@ from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, PlacedSet
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
 LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
+CANDIDATES, DECISIONS = "-candidates", "-decisions"  # what names of the stages end with that `screening` adds
 SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -37,6 +38,16 @@ SourceOfKind = Annotated[SerializeAsAny[SourceSettings], OfKind(SOURCES)]
 FilterOfKind = Annotated[SerializeAsAny[FilterSettings], OfKind(FILTERS)]
 
 
+def _asking(raw: Any) -> Any:
+    """``screening: true``, or its settings, as those of a source whose pairs are named later."""
+    if isinstance(raw, bool):
+        raw = {} if raw else None
+    return {"kind": "pair-screening", "pairs": "", **raw} if isinstance(raw, Mapping) else raw
+
+
+Screening = Annotated[SerializeAsAny[SourceSettings] | None, OfKind(SOURCES), BeforeValidator(_asking)]
+
+
 class Subset(Settings):
     """One stage of a build; a subset when it is published.
 
@@ -52,6 +63,8 @@ class Subset(Settings):
     ``manifests/references.bib``. A data set is named where this says so, and nowhere else.
     follows: the paper whose procedure it follows, where that is not the one that its kind of source follows: as one of
     ``cites``.
+    screening: ``true``, or settings of ``pair-screening``: people keep or drop its pairs before they are published. It
+    is short for three stages (`Recipe`).
     """
 
     source: SourceOfKind
@@ -64,6 +77,7 @@ class Subset(Settings):
     language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
     cites: tuple[Annotated[str, AfterValidator(checked_cite)], ...] = ()
     follows: Annotated[str, AfterValidator(checked_cite)] | None = None
+    screening: Screening = Field(default=None, exclude=True)
     pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
 
     @property
@@ -147,8 +161,11 @@ class Recipe(Settings):
         return f"{STAGES}/{name}" if name in self.stages else name
 
     def key(self, name: str) -> str:
-        """The key path of a stage or subset, for messages."""
-        return f"{'stages' if name in self.stages else 'subsets'}.{name}"
+        """The key path of a stage or subset as the recipe was written, for messages."""
+        subset = name.removesuffix(CANDIDATES)
+        if name not in self.stages or (name != subset and self.stages[name].known_as == subset):
+            return f"subsets.{subset}"
+        return f"stages.{name}"
 
     def paper(self, name: str) -> Reference | None:
         """The paper whose procedure the samples of a stage follow: what it says itself, else that of `made_in`."""
@@ -186,6 +203,25 @@ class Recipe(Settings):
         parts = {"stages": self.stages, "subsets": self.subsets}
         kept = {part: {name: one for name, one in every.items() if name in needed} for part, every in parts.items()}
         return self.model_copy(update=kept)
+
+    @model_validator(mode="after")
+    def _with_screening(self) -> Recipe:
+        """NAME as NAME-candidates, which keep its keys and bytes; NAME-decisions; and NAME, what people kept of it."""
+        for name, subset in self.subsets.items():
+            if subset.screening is None:
+                continue
+            candidates, decisions = _stage_name(f"{name}{CANDIDATES}"), _stage_name(f"{name}{DECISIONS}")
+            if getattr(subset.screening, "pairs", ""):
+                raise ValueError(f"subsets.{name}.screening: people are asked about its own pairs; remove pairs")
+            if {candidates, decisions} & {*self.stages, *self.subsets}:
+                raise ValueError(f"{name}: screening adds {candidates} and {decisions}; rename the stage of that name")
+            asks = subset.screening.model_copy(update={"pairs": candidates})
+            kept: Any = {"kind": "screened-pairs", "pairs": candidates, "decisions": decisions}
+            stored: Any = {"shard_size": subset.shard_size, "split": subset.split}
+            self.stages[candidates] = subset.model_copy(update={"known_as": name, "screening": None})
+            self.stages[decisions] = Subset(source=asks, **stored)
+            self.subsets[name] = Subset(source=kept, encoding=subset.encoding, **stored)
+        return self
 
     @model_validator(mode="after")
     def _reads_fit(self) -> Recipe:

@@ -8,8 +8,7 @@ import yaml
 from twinset.contracts.doors import problem_at
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import Typed
-from twinset.contracts.recipe.screening import SCREENING
-from twinset.contracts.recipe.strict_yaml import is_place_in, load_yaml, value_at
+from twinset.contracts.recipe.strict_yaml import load_yaml, value_at
 
 PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
 SAME_AS = "same_as"
@@ -17,20 +16,18 @@ SAME_AS = "same_as"
 
 def override(raw: dict[str, Any], setting: str) -> None:
     """Put one ``KEY.PATH=VALUE`` into a recipe; raises `WrongUse` when there is no such place."""
-    value = setting.partition("=")[2]
-    keys = key_path(setting)
+    keys, value = key_path(setting), setting.partition("=")[2]
     if not value or not all(keys):
         raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
     try:
         parsed = load_yaml(value)
-        setting.encode("utf-8")  # what is taken as it stands must be text too
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+    except (RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {cut(repr(setting))}: {cut(repr(value))} is not a YAML value ({error})") from error
     if isinstance(parsed, str) and value[0] not in "\"'|>!":
         parsed = value  # a path may hold ` #`, which begins a comment
     here: Any = raw
     for depth, key in enumerate(keys):
-        listed = isinstance(here, list) and is_place_in(here, key)
+        listed = isinstance(here, list) and value_at(here, [key]) is not None
         new_stage = isinstance(here, dict) and depth == 1 < len(keys) - 1 and keys[0] in PARTS and key not in here
         if new_stage or not (listed or isinstance(here, dict)):
             known = f"; the recipe has: {', '.join(map(str, here))}" if new_stage else ""
@@ -41,8 +38,8 @@ def override(raw: dict[str, Any], setting: str) -> None:
         elif listed:
             here = here[place]
         else:
-            if key == SCREENING and isinstance(here.get(key), bool):
-                here[key] = {}  # settings of what is just switched on
+            if isinstance(here.get(key), bool):
+                here[key] = {}  # settings of what was just switched on
             here = here.setdefault(key, {})
 
 
@@ -61,9 +58,9 @@ def key_path(setting: str) -> list[str]:
 
 
 def dereferenced(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe of plain values in which each ``{same_as: KEY.PATH}`` is the value that it names.
+    """A recipe of plain values in which each ``{same_as: KEY.PATH}`` is the plain value, or list of such, at that path.
 
-    That is a plain value or a list of such, so that no reference leads to another. Raises `pydantic.ValidationError`.
+    Raises `pydantic.ValidationError`, also where a reference leads to another one.
     """
 
     def followed(value: Any, place: tuple[str | int, ...]) -> Any:
@@ -74,8 +71,9 @@ def dereferenced(raw: Mapping[str, Any]) -> dict[str, Any]:
         if value.keys() != {SAME_AS}:
             return {key: followed(item, (*place, key)) for key, item in value.items()}
         named = value_at(raw, str(value[SAME_AS]).split("."))
-        items = named if isinstance(named, list) else [named]
-        if any(item is None or isinstance(item, Mapping | list) for item in items):
+        if any(
+            item is None or isinstance(item, Mapping | list) for item in (named if isinstance(named, list) else [named])
+        ):
             problem = f"{SAME_AS}: {value[SAME_AS]} is not a plain value of the recipe; write the key path of one"
             raise problem_at(place, value, f"{problem}, such as subsets.bivlc.source.photos")
         return named
