@@ -1,7 +1,6 @@
 """S2: a recipe of others names a server and an environment variable. Who gets which key, and where answers may lie."""
 
 import logging
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,21 +65,12 @@ def test_a_recipe_sends_no_variable_that_nobody_bound(tmp_path: Path, server: Ch
     assert server.keys == []
 
 
-@pytest.mark.parametrize("given", ["variable", "engine"])
-def test_the_operator_binds_a_key_on_the_command_line(tmp_path: Path, server: ChatServer, given: str) -> None:
-    """What stands behind --set is the operator's own word, for the server that the setting beside it names."""
-    theirs = recipe_of_others(tmp_path, server.url)
-    own = f"{{kind: openai, model: m, retries: 0, base_url: '{server.url}', api_key_variable: {SECRET}}}"
-    setting = f"{ENGINE}.api_key_variable={SECRET}" if given == "variable" else f"{ENGINE}={own}"
-    twinset.build(theirs, tmp_path / "out", settings=[setting])
-    assert set(server.keys) == {"Bearer sesame"}
-
-
 def test_a_key_that_was_bound_for_a_run_is_not_bound_by_its_record(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`_meta/log/recipe.json` of a bucket names the server and the variable; who resumes it did not."""
     out = tmp_path / "out"
+    monkeypatch.setenv(allowed.KEYS, f"127.0.0.1={SECRET}")
     twinset.build(recipe_of_others(tmp_path, server.url), out, settings=[f"{ENGINE}.api_key_variable={SECRET}"])
     asked_before = len(server.keys)
     monkeypatch.delenv(allowed.KEYS)
@@ -93,21 +83,6 @@ def test_a_key_that_was_bound_for_a_run_is_not_bound_by_its_record(
     forget_workers()
     make_shard(str(out), "negatives", 0)
     assert len(server.keys) == 2 * asked_before and set(server.keys) == {"Bearer sesame"}
-
-
-def test_another_stage_gets_no_key_by_reference(tmp_path: Path, server: ChatServer) -> None:
-    """A recipe copies what the operator sets for one server to the settings of another one, by `same_as`."""
-    with serving(negative) as attacker:
-        theirs = recipe_of_others(tmp_path, server.url)
-        content = yaml.safe_load(Path(theirs).read_text())
-        source = content["subsets"]["negatives"]["source"]
-        engine = {**source["engine"], "base_url": attacker.url.replace("127.0.0.1", "127.0.0.2")}
-        engine["api_key_variable"] = {"same_as": f"{ENGINE}.api_key_variable"}
-        content["subsets"]["copies"] = {"source": {**source, "engine": engine}}
-        Path(theirs).write_text(yaml.safe_dump(content))
-        with pytest.raises(WrongUse, match=r"subsets\.copies\.source\.engine\.api_key_variable.*nobody allowed"):
-            twinset.build(theirs, tmp_path / "out", settings=[f"{ENGINE}.api_key_variable={SECRET}"])
-        assert attacker.keys == []
 
 
 @pytest.mark.parametrize(
@@ -167,14 +142,6 @@ def test_the_remedy_of_a_refusal_is_exact(monkeypatch: pytest.MonkeyPatch) -> No
         refuse_unbound_key(url, "K")
 
 
-def test_set_of_a_variable_alone_does_not_vouch_for_plain_http() -> None:
-    allow_key("http://evil.net/v1", "K", exactly=False)
-    with pytest.raises(WrongUse):
-        refuse_unbound_key("http://evil.net/v1", "K")
-    allow_key("http://evil.net/v1", "K")
-    refuse_unbound_key("http://evil.net/v1", "K")
-
-
 @pytest.mark.parametrize("host", ["a.org\\@evil.net", "a.org%2eevil.net", "a.org;evil.net", "a.org,evil.net"])
 def test_a_host_that_readers_of_urls_disagree_on_is_refused(host: str, tmp_path: Path) -> None:
     theirs = recipe_of_others(tmp_path, f"https://{host}/v1")
@@ -215,7 +182,9 @@ def test_the_first_request_names_host_and_variable(tmp_path: Path, caplog: pytes
     assert [one.message for one in caplog.records] == [f"requests go to {server.url} with the key in {SECRET}"]
 
 
-def test_answers_lie_below_out_or_in_the_cache(tmp_path: Path, server: ChatServer) -> None:
+def test_answers_lie_below_out_or_in_the_cache(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`answers: /any/where` made folders and a database there."""
     out = tmp_path / "out"
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
@@ -225,7 +194,6 @@ def test_answers_lie_below_out_or_in_the_cache(tmp_path: Path, server: ChatServe
             twinset.build(theirs, out)
     assert not (tmp_path / "elsewhere").exists() and server.bodies == []
     twinset.build(recipe_of_others(tmp_path, server.url, answers=str(out / "answers")), out)
-    theirs = recipe_of_others(tmp_path, server.url, answers=str(tmp_path / "nowhere"))
-    twinset.build(theirs, tmp_path / "again", settings=[f"{ENGINE}.answers={tmp_path / 'elsewhere'}"])
-    assert (tmp_path / "elsewhere/answers.sqlite").is_file() and not (tmp_path / "nowhere").exists()
-    assert str(tmp_path / "elsewhere") in os.environ[allowed.ANSWERS]
+    monkeypatch.setenv(allowed.ANSWERS, str(tmp_path / "elsewhere"))
+    twinset.build(recipe_of_others(tmp_path, server.url, answers=str(tmp_path / "elsewhere")), tmp_path / "again")
+    assert (tmp_path / "elsewhere/answers.sqlite").is_file()

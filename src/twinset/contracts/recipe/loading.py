@@ -1,4 +1,4 @@
-"""Recipes: what a build is asked to make, as YAML checked against typed models before any work starts."""
+"""From a YAML file, and what ``--set`` changes of it, to a recipe that is checked; every error names its place."""
 
 import copy
 import json
@@ -10,17 +10,16 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from twinset.contracts.doors import MORE, installed
+from twinset.contracts.doors import MORE, installed, problem_at
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.locations import Typed, shipped
-from twinset.contracts.recipe.allowed import allow_what_was_set
-from twinset.contracts.recipe.models import Recipe
-from twinset.contracts.recipe.overrides import cut, dereferenced, key_path, override
+from twinset.contracts.recipe.models import PARTS, Recipe
 from twinset.contracts.recipe.strict_yaml import MOST_BYTES, load_yaml, value_at
 
 SHIPPED = shipped("manifests") / "recipes"
 RECIPES = "twinset.recipes"  # the group of entry points
+SAME_AS = "same_as"
 
 
 class InvalidRecipe(WrongUse, ValueError):
@@ -48,28 +47,115 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     Relative paths count from the recipe's own folder; in shipped recipes and overrides, from the current folder.
     """
     path, base = _locate(recipe)
-    settings = list(settings)
     try:
         with path.open("rb") as stream:
-            raw = load_yaml(stream.read(MOST_BYTES + 1))
+            written = load_yaml(stream.read(MOST_BYTES + 1))
     except (OSError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"{path}: cannot be read as YAML ({error}); correct the file") from error
-    if not isinstance(raw, dict):
+    if not isinstance(written, dict):
         raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
-    written = copy.deepcopy(raw)
-    for setting in settings:
-        override(raw, setting)
+    raw = copy.deepcopy(written)
+    keys = [override(raw, setting) for setting in settings]
     if not raw.get("subsets") and not raw.get("stages"):
         raise WrongUse(f"{path}: subsets: missing; name at least one under the key subsets, or a stage under stages")
     try:
         loaded = parse_recipe(raw, base)
     except InvalidRecipe as error:
-        keys = [key_path(setting) for setting in settings]
         raise WrongUse("\n".join(_explain(path, keys, problem) for problem in error.problems)) from error
-    allow_what_was_set(loaded, settings)
     if recipe in shipped_recipes():
-        _drop_claims(loaded, dereferenced(raw), written)
+        _drop_claims(loaded, _dereferenced(raw), written)
     return loaded
+
+
+def recipe_from_json(content: bytes) -> Recipe:
+    """The recipe that a build recorded; raises ValueError, also when no installed package provides one of its kinds."""
+    raw = json.loads(content)
+    if not isinstance(raw, dict):
+        raise ValueError("a recipe is a mapping")
+    return parse_recipe(raw)
+
+
+def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
+    """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`.
+
+    ``{same_as: KEY.PATH}`` is the plain value, or list of such, at that path. base: the folder that relative paths
+    count from; where there is none, they stay as they are.
+    """
+    try:
+        return Recipe.model_validate(_dereferenced(raw), context={"base": base})
+    except ValidationError as error:
+        raise InvalidRecipe(error) from error
+
+
+def recipe_folder(recipe: str) -> Path:
+    """The folder that relative paths of a recipe count from; raises `WrongUse` when there is no such recipe."""
+    return _locate(recipe)[1]
+
+
+def _locate(recipe: str) -> tuple[Path, Path]:
+    names = shipped_recipes()
+    if recipe in names:
+        own = SHIPPED / f"{recipe}.yaml"
+        return own if own.is_file() else Path(installed(RECIPES)[recipe].load()) / own.name, Path.cwd()
+    path = Path(recipe)
+    if path.is_file():
+        return path, path.absolute().parent
+    known = suggested(recipe, names).removesuffix("?")
+    raise WrongUse(f"no recipe {recipe!r}: {known}, or give the path of a YAML file{MORE}")
+
+
+def override(raw: dict[str, Any], setting: str) -> list[str]:
+    """Put one ``KEY.PATH=VALUE`` into a recipe; gives its key path. Raises `WrongUse` when there is no such place."""
+    path, _, value = setting.partition("=")
+    keys = path.split(".")
+    if not value or not all(keys):
+        raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
+    try:
+        parsed = load_yaml(value)
+    except (RecursionError, yaml.YAMLError) as error:
+        raise WrongUse(f"--set {_cut(repr(setting))}: {_cut(repr(value))} is not a YAML value ({error})") from error
+    if isinstance(parsed, str) and value[0] not in "\"'|>!":
+        parsed = value  # a path may hold ` #`, which begins a comment
+    here: Any = raw
+    for depth, key in enumerate(keys):
+        listed, last = isinstance(here, list) and value_at(here, [key]) is not None, depth == len(keys) - 1
+        new_stage = isinstance(here, dict) and depth == 1 and not last and keys[0] in PARTS and key not in here
+        if new_stage or not (listed or isinstance(here, dict)):
+            known = f"; the recipe has: {', '.join(map(str, here))}" if new_stage else ""
+            raise WrongUse(f"--set {_cut(setting)!r}: no {_cut(key)!r} under {'.'.join(keys[:depth])}{known}")
+        place: Any = int(key) if listed else key
+        if last:
+            here[place] = _typed(parsed)
+        elif isinstance(value_at(here, [key]), bool | None):
+            here[place] = {}  # settings of what is not there, or was just switched on
+        here = here[place]
+    return keys
+
+
+def _typed(value: Any) -> Any:
+    """A value of ``--set``, all texts in it marked as `Typed`."""
+    if isinstance(value, dict):
+        return {key: _typed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_typed(item) for item in value]
+    return Typed(value) if isinstance(value, str) else value
+
+
+def _dereferenced(value: Any, raw: Any = None, place: tuple[str | int, ...] = ()) -> Any:
+    """Plain values without references; raises `pydantic.ValidationError`, also where one leads to another one."""
+    raw = value if raw is None else raw
+    if isinstance(value, list):
+        return [_dereferenced(item, raw, (*place, number)) for number, item in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    if value.keys() != {SAME_AS}:
+        return {key: _dereferenced(item, raw, (*place, key)) for key, item in value.items()}
+    named = value_at(raw, str(value[SAME_AS]).split("."))
+    items = named if isinstance(named, list) else [named]
+    if any(item is None or isinstance(item, Mapping | list) for item in items):
+        problem = f"{SAME_AS}: {value[SAME_AS]} is not a plain value of the recipe; write the key path of one"
+        raise problem_at(place, value, f"{problem}, such as subsets.bivlc.source.photos")
+    return named
 
 
 def _drop_claims(loaded: Recipe, raw: Mapping[str, Any], written: Mapping[str, Any]) -> None:
@@ -98,43 +184,6 @@ def _is_typed(raw: Any, key: str) -> bool:
     return any(isinstance(item, Typed) for item in (value if isinstance(value, list) else [value]))
 
 
-def recipe_from_json(content: bytes) -> Recipe:
-    """The recipe that a build recorded; raises ValueError, also when no installed package provides one of its kinds."""
-    raw = json.loads(content)
-    if not isinstance(raw, dict):
-        raise ValueError("a recipe is a mapping")
-    return parse_recipe(raw)
-
-
-def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
-    """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`.
-
-    References are followed (`overrides.dereferenced`).
-    base: the folder that relative paths count from; where there is none, they stay as they are.
-    """
-    try:
-        return Recipe.model_validate(dereferenced(raw), context={"base": base})
-    except ValidationError as error:
-        raise InvalidRecipe(error) from error
-
-
-def recipe_folder(recipe: str) -> Path:
-    """The folder that relative paths of a recipe count from; raises `WrongUse` when there is no such recipe."""
-    return _locate(recipe)[1]
-
-
-def _locate(recipe: str) -> tuple[Path, Path]:
-    names = shipped_recipes()
-    if recipe in names:
-        own = SHIPPED / f"{recipe}.yaml"
-        return own if own.is_file() else Path(installed(RECIPES)[recipe].load()) / own.name, Path.cwd()
-    path = Path(recipe)
-    if path.is_file():
-        return path, path.absolute().parent
-    known = suggested(recipe, names).removesuffix("?")
-    raise WrongUse(f"no recipe {recipe!r}: {known}, or give the path of a YAML file{MORE}")
-
-
 def _explain(path: Path, keys: Sequence[Sequence[str]], problem: ErrorDetails) -> str:
     """One problem of a recipe as an instruction. keys: key paths that were given with --set."""
     place, message = [str(part) for part in problem["loc"]], problem["msg"]
@@ -143,4 +192,9 @@ def _explain(path: Path, keys: Sequence[Sequence[str]], problem: ErrorDetails) -
     # An unknown key can be one that leads to what was set.
     unknown = problem["type"] == "extra_forbidden"
     was_set = any(key == place[: len(key)] or (unknown and place == key[: len(place)]) for key in keys)
-    return f"{'--set ' if was_set else f'{path}: '}{cut('.'.join(place)) or 'recipe'}: {cut(message)}"
+    return f"{'--set ' if was_set else f'{path}: '}{_cut('.'.join(place)) or 'recipe'}: {_cut(message)}"
+
+
+def _cut(text: str, most: int = 300) -> str:
+    """A message quotes what it refuses, which can be as long as a file."""
+    return text if len(text) <= most else f"{text[:most]}..."

@@ -17,6 +17,7 @@ from twinset.contracts.recipe.strict_yaml import value_at
 from twinset.contracts.references import Reference, checked_bibtex, checked_cite, cited_entry
 from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, PlacedSettings, Pool, Settings, SourceSettings
 
+PARTS = ("stages", "subsets")  # both hold stages by name
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
 LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
