@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.source import FILTERS, SOURCES, SourceSettings
+from twinset.contracts.parts import FILTERS
+from twinset.contracts.source import SOURCES, SourceSettings
 
 MEDIA = "twinset.generators.image_files:MediaSource"
 

@@ -2,8 +2,11 @@
 
 import json
 import platform
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -21,30 +24,23 @@ NETWORK_LIBRARIES = (
     *("torch", "torchvision", "diffusers", "transformers", "tokenizers", "gguf", "open_clip_torch"),
     *("dlib-bin", "dlib"),
 )
-#: Distributions that are accepted, and recorded, in place of another: the same code without windows on a screen.
-SAME_BYTES = {"opencv-python": "opencv-python-headless"}
 
 
 class Stage(Model):
-    """Written last of a plan, as its receipt.
-
-    facts: all that decides the bytes of the shards but the runtime class; content: its digest. plan: digest over all
-    slices. count: candidates requested, None for all. plan_inputs: as of `shards.contracts.Source`. kinds: candidates
-    by what they are counted as. excluded: what planning left out, by reason; examples: reason and place of the first.
-    """
+    """Written last of a plan, as its receipt."""
 
     schema_version: int = SCHEMA_VERSION
     name: str
-    facts: dict[str, Any]
-    content: str
-    plan: str
-    count: int | None = None
-    plan_inputs: str = ""
+    facts: dict[str, Any]  # all that decides the bytes of the shards but the runtime class
+    content: str  # digest of the facts
+    plan: str  # digest over all slices
+    count: int | None = None  # candidates requested; all when None
+    plan_inputs: str = ""  # as of `shards.contracts.Source`
     planned: int
     shards: int
-    kinds: dict[str, int] = Field(default={})
-    excluded: dict[str, int]
-    examples: list[tuple[str, str]] = Field(default=[])
+    kinds: dict[str, int] = Field(default={})  # candidates by what they are counted as
+    excluded: dict[str, int]  # what planning left out, by reason
+    examples: list[tuple[str, str]] = Field(default=[])  # reason and place of the first that were left out
 
 
 #: What the facts of every stage have.
@@ -69,7 +65,7 @@ def stage_facts(
     settings: Mapping[str, Any],
     inputs: str,
     generator: Mapping[str, Any],
-    filters: Iterable[Mapping[str, Any]],
+    filters: Sequence[Mapping[str, Any]],
     libraries: Iterable[str],
 ) -> dict[str, Any]:
     """What decides a stage's bytes.
@@ -80,10 +76,10 @@ def stage_facts(
     return {
         "schema_version": SCHEMA_VERSION,
         "makes": makes,
-        "settings": dict(settings),
+        "settings": settings,
         "inputs": inputs,
-        "generator": dict(generator),
-        "filters": [dict(one) for one in filters],
+        "generator": generator,
+        "filters": filters,
         "libraries": {name: _version(name) for name in sorted(set(libraries))},
     }
 
@@ -111,18 +107,18 @@ def runtime_facts(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -
 def _instruction_set(about: str = "/proc/cpuinfo") -> str:
     # Kernels are chosen by the widest vector unit and, in MKL, by the maker; they round differently.
     try:
-        with open(about, encoding="ascii", errors="replace") as stream:
-            lines = stream.read().partition("\n\n")[0].splitlines()
+        first = Path(about).read_text("ascii", "replace").partition("\n\n")[0]
     except OSError:
         return platform.processor()
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    facts = dict(re.findall(r"^(\w+)\s*: (.*)$", first, re.MULTILINE))
     units, maker = facts.get("flags", "").split(), facts.get("vendor_id", "GenuineIntel")
     widest = next((name for name in ("avx512f", "avx2", "avx", "sse4_2") if name in units), "")
     return widest if maker == "GenuineIntel" else f"{maker} {widest}".strip()
 
 
 def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return _version(SAME_BYTES[name]) if name in SAME_BYTES else "absent"
+    # The headless package has the same code without windows on a screen.
+    for distribution in (name, f"{name}-headless") if name == "opencv-python" else (name,):
+        with suppress(PackageNotFoundError):
+            return version(distribution)
+    return "absent"

@@ -13,9 +13,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, Str
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.doors import OfKind
 from twinset.contracts.errors import WrongUse, suggested
+from twinset.contracts.parts import FILTERS, Filter
 from twinset.contracts.recipe.strict_yaml import value_at
 from twinset.contracts.references import Reference, checked_bibtex, checked_cite, cited_entry
-from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, PlacedSettings, Pool, Settings, SourceSettings
+from twinset.contracts.source import SOURCES, PlacedSettings, Pool, Settings, SourceSettings
 
 PARTS = ("stages", "subsets")  # both hold stages by name
 MOST = 10**12  # candidates
@@ -36,7 +37,7 @@ class Encoding(Settings):
 
 
 SourceOfKind = Annotated[SerializeAsAny[SourceSettings], OfKind(SOURCES)]
-FilterOfKind = Annotated[SerializeAsAny[FilterSettings], OfKind(FILTERS)]
+FilterOfKind = Annotated[SerializeAsAny[Filter], OfKind(FILTERS)]
 
 
 def _asking(raw: Any) -> Any:
