@@ -157,5 +157,5 @@ def test_only_pairs_can_be_screened_and_copies_are_not_filtered() -> None:
     with pytest.raises(WrongUse, match="people are asked about pairs, and scene-graphs makes tables"):
         parse_recipe({"name": "x", "subsets": {"a": {"source": stills, "screening": True}}})
     copies = {"kind": "screened-pairs", "pairs": "/out/a", "decisions": "/out/b"}
-    with pytest.raises(WrongUse, match="filter motion-words would judge what is copied"):
+    with pytest.raises(WrongUse, match="filter motion-words judges images, and screened-pairs makes none"):
         parse_recipe({"name": "x", "subsets": {"a": {"source": copies, "filters": FILTERS}}})

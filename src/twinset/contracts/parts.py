@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import PrivateAttr
 
@@ -34,13 +34,6 @@ class LeftOut(Counter[str]):
         self[reason] += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append((reason, place))
-
-
-class Waiting(NamedTuple):
-    """A stage waits for people. missing: decisions that are still to be made, of those ``needed``."""
-
-    missing: int
-    needed: int
 
 
 class Part(PlacedSettings):

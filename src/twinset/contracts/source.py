@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, Valida
 from twinset.contracts.doors import Registry, marks, problem_at
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.licences.terms import StatedTerms
-from twinset.contracts.locations import Location, is_model_folder, located
+from twinset.contracts.locations import Location, Typed, is_brought_model, is_model_folder, is_place
 from twinset.contracts.markdown import block_of
 from twinset.contracts.references import Reference
 
@@ -55,7 +56,18 @@ class Place:
         return BeforeValidator(self._located).__get_pydantic_core_schema__(source, handler)
 
     def _located(self, value: Any, info: ValidationInfo) -> Any:
-        return located(self.what, value, (info.context or {}).get("base"))
+        """As a path of this machine; without a folder that relative ones count from, and of other forms, as it is."""
+        base = Path.cwd() if isinstance(value, Typed) else (info.context or {}).get("base")
+        if base is None or not value or not isinstance(value, str) or self.what in ("server", "variable"):
+            return value
+        path = os.path.normpath(base / os.path.expanduser(value))
+        if self.what == "stage":  # a name without a slash is a stage of the recipe
+            return path if "/" in value and "://" not in value else value
+        if self.what in ("model", "words"):
+            # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
+            there = self.what == "model" and not is_brought_model(value) and os.path.exists(path)
+            return path if is_model_folder(value) or there else value
+        return value if is_place(value) or "://" in value else path
 
     def held(self, value: Any) -> list[Any]:
         """The places that a setting holds: no model or words that are a name, and no share where a file may stand."""
@@ -190,8 +202,7 @@ class SourceSettings(PlacedSettings, StatedTerms):
     @property
     def reads(self) -> tuple[str, ...]:
         """Stages, or folders of finished stages, that the plan is read from."""
-        names = [name for name, mark in marks(type(self), Place).items() if mark.what == "stage"]
-        return tuple(stage for name in names if (stage := getattr(self, name)) is not None)
+        return tuple(stage for _, place, stage in self.places() if place.what == "stage")
 
 
 SOURCES = Registry[type[SourceSettings]]("source", SourceSettings, "twinset.generators", "twinset.sources")

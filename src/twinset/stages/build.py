@@ -118,7 +118,7 @@ def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None
 def refuse_waiting(job: Job, name: str) -> None:
     """Raise `DecisionsMissing` where people have not decided enough to make a stage."""
     if (waiting := job.worker(name).generator.waiting()) is not None:
-        raise DecisionsMissing(job.store.root, {name: (waiting.missing, waiting.needed)})
+        raise DecisionsMissing(job.store.root, {name: waiting})
 
 
 def settle(job: Job, name: str, run: RunShards, progress: Progress) -> StageState:

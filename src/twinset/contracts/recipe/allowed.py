@@ -10,10 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import LOOPBACK, cache_folder, is_place, symbolic
+from twinset.contracts.locations import cache_folder, is_place, symbolic
 from twinset.contracts.recipe.models import Recipe
 
-KEYS = "TWINSET_KEYS"  # HOST=VARIABLE,HOST=VARIABLE
+KEYS = "TWINSET_KEYS"  # SERVER=VARIABLE,SERVER=VARIABLE
 ANSWERS = "TWINSET_ANSWERS"  # folders, joined as in PATH
 OPENAI_KEY = "OPENAI_API_KEY"
 FREE = f"https://api.openai.com={OPENAI_KEY}"  # needs no word
@@ -26,20 +26,12 @@ def allow_key(url: str, variable: str) -> None:
 
 
 def refuse_unbound_key(url: str, variable: str) -> None:
-    """Raise `WrongUse` where the operator has not bound a variable to the server of a URL.
-
-    Plain http is allowed to this machine, and where the binding says ``http://``.
-    """
-    parts = urlsplit(url)
-    host, netloc = parts.hostname or "", parts.netloc.lower()
-    safe = parts.scheme == "https" or host in LOOPBACK
-    names = {_origin(url), *((host, f"[{host}]", netloc) if safe else ())}
-    bindings = (binding.strip().rpartition("=") for binding in (FREE, *os.environ.get(KEYS, "").split(",")))
-    if not any(server.lower() in names and bound == variable for server, _, bound in bindings):
+    """Raise `WrongUse` where the operator has not bound a variable to the scheme, host and port of a URL."""
+    binding = f"{_origin(url)}={variable}"
+    if binding not in (FREE, *os.environ.get(KEYS, "").split(",")):
         raise WrongUse(
             f"api_key_variable: the recipe would send the value of {variable} to {_origin(url)}, which nobody allowed "
-            f"on this machine; if you trust that server with this key, set {KEYS}="
-            f"{netloc if safe else _origin(url)}={variable}"
+            f"on this machine; if you trust that server with this key, set {KEYS}={binding}"
         )
 
 
