@@ -143,20 +143,6 @@ def test_messages_stay_short_and_name_what_there_is(recipe: Path) -> None:
         assert "a recipe is a mapping with the keys name, description" in refused(recipe)
 
 
-def test_a_setting_can_be_the_same_as_another_one_also_where_that_is_changed(tmp_path: Path) -> None:
-    photos = "subsets.bivlc.source.photos"
-
-    def of(*settings: str) -> set[str]:
-        recipe = load_recipe("bivlc", settings)
-        return {str(recipe[name].source.photos) for name in ("bivlc", "unambiguous")}  # type: ignore[attr-defined]
-
-    assert of(f"{photos}={tmp_path}") == {str(tmp_path)}
-    assert of(f"{photos}={tmp_path}", "stages.unambiguous.source.photos=/other") == {str(tmp_path), "/other"}
-    for named in ("stages.unambiguous.source.photos", "subsets.bivlc.source.photo", "subsets.bivlc.source", photos):
-        with pytest.raises(WrongUse, match="is not a plain value of the recipe; write the key path of one"):
-            of(f"{photos}={{same_as: {named}}}")
-
-
 GRAPHS = {"source": {"kind": "scene-graphs", "captions": "captions.json"}, "shard_size": 100}
 TRIPLETS: dict[str, Any] = {
     "source": {"kind": "genecis-triplets", "graphs": "graphs", "concreteness": "ratings.txt", "licence": "MIT"},

@@ -14,7 +14,7 @@ from twinset.contracts.parts import Filter
 from twinset.contracts.recipe import Recipe, Subset, content_of, recipe_from_json
 from twinset.contracts.recipe.allowed import refuse_other_answers
 from twinset.contracts.source import Need
-from twinset.contracts.stage import ANY_RUNTIME, Stage, runtime_facts, stage_facts
+from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, runtime_facts, versions_of
 from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage
@@ -98,10 +98,14 @@ class StageWorker:
         # The libraries of a filter's network belong to the runtime class: GPU workers have other builds.
         libraries = {name for judge in self.filters if judge.runs_on() is None for name in judge.libraries}
         libraries |= {*BASE_LIBRARIES, *self.generator.libraries}
-        filters = [_described(judge) for judge in self.filters]
-        generator = _described(self.generator)
-        settings = content_of(self.subset, self.recipe.seed)
-        return stage_facts(self.source.makes, settings, inputs, generator, filters, libraries)
+        return Facts(
+            makes=self.source.makes,
+            settings=content_of(self.subset, self.recipe.seed),
+            inputs=inputs,
+            generator=_described(self.generator),
+            filters=[_described(judge) for judge in self.filters],
+            libraries=versions_of(libraries),
+        ).model_dump()
 
     def refuse_other_versions(self, stage: Stage) -> None:
         """Raise `BuildFailed` when this machine would make other bytes than planned."""

@@ -59,7 +59,7 @@ def test_a_recipe_sends_no_variable_that_nobody_bound(tmp_path: Path, server: Ch
     with pytest.raises(WrongUse) as refused:
         twinset.build(theirs, tmp_path / "out")
     assert f"the value of {SECRET} to http://{host}" in str(refused.value)
-    assert f"set {allowed.KEYS}={host}={SECRET}" in str(refused.value)
+    assert f"set {allowed.KEYS}=http://{host}={SECRET}" in str(refused.value)
     with pytest.raises(WrongUse, match="nobody allowed"):  # the last place before it is sent
         model(server, tmp_path, api_key_variable=SECRET).answers(requests(1), SCHEMA)
     assert server.keys == []
@@ -70,16 +70,16 @@ def test_a_key_that_was_bound_for_a_run_is_not_bound_by_its_record(
 ) -> None:
     """`_meta/log/recipe.json` of a bucket names the server and the variable; who resumes it did not."""
     out = tmp_path / "out"
-    monkeypatch.setenv(allowed.KEYS, f"127.0.0.1={SECRET}")
+    allow_key(server.url, SECRET)
     twinset.build(recipe_of_others(tmp_path, server.url), out, settings=[f"{ENGINE}.api_key_variable={SECRET}"])
     asked_before = len(server.keys)
     monkeypatch.delenv(allowed.KEYS)
     monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "another cache"))
     (out / "negatives/_meta/receipts/00000.json").unlink()
     forget_workers()
-    with pytest.raises(WrongUse, match=rf"{SECRET} to http://127.*set {allowed.KEYS}=127"):
+    with pytest.raises(WrongUse, match=rf"{SECRET} to http://127.*set {allowed.KEYS}=http://127"):
         make_shard(str(out), "negatives", 0)
-    monkeypatch.setenv(allowed.KEYS, f"127.0.0.1={SECRET}")
+    allow_key(server.url, SECRET)
     forget_workers()
     make_shard(str(out), "negatives", 0)
     assert len(server.keys) == 2 * asked_before and set(server.keys) == {"Bearer sesame"}
@@ -89,33 +89,24 @@ def test_a_key_that_was_bound_for_a_run_is_not_bound_by_its_record(
     ("bound", "url", "goes"),
     [
         ("", "https://api.example.org/v1", False),
-        ("api.example.org=K", "https://api.example.org/v1", True),
-        ("API.example.org=K", "https://api.EXAMPLE.org:8443/v1", True),
-        ("api.example.org=OTHER", "https://api.example.org/v1", False),
-        ("api.example.org=K", "https://api.example.org.evil.net/v1", False),
-        ("api.example.org=K", "https://evil.net/api.example.org", False),
-        ("api.example.org=K", "http://api.example.org/v1", False),  # in plain text through the network
-        ("api.example.org:80=K", "http://api.example.org/v1", False),
-        ("http://api.example.org=K", "http://api.example.org/v1", True),
-        ("http://api.example.org=K", "http://api.example.org:8000/v1", False),
-        ("http://gpu:8000=K", "http://gpu:8000/v1", True),
+        ("https://api.example.org=K", "https://api.EXAMPLE.org/v1", True),
+        ("https://api.example.org=OTHER", "https://api.example.org/v1", False),
+        ("https://api.example.org=K", "https://api.example.org.evil.net/v1", False),
+        ("https://api.example.org=K", "https://evil.net/api.example.org", False),
+        ("https://api.example.org=K", "http://api.example.org/v1", False),  # in plain text through the network
+        ("https://a.org=X,http://gpu:8000=K", "http://gpu:8000/v1", True),
         ("http://gpu:8000=K", "http://gpu:8001/v1", False),
-        ("https://gpu=K", "http://gpu/v1", False),
-        ("a.org=X, gpu.lab:8000=K", "https://gpu.lab:8000/v1", True),
-        ("127.0.0.1=K", "http://127.0.0.1:8000/v1", True),
-        ("127.0.0.1:8000=K", "http://127.0.0.1:8001/v1", False),
-        ("localhost=K", "http://localhost.evil.net/v1", False),
-        ("[::1]:8000=K", "http://[::1]:8000/v1", True),
+        ("http://[::1]:8000=K", "http://[::1]:8000/v1", True),
     ],
 )
-def test_a_binding_is_of_one_host(monkeypatch: pytest.MonkeyPatch, bound: str, url: str, goes: bool) -> None:
-    """Names that look alike, other ports and plain http are other servers."""
+def test_a_binding_is_of_one_server(monkeypatch: pytest.MonkeyPatch, bound: str, url: str, goes: bool) -> None:
+    """Names that look alike, other ports and plain http are other servers; the remedy of a refusal is exact."""
     monkeypatch.setenv(allowed.KEYS, bound)
-    if goes:
-        refuse_unbound_key(url, "K")
-    else:
-        with pytest.raises(WrongUse, match=f"set {allowed.KEYS}="):
+    if not goes:
+        with pytest.raises(WrongUse) as refused:
             refuse_unbound_key(url, "K")
+        monkeypatch.setenv(allowed.KEYS, str(refused.value).rpartition(f"{allowed.KEYS}=")[2])
+    refuse_unbound_key(url, "K")
 
 
 def test_openais_own_key_goes_to_openai_alone(tmp_path: Path) -> None:
@@ -125,21 +116,6 @@ def test_openais_own_key_goes_to_openai_alone(tmp_path: Path) -> None:
             refuse_unbound_key(url, "OPENAI_API_KEY")
     with pytest.raises(WrongUse):
         refuse_unbound_key("https://api.openai.com/v1", SECRET)
-
-
-def test_the_remedy_of_a_refusal_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    for url in (
-        "https://a.org/v1",
-        "https://a.org:8443",
-        "http://gpu:8000/v1",
-        "http://127.0.0.1:1/v1",
-        "http://[::1]:9",
-    ):
-        monkeypatch.delenv(allowed.KEYS, raising=False)
-        with pytest.raises(WrongUse) as refused:
-            refuse_unbound_key(url, "K")
-        monkeypatch.setenv(allowed.KEYS, str(refused.value).rpartition(f"{allowed.KEYS}=")[2])
-        refuse_unbound_key(url, "K")
 
 
 @pytest.mark.parametrize("host", ["a.org\\@evil.net", "a.org%2eevil.net", "a.org;evil.net", "a.org,evil.net"])

@@ -5,7 +5,6 @@ which child processes know too.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -74,10 +73,3 @@ def outside(recipe: Recipe, folder: Path) -> dict[str, dict[str, list[str]]]:
                 continue
         named[what].setdefault(key, []).append(place)
     return named
-
-
-def in_words(named: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:
-    """A line for each thing that `outside` lists."""
-    for what, by_key in named.items():
-        for key, values in by_key.items():
-            yield from (f"{WORDS[what]} {value} ({key})" for value in values)

@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from twinset.contracts.doors import MORE, installed, problem_at
+from twinset.contracts.doors import MORE, installed
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.locations import Typed, shipped
@@ -19,7 +19,6 @@ from twinset.contracts.recipe.strict_yaml import MOST_BYTES, load_yaml, value_at
 
 SHIPPED = shipped("manifests") / "recipes"
 RECIPES = "twinset.recipes"  # the group of entry points
-SAME_AS = "same_as"
 
 
 class InvalidRecipe(WrongUse, ValueError):
@@ -49,12 +48,12 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     path, base = _locate(recipe)
     try:
         with path.open("rb") as stream:
-            written = load_yaml(stream.read(MOST_BYTES + 1))
+            raw = load_yaml(stream.read(MOST_BYTES + 1))
     except (OSError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"{path}: cannot be read as YAML ({error}); correct the file") from error
-    if not isinstance(written, dict):
+    if not isinstance(raw, dict):
         raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
-    raw = copy.deepcopy(written)
+    written = copy.deepcopy(raw)
     keys = [override(raw, setting) for setting in settings]
     if not raw.get("subsets") and not raw.get("stages"):
         raise WrongUse(f"{path}: subsets: missing; name at least one under the key subsets, or a stage under stages")
@@ -63,7 +62,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     except InvalidRecipe as error:
         raise WrongUse("\n".join(_explain(path, keys, problem) for problem in error.problems)) from error
     if recipe in shipped_recipes():
-        _drop_claims(loaded, _dereferenced(raw), written)
+        _drop_claims(loaded, keys, written)
     return loaded
 
 
@@ -78,11 +77,10 @@ def recipe_from_json(content: bytes) -> Recipe:
 def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
     """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`.
 
-    ``{same_as: KEY.PATH}`` is the plain value, or list of such, at that path. base: the folder that relative paths
-    count from; where there is none, they stay as they are.
+    base: the folder that relative paths count from; where there is none, they stay as they are.
     """
     try:
-        return Recipe.model_validate(_dereferenced(raw), context={"base": base})
+        return Recipe.model_validate(raw, context={"base": base})
     except ValidationError as error:
         raise InvalidRecipe(error) from error
 
@@ -141,58 +139,37 @@ def _typed(value: Any) -> Any:
     return Typed(value) if isinstance(value, str) else value
 
 
-def _dereferenced(value: Any, raw: Any = None, place: tuple[str | int, ...] = ()) -> Any:
-    """Plain values without references; raises `pydantic.ValidationError`, also where one leads to another one."""
-    raw = value if raw is None else raw
-    if isinstance(value, list):
-        return [_dereferenced(item, raw, (*place, number)) for number, item in enumerate(value)]
-    if not isinstance(value, Mapping):
-        return value
-    if value.keys() != {SAME_AS}:
-        return {key: _dereferenced(item, raw, (*place, key)) for key, item in value.items()}
-    named = value_at(raw, str(value[SAME_AS]).split("."))
-    items = named if isinstance(named, list) else [named]
-    if any(item is None or isinstance(item, Mapping | list) for item in items):
-        problem = f"{SAME_AS}: {value[SAME_AS]} is not a plain value of the recipe; write the key path of one"
-        raise problem_at(place, value, f"{problem}, such as subsets.bivlc.source.photos")
-    return named
-
-
-def _drop_claims(loaded: Recipe, raw: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+def _drop_claims(loaded: Recipe, keys: Sequence[list[str]], written: Mapping[str, Any]) -> None:
     """Drop what a shipped recipe says of a data set (``cites``, licence, credit) where ``--set`` names other files.
 
     These need not be of that data set; a command that sets the same ``cites`` of the stage too says that they are.
-    raw: the recipe's plain values. written: those of its file alone.
+    keys: key paths that were set. written: the values of the recipe's file.
     """
     for name, stage in loaded.all.items():
-        key, source = loaded.key(name).split("."), stage.source
-        values, cites = value_at(raw, key), value_at(written, [*key, "cites"])
+        key, source = loaded.key(name), stage.source
         files = [file for file, place, _ in source.places() if place.what in ("file", "folder", "any")]
-        restated = _is_typed(values, "cites") and values["cites"] == cites
-        if restated or not any(_is_typed(values, f"source.{file}") for file in files):
+        cited = _was_set(keys, f"{key}.cites")
+        restated = cited and list(stage.cites) == value_at(written, [*key.split("."), "cites"])
+        if restated or not any(_was_set(keys, f"{key}.source.{file}") for file in files):
             continue
         unset = {"licence": UNKNOWN if source.licence else "", "credit": "", "source_url": ""}
-        terms = {term: value for term, value in unset.items() if not _is_typed(values, f"source.{term}")}
-        claims = stage.cites if _is_typed(values, "cites") else ()
-        home = loaded.stages if name in loaded.stages else loaded.subsets
-        home[name] = stage.model_copy(update={"cites": claims, "source": source.model_copy(update=terms)})
+        terms = {term: value for term, value in unset.items() if not _was_set(keys, f"{key}.source.{term}")}
+        claims = {"cites": stage.cites if cited else (), "source": source.model_copy(update=terms)}
+        (loaded.stages if name in loaded.stages else loaded.subsets)[name] = stage.model_copy(update=claims)
 
 
-def _is_typed(raw: Any, key: str) -> bool:
-    """Whether ``--set`` gave a value, also by a reference."""
-    value = value_at(raw, key.split("."))
-    return any(isinstance(item, Typed) for item in (value if isinstance(value, list) else [value]))
+def _was_set(keys: Sequence[list[str]], path: str) -> bool:
+    """Whether ``--set`` gave a value, what holds it, or a part of it."""
+    place = path.split(".")
+    return any(key == place[: len(key)] or place == key[: len(place)] for key in keys)
 
 
-def _explain(path: Path, keys: Sequence[Sequence[str]], problem: ErrorDetails) -> str:
+def _explain(path: Path, keys: Sequence[list[str]], problem: ErrorDetails) -> str:
     """One problem of a recipe as an instruction. keys: key paths that were given with --set."""
-    place, message = [str(part) for part in problem["loc"]], problem["msg"]
+    place, message = ".".join(map(str, problem["loc"])), problem["msg"]
     if problem["type"] == "missing":
         message = "missing; add it to the recipe or pass it with --set"
-    # An unknown key can be one that leads to what was set.
-    unknown = problem["type"] == "extra_forbidden"
-    was_set = any(key == place[: len(key)] or (unknown and place == key[: len(place)]) for key in keys)
-    return f"{'--set ' if was_set else f'{path}: '}{_cut('.'.join(place)) or 'recipe'}: {_cut(message)}"
+    return f"{'--set ' if _was_set(keys, place) else f'{path}: '}{_cut(place) or 'recipe'}: {_cut(message)}"
 
 
 def _cut(text: str, most: int = 300) -> str:

@@ -94,9 +94,7 @@ class Subset(Settings):
             raise ValueError(f"{source.kind} plans all that it reads; set count on the stage that it reads instead")
         for judge in self.filters:
             if source.copies or source.makes == "table":
-                raise ValueError(
-                    f"filter {judge.kind} judges what is made, and {source.kind} makes no image; remove it"
-                )
+                raise ValueError(f"filter {judge.kind} judges images, and {source.kind} makes none; remove it")
             if source.makes != "pair" and judge.judges != "frames":
                 problem = f"judges {judge.judges}, and these are {source.makes}s; use filters of single images alone"
                 raise ValueError(f"filter {judge.kind} {problem}")

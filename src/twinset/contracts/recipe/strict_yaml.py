@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 
@@ -39,11 +38,6 @@ def value_at(raw: Any, keys: Iterable[str]) -> Any:
         except (LookupError, TypeError, ValueError):
             return None
     return raw
-
-
-def problems_of(error: ValidationError) -> str:
-    """What is wrong, each problem behind its key path."""
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
 
 
 class _StrictLoader(yaml.SafeLoader):
