@@ -25,7 +25,7 @@ def test_kinds_of_installed_packages_are_found_and_replace_none_of_twinsets(brin
 @pytest.mark.parametrize(
     ("place", "problem"),
     [
-        ("twinset.contracts.source:Place", r"source 'theirs' of lab 1\.0: .*Place.* is not a subclass of Sour"),
+        ("twinset.contracts.source:Place", r"source 'theirs' of lab 1\.0: .*Place.* is no SourceSettings"),
         ("exits_at_import:Source", r"source 'theirs' of lab 1\.0 cannot be imported: SystemExit: 0"),
     ],
 )

@@ -33,10 +33,10 @@ def plan(
         like: estimate from the receipts of this dataset, such as those of a trial, where OUT has none
     """
     from twinset.contracts.recipe.allowed import WORDS, outside
-    from twinset.contracts.recipe.loading import recipe_folder
+    from twinset.contracts.recipe.loading import locate
 
     loaded = twinset.load_recipe(recipe, set_).only(only)
-    named = outside(loaded, recipe_folder(recipe))
+    named = outside(loaded, locate(recipe)[1])
     for what, places in named.items():
         for key, values in places.items():
             tell("\n".join(f"{WORDS[what]} {value} ({key})" for value in values))

@@ -30,17 +30,15 @@ class UnknownKind(WrongUse, ValueError):
 class Registry(Generic[T]):
     """One door: parts by name; ``Annotated[SerializeAsAny[BASE], DOOR]`` are settings of one of them.
 
-    what: ``source`` or ``filter``, for messages. base: the class of the parts. home: the module whose ``KINDS``, or
-    what is named after a colon, maps twinset's own names to ``MODULE:NAME``, imported when a part is looked up, as an
-    entry point is. group: of entry points. objects: whether parts are instances of ``base``; else they are its
-    subclasses. beside: classes of kinds of one setting alone, which are no parts.
+    what: ``source`` or ``filter``, for messages. base: the class of the parts, or of which they are subclasses. home:
+    the module whose ``KINDS``, or what is named after a colon, maps twinset's own names to ``MODULE:NAME``, imported
+    when a part is looked up. group: of entry points. beside: kinds of one setting alone, which are no parts.
     """
 
     what: str
     base: type[Any]
     home: str
     group: str
-    objects: bool = False
     beside: Mapping[str, type[Any]] = field(default_factory=dict)
 
     def find(self, kind: str, others: Iterable[str] = ()) -> T:
@@ -58,10 +56,8 @@ class Registry(Generic[T]):
         except (Exception, SystemExit) as error:
             problem = f"{in_words(error)}; correct its package (--verbose shows the traceback)"
             raise WrongUse(f"{self.named(kind)} cannot be imported: {problem}") from error
-        fits = isinstance(part, self.base) if self.objects else isinstance(part, type) and issubclass(part, self.base)
-        if not fits:
-            expected = f"{'an instance' if self.objects else 'a subclass'} of {self.base.__name__}"
-            raise WrongUse(f"{self.named(kind)}: {part!r} is not {expected}; correct its package")
+        if not isinstance(part, self.base) and not (isinstance(part, type) and issubclass(part, self.base)):
+            raise WrongUse(f"{self.named(kind)}: {part!r} is no {self.base.__name__}; correct its package")
         return cast(T, part)
 
     def kinds(self) -> list[str]:

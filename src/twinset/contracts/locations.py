@@ -35,7 +35,7 @@ def cache_folder() -> Path:
 
 
 #: Folders that installed packages bring: an entry point's name is the NAME in ``NAME:relative/path``.
-PLACES = Registry[Path]("place", Path, __name__, "twinset.places", objects=True)
+PLACES = Registry[Path]("place", Path, __name__, "twinset.places")
 
 
 def symbolic(location: str | Path) -> str:

@@ -171,7 +171,7 @@ class Job:
                 stage = self.recipe[name]
                 known_as, seed = stage.known_as or name, self.recipe.seed
                 context = Context(known_as, stage.split, seed, self.earlier, self.store, stage.encoding)
-                filters = [cast(Filter, chosen).open() for chosen in stage.filters]
+                filters = [chosen.open() for chosen in stage.filters]
                 source = cast(Source, stage.source).open(context)
                 self._workers[name] = StageWorker(self.recipe, name, source, filters)
             return self._workers[name]

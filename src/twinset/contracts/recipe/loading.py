@@ -45,7 +45,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
 
     Relative paths count from the recipe's own folder; in shipped recipes and overrides, from the current folder.
     """
-    path, base = _locate(recipe)
+    path, base = locate(recipe)
     try:
         with path.open("rb") as stream:
             raw = load_yaml(stream.read(MOST_BYTES + 1))
@@ -85,12 +85,8 @@ def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
         raise InvalidRecipe(error) from error
 
 
-def recipe_folder(recipe: str) -> Path:
-    """The folder that relative paths of a recipe count from; raises `WrongUse` when there is no such recipe."""
-    return _locate(recipe)[1]
-
-
-def _locate(recipe: str) -> tuple[Path, Path]:
+def locate(recipe: str) -> tuple[Path, Path]:
+    """The file of a recipe, and the folder that its paths count from; raises `WrongUse` when there is none."""
     names = shipped_recipes()
     if recipe in names:
         own = SHIPPED / f"{recipe}.yaml"

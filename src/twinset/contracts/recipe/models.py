@@ -163,10 +163,6 @@ class Recipe(Settings):
         """The paper whose procedure the samples of a stage follow: what it says itself, else that of `made_in`."""
         return (self[name] if self[name].follows is not None else self.made_in(name)).paper
 
-    def origin(self, name: str) -> SourceSettings:
-        """The source that made the samples of a stage."""
-        return self.made_in(name).source
-
     def made_in(self, name: str) -> Subset:
         """The settings of a stage, or of the one whose samples it copies."""
         source = self[name].source
