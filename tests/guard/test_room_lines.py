@@ -9,9 +9,9 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 700,
-    "generators": 12948,
+    "generators": 12970,
     "filters": 535,
-    "contracts": 2910,
+    "contracts": 2672,
     "stages": 3232,
     "shards": 3998,
     "models": 6581,
