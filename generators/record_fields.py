@@ -7,7 +7,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe.strict_yaml import load_yaml, problems_of
+from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.annotation_files import seconds, text_of
 
 M = TypeVar("M", bound=BaseModel)
@@ -40,6 +40,11 @@ def misfit(error: ValidationError) -> tuple[str, str]:
     if first["type"] != "missing":
         problem += f", not {first['input']!r:.60}"
     return str(first["loc"][0]) if first["loc"] else "", f"{place}: {problem}" if place else problem
+
+
+def problems_of(error: ValidationError) -> str:
+    """What is wrong, each problem behind its key path."""
+    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
 
 
 def read_words(path: Path, form: type[M]) -> M:

@@ -36,7 +36,7 @@ from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.samples import Rejected, encode_image
 from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Encoding, Recipe, content_of, parse_recipe
-from twinset.contracts.stage import Stage, stage_facts
+from twinset.contracts.stage import Facts, Stage, versions_of
 from twinset.shards.plan import read_parquet
 from twinset.shards.read import term_counts
 from twinset.shards.rows import KEPT, REJECTED, Row, TarWriter, content_digest, fields_of, schema_of, write_rows
@@ -60,7 +60,14 @@ class MadeDataset:
         """Write a subset. subset: as in a recipe. dataset: that the JSON of samples names."""
         recipe = parse_recipe({"name": "made", "subsets": {name: subset}})
         source, encoding = recipe[name].source, recipe[name].encoding
-        facts = stage_facts(source.makes, content_of(recipe[name], 0), "0" * 64, {"kind": source.kind}, [], ("numpy",))
+        facts = Facts(
+            makes=source.makes,
+            settings=content_of(recipe[name], 0),
+            inputs="0" * 64,
+            generator={"kind": source.kind},
+            filters=[],
+            libraries=versions_of(["numpy"]),
+        ).model_dump()
         plans = list(shards)
         stage = Stage(
             name=name, facts=facts, content=digest(facts), plan="p", planned=sum(map(len, plans)), shards=len(plans),

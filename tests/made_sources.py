@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from twinset.contracts import doors
+from twinset.contracts.parts import Filter
 from twinset.contracts.references import Reference
-from twinset.contracts.source import AnnotationFile, FilterSettings, MediaFolderPath, SourceSettings
+from twinset.contracts.source import AnnotationFile, MediaFolderPath, SourceSettings
 
 PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
 
@@ -103,7 +104,7 @@ class Negatives(SourceSettings):
         return {"words.png": {"words": {1: 2}, "gaps": ([-1.0, 0.0, 1.0], {"before": [3, 5], "after": [3, 3]})}}
 
 
-class Alike(FilterSettings):
+class Alike(Filter):
     """A filter, so that there is a reason of one."""
 
     kind: Literal["test-alike"]
@@ -121,7 +122,7 @@ def with_test_sources() -> Iterator[None]:
 
     @cache
     def installed(group: str) -> dict[str, EntryPoint]:
-        base = {"twinset.sources": SourceSettings, "twinset.filters": FilterSettings}.get(group)
+        base = {"twinset.sources": SourceSettings, "twinset.filters": Filter}.get(group)
         classes = {
             str(one.model_fields["kind"].annotation.__args__[0]): one
             for one in CLASSES

@@ -87,7 +87,8 @@ def test_it_passes_its_own_test(package: Path) -> None:
 
 def test_a_recipe_names_its_kinds(package: Path) -> None:
     code = (
-        "from twinset.contracts.recipe import load_recipe; from twinset.contracts.source import FILTERS, SOURCES\n"
+        "from twinset.contracts.parts import FILTERS\nfrom twinset.contracts.recipe import load_recipe\n"
+        "from twinset.contracts.source import SOURCES\n"
         "from twinset.shards.contracts import Context\n"
         "subset = load_recipe('recipe.yaml')['before-after']\n"
         "made = subset.source.open(Context('before-after'))\n"

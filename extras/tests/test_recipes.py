@@ -77,8 +77,11 @@ def test_vismin(tmp_path: Path) -> None:
         f"stages.position-images.source.engine={SMALL}",
         "stages.position-verified.source.engine={kind: mylab-nothing-red}",
         "subsets.vismin-position.source.verified=null",
-        f"stages.object-edits.source.photos={tmp_path}",
-        f"stages.object-edits.source.instances={tmp_path / 'instances.json'}",
+        *(f"stages.{name}-edits.source.photos={tmp_path}" for name in ("object", "attribute", "count")),
+        *(
+            f"stages.{name}-edits.source.instances={tmp_path / 'instances.json'}"
+            for name in ("object", "attribute", "count")
+        ),
         *(f"stages.{name}-verified.source.engine={blip}" for name in ("object", "attribute", "count")),
         *(f"stages.{name}-edits.source.engine={{kind: mylab-fill}}" for name in ("object", "attribute", "count")),
     )

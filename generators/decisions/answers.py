@@ -17,7 +17,7 @@ import pyarrow as pa
 from pydantic import Field, Json, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe.strict_yaml import problems_of
+from twinset.generators.record_fields import problems_of
 from twinset.shards.storage.parquet_reader import batches
 
 FILE = "_review/answers.sqlite"  # below OUT

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from twinset.contracts.parts import LeftOut
+from twinset.contracts.recipe import Subset
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import HASHED, IMAGES, PAIR_COLUMNS, twins
 from twinset.generators.decisions.agreement import share_of
@@ -61,6 +62,19 @@ class PairScreening(PairDecisions):
     asks = KeepPair
     paper = EQBEN
     reasons: ClassVar[Mapping[str, str]] = SCREENED_OUT
+
+    def stages_for(self, name: str, subset: Subset) -> tuple[dict[str, Subset], Subset]:
+        """The stages that ``screening`` of a subset NAME is short for, and the subset in its place.
+
+        NAME-candidates are the subset as it was, with its keys and bytes; NAME-decisions ask people about them; NAME
+        copies the pairs that they kept.
+        """
+        candidates, decisions = f"{name}-candidates", f"{name}-decisions"
+        stored: Any = {"shard_size": subset.shard_size, "split": subset.split}
+        kept: Any = {"kind": "screened-pairs", "pairs": candidates, "decisions": decisions}
+        asked = Subset(source=self.model_copy(update={"pairs": candidates}), **stored)
+        earlier = subset.model_copy(update={"known_as": name, "screening": None})
+        return {candidates: earlier, decisions: asked}, Subset(source=kept, encoding=subset.encoding, **stored)
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         repeated = twins(self.pictured)

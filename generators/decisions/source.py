@@ -19,7 +19,7 @@ from twinset.contracts.canonical import canonical_json, digest, identity_of, sam
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.locations import VOCABULARIES, Location
-from twinset.contracts.parts import LeftOut, Waiting
+from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import Place
 from twinset.generators.decisions.agreement import agreement_among, of_whole_instances, share_of
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
@@ -219,10 +219,10 @@ class Decisions(Source):
             return digest("waiting")
         return digest([{key: asdict(made) for key, made in self.gathered.decisions.items()}, self._report.decode()])
 
-    def waiting(self) -> Waiting | None:
+    def waiting(self) -> tuple[int, int] | None:
         needed = len(self.gathered.tasks)
         missing = needed - len(self.gathered.decisions)
-        return Waiting(missing, needed) if missing else None
+        return (missing, needed) if missing else None
 
     def plan(self) -> Iterator[TaskCandidate]:
         self.excluded.clear()

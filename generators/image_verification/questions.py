@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import SerializeAsAny
 
-from twinset.contracts.doors import OfKind, Registry
+from twinset.contracts.doors import Registry
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.parts import Part
 from twinset.contracts.references import Reference, bibtex
@@ -88,7 +88,7 @@ class QuestionSource(EngineSource):
     questions: who writes them.
     """
 
-    questions: Annotated[SerializeAsAny[QuestionWriter], OfKind(QUESTION_WRITERS)] = WholeCaption()
+    questions: Annotated[SerializeAsAny[QuestionWriter], QUESTION_WRITERS] = WholeCaption()
 
     isolation = "process"  # torch's number of threads is its process's
 

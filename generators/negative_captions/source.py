@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
@@ -15,7 +16,6 @@ from pydantic import AfterValidator, Field, PrivateAttr, SerializeAsAny
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, digest, generator_for, sample_key, sha256_of_file
-from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.parts import Isolation
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
@@ -55,6 +55,9 @@ class Exchanged(EngineSettings):
         return "cpu"
 
 
+WRITERS = replace(LANGUAGE_MODELS, beside={"exchange": Exchanged})
+
+
 class NegativeCaptions(EngineSource, ParsedCaptions):  # type: ignore[override]  # libraries: the engine's
     """Negative captions of every caption, one of each kind that its words allow.
 
@@ -64,7 +67,7 @@ class NegativeCaptions(EngineSource, ParsedCaptions):  # type: ignore[override] 
 
     kind: Literal["negative-captions"]
     kinds: Annotated[tuple[Kind, ...], AfterValidator(named_once)] = Field(default=get_args(Kind), min_length=1)
-    engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"exchange": Exchanged})] = Exchanged()
+    engine: Annotated[SerializeAsAny[EngineSettings], WRITERS] = Exchanged()
     licence: str = ""
     _alone: int = PrivateAttr(0)
 

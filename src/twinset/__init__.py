@@ -127,13 +127,13 @@ def plan(
     """
     from twinset.contracts.recipe import Recipe
     from twinset.contracts.recipe.allowed import outside
-    from twinset.contracts.recipe.loading import recipe_folder
+    from twinset.contracts.recipe.loading import locate
     from twinset.shards.storage.store import Store
     from twinset.stages.job import Job, check_inputs, not_found
     from twinset.stages.overview import plan_states
 
     loaded = _recipe(recipe, settings).only(names_in(only))
-    named = outside(loaded, Path.cwd() if isinstance(recipe, Recipe) else recipe_folder(str(recipe)))
+    named = outside(loaded, Path.cwd() if isinstance(recipe, Recipe) else locate(str(recipe))[1])
     check_inputs(loaded, ["annotations"] if out is None else ["annotations", "models"])
     with tempfile.TemporaryDirectory() as nothing:
         trial = None if like is None else Store(str(like))

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.source import FILTERS, SOURCES, SourceSettings
+from twinset.contracts.parts import FILTERS
+from twinset.contracts.source import SOURCES, SourceSettings
 
 MEDIA = "twinset.generators.image_files:MediaSource"
 
@@ -24,7 +25,7 @@ def test_kinds_of_installed_packages_are_found_and_replace_none_of_twinsets(brin
 @pytest.mark.parametrize(
     ("place", "problem"),
     [
-        ("twinset.contracts.source:Place", r"source 'theirs' of lab 1\.0: .*Place.* is not a subclass of Sour"),
+        ("twinset.contracts.source:Place", r"source 'theirs' of lab 1\.0: .*Place.* is no SourceSettings"),
         ("exits_at_import:Source", r"source 'theirs' of lab 1\.0 cannot be imported: SystemExit: 0"),
     ],
 )

@@ -12,8 +12,6 @@ import twinset
 from twinset.cli.main import main
 from twinset.contracts import locations
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import parse_recipe
-from twinset.contracts.recipe.allowed import outside
 
 SOURCE = "subsets.n.source"
 
@@ -54,12 +52,6 @@ def test_a_plan_lists_what_a_recipe_names_outside_of_its_folder(
     named = json.loads(capsys.readouterr().out)["outside"]
     assert named == twinset.plan(path)["outside"]
     assert named["reads"] == {} and named["hosts"] == {f"{SOURCE}.engine.base_url": ["https://evil.net:8443"]}
-
-
-def test_an_earlier_stage_elsewhere_is_listed(tmp_path: Path) -> None:
-    source = {"kind": "negative-prompts", "negatives": "s3://theirs/out/_stages/negatives"}
-    recipe = parse_recipe({"name": "n", "subsets": {"n": {"source": source}}})
-    assert outside(recipe, tmp_path)["hosts"] == {f"{SOURCE}.negatives": ["s3://theirs"]}
 
 
 def test_a_path_stays_in_the_folder_of_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,7 +13,6 @@ from twinset.shards.plan import (
     LARGEST_GROUP,
     SHARDS_A_FILE,
     PlanSummary,
-    parquet_batches,
     plan_digest,
     plan_file,
     read_shards,
@@ -127,11 +125,3 @@ def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path:
     assert read == LARGEST_GROUP and not (tmp_path / "shards.parquet").exists()
     whole = (candidate(f"k{n}", f"g{n // LARGEST_GROUP}") for n in range(2 * LARGEST_GROUP))
     assert [len(shard) for shard in shards_of(whole, 1)] == [LARGEST_GROUP, LARGEST_GROUP]
-
-
-def test_a_text_that_is_none_is_damage_like_any_other(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    broken = pa.array([b"caf\xe5"]).view(pa.string())
-    pq.write_table(pa.table({"text": broken}), path)
-    with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="UTF8"):
-        list(parquet_batches(stream, ["text"]))

@@ -74,17 +74,13 @@ def test_overrides_change_any_key(recipe: Path) -> None:
     [
         ("seed", "write KEY.PATH=VALUE"),
         ("seed=[1", "'[1' is not a YAML value (while parsing a flow sequence in "),
-        ("seed=!!python/object/apply:os.getcwd []", "is not a YAML value"),
         ("subsets.eq-ag.source.media=/videos/\udcff", "is not a YAML value"),
-        ("description=[&a x, *a]", "found an alias"),
         ("subsets.eq-agg.shard_size=1", "no 'eq-agg' under subsets; the recipe has: eq-ag, eq-youcook2"),
         ("subsets.eq-youcook2.filters.².kind=faces", "no '²' under subsets.eq-youcook2.filters"),
         ("subsets={Eq_AG: {}}", "subsets.Eq_AG: Value error, a stage's name is lowercase words joined by dashes, at"),
         ("subsets={" + "a" * 61 + ": {}}", "at most 60 characters"),
         ("subsets.eq-youcook2.filters.0.kind=face", "there is no filter 'face' here; did you mean 'faces'?"),
-        ("subsets.eq-ag.source.kind=5", "--set subsets.eq-ag.source.kind: a kind is a name"),
         ("sed=1", "--set sed: unknown key; did you mean 'seed'?"),
-        ("subsets.eq-youcook2.filters.1.contrasts=1", "filters.1.contrasts: unknown key; did you mean 'contrast'?"),
         ("subsets.eq-ag.source.media=miniature:../..", "leaves the folder of miniature"),
         ("subsets.eq-ag.source.media=nowhere:videos", "source.media: Value error, there is no place 'nowhere' here; "),
     ],
@@ -110,12 +106,10 @@ def test_all_problems_are_said_at_once_each_blamed_on_who_wrote_it(recipe: Path)
     [
         b"name: small\n\tsubsets: {",
         b"name: !!python/object/apply:os.system ['touch owned']\n",
-        b"name: caf\xe9\n",
         b"name: 2026-99-99\n",
         b"[" * 5000,
         b"name: small\nsubsets: {eq-ag: {shard_size: 1, 'shard_size': 2}}\n",
         b'name: small\ndescription: "\\ud800"\n',
-        b"name: !!bool x\n",
         b"name: " + b"9" * 5000,
         b"seed: 1:30",
         b"name: x" + b" " * 1_000_000,
@@ -141,20 +135,6 @@ def test_messages_stay_short_and_name_what_there_is(recipe: Path) -> None:
     for content in ("", "5", "- a"):
         recipe.write_text(content)
         assert "a recipe is a mapping with the keys name, description" in refused(recipe)
-
-
-def test_a_setting_can_be_the_same_as_another_one_also_where_that_is_changed(tmp_path: Path) -> None:
-    photos = "subsets.bivlc.source.photos"
-
-    def of(*settings: str) -> set[str]:
-        recipe = load_recipe("bivlc", settings)
-        return {str(recipe[name].source.photos) for name in ("bivlc", "unambiguous")}  # type: ignore[attr-defined]
-
-    assert of(f"{photos}={tmp_path}") == {str(tmp_path)}
-    assert of(f"{photos}={tmp_path}", "stages.unambiguous.source.photos=/other") == {str(tmp_path), "/other"}
-    for named in ("stages.unambiguous.source.photos", "subsets.bivlc.source.photo", "subsets.bivlc.source", photos):
-        with pytest.raises(WrongUse, match="is not a plain value of the recipe; write the key path of one"):
-            of(f"{photos}={{same_as: {named}}}")
 
 
 GRAPHS = {"source": {"kind": "scene-graphs", "captions": "captions.json"}, "shard_size": 100}
@@ -202,22 +182,20 @@ def test_settings_within_settings_have_paths_and_content(tmp_path: Path, monkeyp
 
 def test_a_finished_stage_is_read_by_its_folder_or_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for given, read in (
-        ("out/_stages/graphs", str(tmp_path / "out/_stages/graphs")),
-        ("s3://bucket/out/_stages/graphs", "s3://bucket/out/_stages/graphs"),
-    ):
+    for given, read in (("out/_stages/g", str(tmp_path / "out/_stages/g")), ("s3://bucket/g", "s3://bucket/g")):
         recipe = load(tmp_path, {}, {"b": TRIPLETS}, f"subsets.b.source.graphs={given}")
         assert recipe["b"].source.reads == (read,) and recipe.reads("b") == []
-    two = {"graphs": GRAPHS, "others": GRAPHS}
-    recipes = [load(tmp_path, two, {"b": TRIPLETS}, f"subsets.b.source.graphs={name}") for name in two]
-    assert len({digest(content_of(recipe["b"], 0)) for recipe in recipes}) == 1, "its settings are content, not which"
 
 
 @pytest.mark.parametrize(
     ("stages", "settings", "problem"),
     [
         ({"b": GRAPHS, "graphs": GRAPHS}, [], "b is a stage and a subset; rename one"),
-        ({"graphs": {**GRAPHS, "filters": [{"kind": "blank"}]}}, [], "blank judges images, and a table has none"),
+        (
+            {"graphs": {**GRAPHS, "filters": [{"kind": "blank"}]}},
+            [],
+            "blank judges images, and scene-graphs makes none",
+        ),
         ({"graphs": GRAPHS}, ["subsets.b.filters=[{kind: near-identical}]"], "judges pairs, and these are triplets"),
         ({"graphs": GRAPHS}, ["subsets.b.count=null"], "set count, the number of triplets to sample"),
     ],

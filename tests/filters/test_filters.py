@@ -233,7 +233,7 @@ def test_looking_up_settings_imports_nothing_heavy() -> None:
     """A recipe is checked, and status is shown, in a second."""
     heavy = ("torch", "av", "cv2", "bpy", "spacy", "diffusers", "dlib", "trimesh", "inflect")
     code = (
-        "import sys; from twinset.contracts.source import FILTERS, SOURCES\n"
+        "import sys; from twinset.contracts.parts import FILTERS; from twinset.contracts.source import SOURCES\n"
         "for registry in (FILTERS, SOURCES):\n"
         "    for kind in registry.kinds(): registry.find(kind)\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"

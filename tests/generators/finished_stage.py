@@ -14,7 +14,7 @@ from twinset.contracts.canonical import digest, sample_key, sha256_of_file
 from twinset.contracts.kinds.samples import TableRows
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.receipt import IndexRecord
-from twinset.contracts.stage import Stage, stage_facts
+from twinset.contracts.stage import Facts, Stage
 from twinset.shards.contracts import Context, Source, TableStage
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
@@ -80,7 +80,8 @@ def record_index(
     folder: Path, name: str, planned: int, kept: int, rows: int, rejected: Sequence[Mapping[str, str]] = ()
 ) -> FinishedStage:
     """As `write_index`, where the index lies there."""
-    store, facts = Store(str(folder)), stage_facts("table", {"rows": rows}, "", {}, [], [])
+    store, settings = Store(str(folder)), {"rows": rows}
+    facts = Facts(makes="table", settings=settings, inputs="", generator={}, filters=[], libraries={}).model_dump()
     index = folder / layout.meta(name, "index.parquet")
     pq.write_table(pa.Table.from_pylist(list(rejected), REJECTED), folder / layout.meta(name, "rejections.parquet"))
     stage = Stage(name=name, facts=facts, content=digest(facts), plan="0" * 32, planned=planned, shards=1, excluded={})

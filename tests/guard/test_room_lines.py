@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 700,
-    "generators": 12948,
+    "generators": 12970,
     "filters": 535,
     "contracts": 2910,
     "stages": 2998,

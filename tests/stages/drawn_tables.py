@@ -17,7 +17,6 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected, TableRows
-from twinset.contracts.parts import Waiting
 from twinset.contracts.source import AnnotationFile, StageName
 from twinset.shards.contracts import Source, TableStage
 
@@ -93,10 +92,10 @@ class Longer(Source):
         for word in self._words():
             yield Text(**self.identified(word), text=word, decision=self.decisions.get(word, ""))
 
-    def waiting(self) -> Waiting | None:
+    def waiting(self) -> tuple[int, int] | None:
         words = self._words()
         missing = sum(word not in self.decisions for word in words)
-        return Waiting(missing, len(words)) if missing else None
+        return (missing, len(words)) if missing else None
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         for word in cast(Sequence[Text], candidates):

@@ -15,7 +15,6 @@ from pydantic import Field, SerializeAsAny, model_validator
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, sample_key
-from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox, PairRecord
 from twinset.contracts.kinds.samples import Rejected
@@ -39,6 +38,9 @@ class Unasked(QuestionAnswererSettings):
 
     worker = f"{__name__}:Nobody"
     reasons: ClassVar[Mapping[str, str]] = {}
+
+
+ANSWERERS = replace(QUESTION_ANSWERERS, beside={"unasked": Unasked})
 
 
 class Nobody:
@@ -164,7 +166,7 @@ class DifferenceBoxes(QuestionSource):
 
     kind: Literal["difference-boxes"]
     pairs: StageName
-    engine: Annotated[SerializeAsAny[QuestionAnswererSettings], OfKind(QUESTION_ANSWERERS, {"unasked": Unasked})]
+    engine: Annotated[SerializeAsAny[QuestionAnswererSettings], ANSWERERS]
     threshold: float = Field(default=12.0, gt=0, le=255)
     grain: float = Field(default=0.01, gt=0, le=0.1)
     smallest: float = Field(default=0.002, gt=0, lt=1)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import SerializeAsAny
 
-from twinset.contracts.doors import OfKind, Registry
+from twinset.contracts.doors import Registry
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.models.engines import Engine, EngineSettings
 from twinset.models.image_engine import Drawn
@@ -72,4 +72,4 @@ KINDS = {"diffusers-edit": "twinset_extras.edited_photos.diffusers_edits:Diffuse
 IMAGE_EDITORS = Registry[type[ImageEditorSettings]](
     "image editor", ImageEditorSettings, __name__, "twinset.image_editors"
 )
-ImageEditorEngine = Annotated[SerializeAsAny[ImageEditorSettings], OfKind(IMAGE_EDITORS)]
+ImageEditorEngine = Annotated[SerializeAsAny[ImageEditorSettings], IMAGE_EDITORS]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, SerializeAsAny
 
-from twinset.contracts.doors import OfKind, Registry, UnknownKind
+from twinset.contracts.doors import Registry, UnknownKind
 from twinset.contracts.errors import suggested
 from twinset.contracts.source import Place, PlacedSettings
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model
@@ -116,7 +116,7 @@ class Network:
 _HOME = "twinset.generators.caption_scores.scorers"
 KINDS = {"vera": f"{_HOME}.classifiers:Vera", "cola": f"{_HOME}.classifiers:Cola", "clip": f"{_HOME}.clip:Clip"}
 CAPTION_SCORERS = Registry[type[ScorerSettings]]("caption scorer", ScorerSettings, __name__, "twinset.caption_scorers")
-CaptionScorer = Annotated[SerializeAsAny[ScorerSettings], OfKind(CAPTION_SCORERS)]
+CaptionScorer = Annotated[SerializeAsAny[ScorerSettings], CAPTION_SCORERS]
 
 
 def scorer_of(score: str) -> tuple[str, type[ScorerSettings]]:

@@ -43,7 +43,7 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     """
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
-    source, kind = recipe.origin(stage.name), CARD_KINDS.get(settings.source.makes)
+    source, kind = recipe.made_in(stage.name).source, CARD_KINDS.get(settings.source.makes)
     found: dict[str, Any] = {"earlier": earlier_stages(store, recipe, stage.name)}
     if kind is not None:
         records = records_of(store, subset, kind.sample)
@@ -84,7 +84,7 @@ def card(
             ``chosen``, what its source left out before it planned; ``words``, as `told_by_words`; ``earlier``, as
             `earlier_stages`.
     """
-    source = recipe.origin(stage.name)
+    source = recipe.made_in(stage.name).source
     kind = CARD_KINDS.get(source.makes)
     meanings = meanings_of(recipe, stage.name)
     steps = [*found.get("earlier", ()), Step(stage, summary.planned, summary.kept, summary.by_filter, meanings)]
@@ -120,7 +120,7 @@ def front_matter(store: Store, subset: str) -> dict[str, Any]:
     """The metadata of a finished subset's card, as the Hub reads them."""
     stage, counts = planned_stage(store, subset), term_counts(store, subset)
     recipe, settings = read_settings(store, subset)
-    kind, kept = CARD_KINDS.get(recipe.origin(stage.name).makes), kept_by_split(store, subset)
+    kind, kept = CARD_KINDS.get(recipe.made_in(stage.name).source.makes), kept_by_split(store, subset)
     tars = [sha256 for _, sha256, size in finished(store, subset).columns("tar_sha256", "tar_size") if size]
     front: dict[str, Any] = {
         "pretty_name": stage.name,

@@ -48,7 +48,7 @@ class Step:
 def meanings_of(recipe: Recipe, name: str) -> dict[str, str]:
     """What the reasons mean that samples of a stage are rejected, or records left out, for."""
     subset = recipe[name]
-    meanings = {**ENGINE_REASONS, **recipe.origin(name).meanings, **subset.source.meanings}
+    meanings = {**ENGINE_REASONS, **recipe.made_in(name).source.meanings, **subset.source.meanings}
     for chosen in subset.filters:
         meanings |= chosen.meanings
     return meanings
@@ -113,7 +113,7 @@ def _stated(used: Subset) -> list[str]:
 
 def described_origin(recipe: Recipe, name: str) -> str:
     """In words, such as ``made from Action Genome following EqBen``."""
-    source, paper = recipe.origin(name), recipe.paper(name)
+    source, paper = recipe.made_in(name).source, recipe.paper(name)
     titles = " and ".join(one.title for one in made_from(recipe, name) if one.title) or source.kind
     return f"{source.verb} {titles}{f' following {paper.title}' if paper else ''}"
 

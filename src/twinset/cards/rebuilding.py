@@ -9,7 +9,7 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.doors import marks
 from twinset.contracts.locations import PLACES, is_brought_model, is_model_folder, is_place, symbolic
 from twinset.contracts.recipe import Recipe, Subset
-from twinset.contracts.recipe.overrides import PARTS
+from twinset.contracts.recipe.models import PARTS
 from twinset.contracts.source import Place, PlacedSettings
 from twinset.contracts.stage import ANY_RUNTIME, Stage
 from twinset.models.files import BROUGHT

@@ -32,13 +32,14 @@ def plan(
         out: write the plan there, which needs the models too; shards that the recipe or an input changed become stale
         like: estimate from the receipts of this dataset, such as those of a trial, where OUT has none
     """
-    from twinset.contracts.recipe.allowed import in_words, outside
-    from twinset.contracts.recipe.loading import recipe_folder
+    from twinset.contracts.recipe.allowed import WORDS, outside
+    from twinset.contracts.recipe.loading import locate
 
     loaded = twinset.load_recipe(recipe, set_).only(only)
-    named = outside(loaded, recipe_folder(recipe))
-    for line in in_words(named):
-        tell(line)
+    named = outside(loaded, locate(recipe)[1])
+    for what, places in named.items():
+        for key, values in places.items():
+            tell("\n".join(f"{WORDS[what]} {value} ({key})" for value in values))
     found = {**twinset.plan(loaded, out, like=like), "outside": named}
     for line in found["not_found"]:
         tell(f"not found here: {line}")

@@ -44,8 +44,9 @@ def kinds(name: str | None = None) -> None:
 
 def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
     """All kinds, by what they are chosen as and by name; recipes and trainings too. here: without those of packages."""
+    from twinset.contracts.parts import FILTERS
     from twinset.contracts.recipe.models import Recipe, Subset
-    from twinset.contracts.source import FILTERS, SOURCES
+    from twinset.contracts.source import SOURCES
     from twinset.evaluation.benchmarks import BENCHMARKS
     from twinset.evaluation.metrics.score_kinds import METRICS
     from twinset.evaluation.scorers.kinds import MODELS

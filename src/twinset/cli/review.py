@@ -118,7 +118,6 @@ def _import(desk: "ReviewDesk", file: Path, annotator: str | None) -> None:
 
 
 def _serve(desk: "ReviewDesk", access: "Access", title: str, host: str, port: int, proxy: str) -> None:
-    from twinset.contracts.locations import is_loopback
     from twinset.review.access import ADMIN, Person
     from twinset.review.app import make_app
     from twinset.review.opening import link, serve, study_link
@@ -126,7 +125,7 @@ def _serve(desk: "ReviewDesk", access: "Access", title: str, host: str, port: in
     def on_ready(base: str) -> None:
         if proxy:
             tell(f"{base} is what {proxy} must pass requests on to")
-        elif not is_loopback(host):
+        elif host not in ("localhost", "127.0.0.1", "::1"):
             tell(f"warning: all who reach {host} read links, images and answers, which travel as plain text:")
             tell("put it behind a proxy with HTTPS, and name that with --behind-https")
         lines = []

@@ -23,30 +23,29 @@ T = TypeVar("T")
 
 
 class UnknownKind(WrongUse, ValueError):
-    """No installed package provides a kind."""
+    """No installed package provides a kind, or a file at a path."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Registry(Generic[T]):
-    """One door: parts by name.
+    """One door: parts by name; ``Annotated[SerializeAsAny[BASE], DOOR]`` are settings of one of them.
 
-    what: ``source`` or ``filter``, for messages. base: the class of the parts. home: the module whose ``KINDS``, or
-    what is named after a colon, maps twinset's own names to ``MODULE:NAME``, imported when a part is looked up, as an
-    entry point is. group: of entry points. objects: whether parts are instances of ``base``; else they are its
-    subclasses.
+    what: ``source`` or ``filter``, for messages. base: the class of the parts, or of which they are subclasses. home:
+    the module whose ``KINDS``, or what is named after a colon, maps twinset's own names to ``MODULE:NAME``, imported
+    when a part is looked up. group: of entry points. beside: kinds of one setting alone, which are no parts.
     """
 
     what: str
     base: type[Any]
     home: str
     group: str
-    objects: bool = False
+    beside: Mapping[str, type[Any]] = field(default_factory=dict)
 
     def find(self, kind: str, others: Iterable[str] = ()) -> T:
         """The part of a name; raises `UnknownKind`, or `WrongUse` where its package is broken. others: also to name."""
         points = self._points()
         if kind not in points:
-            known = sorted({*points, *others})
+            known = sorted({*points, *self.beside, *others})
             raise UnknownKind(f"there is no {self.what} {kind!r} here; {suggested(kind, known)}{MORE}")
         packages = {one.dist.name for one in all_installed().get(self.group, ()) if one.name == kind and one.dist}
         if len(packages) > 1 and kind not in self.own():
@@ -57,10 +56,8 @@ class Registry(Generic[T]):
         except (Exception, SystemExit) as error:
             problem = f"{in_words(error)}; correct its package (--verbose shows the traceback)"
             raise WrongUse(f"{self.named(kind)} cannot be imported: {problem}") from error
-        fits = isinstance(part, self.base) if self.objects else isinstance(part, type) and issubclass(part, self.base)
-        if not fits:
-            expected = f"{'an instance' if self.objects else 'a subclass'} of {self.base.__name__}"
-            raise WrongUse(f"{self.named(kind)}: {part!r} is not {expected}; correct its package")
+        if not isinstance(part, self.base) and not (isinstance(part, type) and issubclass(part, self.base)):
+            raise WrongUse(f"{self.named(kind)}: {part!r} is no {self.base.__name__}; correct its package")
         return cast(T, part)
 
     def kinds(self) -> list[str]:
@@ -74,18 +71,37 @@ class Registry(Generic[T]):
 
     def distribution(self, kind: str) -> str:
         """Name and version of the package that brought a kind; empty for twinset's own."""
-        point = self._points().get(kind)
-        return f"{point.dist.name} {point.dist.version}" if point is not None and point.dist is not None else ""
+        package = getattr(self._points().get(kind), "dist", None)
+        return f"{package.name} {package.version}" if package else ""
 
     def named(self, kind: str) -> str:
         """A kind for messages, with the package that brought it: ``source 'before-after' of before-after 0.1.0``."""
         package = self.distribution(kind)
-        return f"{self.what} {kind!r}" + (f" of {package}" if package else "")
+        return f"{self.what} {kind!r}{package and ' of '}{package}"
 
     def _points(self) -> dict[str, EntryPoint]:
         """Of all kinds; no package replaces one of twinset's own."""
         own = {kind: EntryPoint(kind, place, self.group) for kind, place in self.own().items()}
         return installed(self.group) | own
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return BeforeValidator(self._checked).__get_pydantic_core_schema__(source, handler)
+
+    def _checked(self, raw: Any, info: ValidationInfo) -> Any:
+        if not isinstance(raw, Mapping):
+            return raw
+        kind = raw.get("kind")
+        if not isinstance(kind, str):
+            raise problem_at(("kind",), kind, "a kind is a name", "missing" if kind is None else "kind")
+        if kind in self.beside:
+            return self.beside[kind].model_validate(raw, context=info.context)
+        try:
+            part: Any = self.find(kind)
+        except UnknownKind as error:
+            raise problem_at(("kind",), kind, str(error), "kind") from error
+        settings = part.model_validate(raw, context=info.context)
+        settings._package = self.distribution(kind)
+        return settings
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
@@ -98,35 +114,6 @@ def all_installed() -> dict[str, EntryPoints]:
     """Twinset's groups of entry points; read at once, since each look reads the metadata of every package."""
     points = entry_points()
     return {group: points.select(group=group) for group in points.groups if group.startswith("twinset.")}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OfKind:
-    """Marks a setting that holds the settings of a kind of a door: ``Annotated[SerializeAsAny[BASE], OfKind(DOOR)]``.
-
-    They are checked against the class of their ``kind``. own: kinds of this setting alone, which are no parts.
-    """
-
-    registry: Registry[Any]
-    own: Mapping[str, type[Any]] = field(default_factory=dict)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return BeforeValidator(self._checked).__get_pydantic_core_schema__(source, handler)
-
-    def _checked(self, raw: Any, info: ValidationInfo) -> Any:
-        if not isinstance(raw, Mapping):
-            return raw
-        kind, problem = raw.get("kind"), "a kind is a name"
-        if isinstance(kind, str):
-            try:
-                part = self.own[kind] if kind in self.own else self.registry.find(kind, self.own)
-            except UnknownKind as error:
-                problem = str(error)
-            else:
-                settings = part.model_validate(raw, context=info.context)
-                settings._package = "" if kind in self.own else self.registry.distribution(kind)
-                return settings
-        raise problem_at(("kind",), kind, problem, "missing" if kind is None else "kind")
 
 
 def problem_at(loc: tuple[int | str, ...], value: Any, problem: str, kind: str = "wrong") -> ValidationError:

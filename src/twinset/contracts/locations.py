@@ -3,7 +3,6 @@
 ``NAME:relative/path`` is a file in a folder of an installed package; a plain name can be a model's.
 """
 
-import ipaddress
 import os
 import re
 from importlib.util import find_spec
@@ -12,8 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from twinset.contracts.doors import Registry, installed
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.doors import Registry, UnknownKind, installed
 
 
 def shipped(room: str) -> Path:
@@ -37,7 +35,7 @@ def cache_folder() -> Path:
 
 
 #: Folders that installed packages bring: an entry point's name is the NAME in ``NAME:relative/path``.
-PLACES = Registry[Path]("place", Path, __name__, "twinset.places", objects=True)
+PLACES = Registry[Path]("place", Path, __name__, "twinset.places")
 
 
 def symbolic(location: str | Path) -> str:
@@ -45,17 +43,10 @@ def symbolic(location: str | Path) -> str:
     if isinstance(location, Path):
         location = Path(os.path.normpath(location))
         for name in PLACES.kinds():
-            try:
-                folder = PLACES.find(name)
-            except WrongUse:
-                continue  # of a package that is broken; whoever names its place is told
+            folder = PLACES.find(name)
             if location.is_relative_to(folder):
                 return f"{name}:{location.relative_to(folder).as_posix()}"
     return str(location)
-
-
-class OutsideOfPlace(WrongUse, ValueError):
-    """A path leaves the folder that a package brings."""
 
 
 def on_this_machine(location: T) -> T | str:
@@ -67,7 +58,7 @@ def on_this_machine(location: T) -> T | str:
         return location
     relative = PurePosixPath(named[2])
     if relative.is_absolute() or ".." in relative.parts or {*"\\:"} & {*named[2]}:  # the latter two on Windows
-        raise OutsideOfPlace(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
+        raise UnknownKind(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
     return str(PLACES.find(named[1]) / relative)
 
 
@@ -78,25 +69,6 @@ def is_place(location: str) -> bool:
 
 class Typed(str):
     """A text of ``--set``: as a path, it counts from the current folder, not from the recipe's."""
-
-
-def located(what: str, value: Any, base: Path | None) -> Any:
-    """A setting that says a place, as a path of this machine; a name, a URL and what is no text as it stands.
-
-    what: as of `contracts.source.Place`. base: of relative paths; where there is none, they stay as they are.
-    """
-    base = Path.cwd() if isinstance(value, Typed) else base
-    if base is None or not value or not isinstance(value, str) or what in ("server", "variable"):
-        return value
-    path = os.path.normpath(base / os.path.expanduser(value))
-    if what == "stage":  # a name without a slash is a stage of the recipe
-        return path if "/" in value and "://" not in value else value
-    if what == "model":
-        # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
-        return path if is_model_folder(value) or (not is_brought_model(value) and os.path.exists(path)) else value
-    if what == "words":
-        return path if is_model_folder(value) else value
-    return value if is_place(value) or "://" in value else path
 
 
 # A recipe travels to workers on other machines: there the package lies elsewhere.
@@ -111,11 +83,3 @@ def is_model_folder(model: str) -> bool:
 def is_brought_model(model: str) -> bool:
     """Whether an installed package brings a model of this name."""
     return model in installed(MODEL_FOLDERS)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host, by its name or address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import PrivateAttr
 
-from twinset.contracts.source import FilterSettings, PlacedSettings
+from twinset.contracts.doors import Registry
+from twinset.contracts.source import PlacedSettings
 
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named
@@ -33,13 +34,6 @@ class LeftOut(Counter[str]):
         self[reason] += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append((reason, place))
-
-
-class Waiting(NamedTuple):
-    """A stage waits for people. missing: decisions that are still to be made, of those ``needed``."""
-
-    missing: int
-    needed: int
 
 
 class Part(PlacedSettings):
@@ -81,8 +75,14 @@ class OutOfMemory(Exception):
     """Raised by `Source.make` when a pass of its network does not fit: the shard starts again with smaller ones."""
 
 
-class Filter(FilterSettings, Part):
-    """Decides what is kept: of captions, frames or pairs, as ``judges`` says. Its fields are its settings."""
+class Filter(Part):
+    """Decides what is kept; its fields are its settings.
+
+    judges: ``captions`` before anything is decoded, ``frames`` one by one, or whole ``pairs``; only filters of frames
+    fit samples of every kind.
+    """
+
+    judges: ClassVar[Literal["captions", "frames", "pairs"]]
 
     def judge(self, what: Any) -> Any:
         """A verdict on each frame (`Sequence[Frame]`) or pair (`Sequence[Pair]`), in order; or, of captions, one
@@ -92,6 +92,13 @@ class Filter(FilterSettings, Part):
     def open(self) -> Self:
         """This filter, to judge with: a copy, since what it loads belongs to one worker."""
         return self.model_copy()
+
+    def how_judged(self) -> str:
+        """Markdown for the card's section on how samples were made, such as which detectors; empty for nothing."""
+        return ""
+
+
+FILTERS = Registry[type[Filter]]("filter", Filter, "twinset.filters", "twinset.filters")
 
 
 def check_settings(settings: PlacedSettings) -> None:

@@ -1,7 +1,8 @@
-"""Settings that come from a recipe: the bases of all, of those with inputs somewhere, of sources and of filters."""
+"""Settings that come from a recipe: the bases of all, of those with inputs somewhere, and of sources."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, Valida
 from twinset.contracts.doors import Registry, marks, problem_at
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.licences.terms import StatedTerms
-from twinset.contracts.locations import Location, is_model_folder, located
+from twinset.contracts.locations import Location, Typed, is_brought_model, is_model_folder, is_place
 from twinset.contracts.markdown import block_of
 from twinset.contracts.references import Reference
 
@@ -55,7 +56,18 @@ class Place:
         return BeforeValidator(self._located).__get_pydantic_core_schema__(source, handler)
 
     def _located(self, value: Any, info: ValidationInfo) -> Any:
-        return located(self.what, value, (info.context or {}).get("base"))
+        """As a path of this machine; without a folder that relative ones count from, and of other forms, as it is."""
+        base = Path.cwd() if isinstance(value, Typed) else (info.context or {}).get("base")
+        if base is None or not value or not isinstance(value, str) or self.what in ("server", "variable"):
+            return value
+        path = os.path.normpath(base / os.path.expanduser(value))
+        if self.what == "stage":  # a name without a slash is a stage of the recipe
+            return path if "/" in value and "://" not in value else value
+        if self.what in ("model", "words"):
+            # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
+            there = self.what == "model" and not is_brought_model(value) and os.path.exists(path)
+            return path if is_model_folder(value) or there else value
+        return value if is_place(value) or "://" in value else path
 
     def held(self, value: Any) -> list[Any]:
         """The places that a setting holds: no model or words that are a name, and no share where a file may stand."""
@@ -72,20 +84,19 @@ class PlacedSettings(Settings):
     """Settings of which some say where inputs lie, and some how the work is done.
 
     A setting can itself be such settings, or a list of them, such as ``engine``: its settings are ``engine.model`` …
-
-    execution: settings that decide how samples are made, not what they are; the runtime class names those.
-    reasons: what the reasons mean that samples are rejected, or records left out, for. scored: what the numbers in a
-    sample's ``scores`` mean, by name; unmeasured: the number that stands there where it was not measured. reference:
-    what to cite; of a source, the data set whose file format it reads, or the method that it follows. Where settings
-    decide one of these, it is a property.
+    Where settings decide one of the class variables, it is a property.
     """
 
     kind: str
 
+    #: Settings that decide how samples are made, not what they are; the runtime class names those.
     execution: ClassVar[tuple[str, ...]] = ()
+    #: What the reasons mean that samples are rejected, or records left out, for.
     reasons: ClassVar[Mapping[str, str]] = {}
+    #: What numbers in a sample's ``scores`` mean, by name, and the number that stands there where none was measured.
     scored: ClassVar[Mapping[str, str]] = {}
     unmeasured: ClassVar[Mapping[str, float]] = {}
+    #: What to cite; of a source, the data set whose file format it reads, or the method that it follows.
     reference: ClassVar[Reference] = Reference("")
 
     _package: str = PrivateAttr("")
@@ -154,32 +165,21 @@ class PlacedSettings(Settings):
 
 
 class SourceSettings(PlacedSettings, StatedTerms):
-    """Settings of one kind of source, and all that the rest of twinset must know of that kind.
+    """Settings of one kind of source, and all that the rest of twinset must know of that kind."""
 
-    Subclasses set ``kind`` as a `Literal` with their name, and the class variables below.
-
-    makes: name of the sample kind (`contracts.kinds`), such as ``pair``, or ``table``. paper: the benchmark whose
-    procedure is followed, if any. group: what a group of candidates is called: ``video``, ``scene``. verb: how samples
-    come from it, as in ``made from``. unbounded: whether it could plan without end, so that a recipe must set
-    ``count``; whole: whether all that it can plan is planned, so that a recipe cannot set it. synthetic: whether its
-    samples are drawn or rendered; then workers need all inputs that the plan needed. copies: the setting that names
-    the stage whose samples it copies byte by byte. reports: names of the JSON files that its generator writes beside
-    the plan. reads_subsets: whether it may read a subset of its own recipe, which can lose duplicates after others have
-    read it. card_template: Markdown with the blocks ``introduction``, such as the question that a task asks,
-    ``how_made``, ``left_out`` and ``notes`` (a list of what no count can tell), filled with ``source`` (these settings)
-    and ``reports``.
-    """
-
-    makes: ClassVar[str] = "pair"
-    paper: ClassVar[Reference | None] = None
-    group: ClassVar[str] = "group"
-    verb: ClassVar[str] = "made from"
-    unbounded: ClassVar[bool] = False
-    whole: ClassVar[bool] = False
-    synthetic: ClassVar[bool] = False
-    copies: ClassVar[str] = ""
-    reports: ClassVar[tuple[str, ...]] = ()
+    makes: ClassVar[str] = "pair"  # the kind of its samples (`contracts.kinds`), or ``table``
+    paper: ClassVar[Reference | None] = None  # the benchmark whose procedure is followed
+    group: ClassVar[str] = "group"  # what a group of candidates is called: ``video``, ``scene``
+    verb: ClassVar[str] = "made from"  # how samples come from what is read
+    unbounded: ClassVar[bool] = False  # whether it could plan without end, so that a recipe must set ``count``
+    whole: ClassVar[bool] = False  # whether all that it can plan is planned, so that a recipe cannot set ``count``
+    synthetic: ClassVar[bool] = False  # drawn or rendered: workers need all inputs that the plan needed
+    copies: ClassVar[str] = ""  # the setting that names the stage whose samples it copies byte by byte
+    reports: ClassVar[tuple[str, ...]] = ()  # names of the JSON files that its generator writes beside the plan
+    #: Whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
     reads_subsets: ClassVar[bool] = False
+    #: Markdown with the blocks ``introduction``, such as the question that a task asks, ``how_made``, ``left_out`` and
+    #: ``notes`` (a list of what no count can tell), filled with ``source`` (these settings) and ``reports``.
     card_template: ClassVar[Path | None] = None
 
     def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
@@ -202,23 +202,7 @@ class SourceSettings(PlacedSettings, StatedTerms):
     @property
     def reads(self) -> tuple[str, ...]:
         """Stages, or folders of finished stages, that the plan is read from."""
-        names = [name for name, mark in marks(type(self), Place).items() if mark.what == "stage"]
-        return tuple(stage for name in names if (stage := getattr(self, name)) is not None)
-
-
-class FilterSettings(PlacedSettings):
-    """Settings of one kind of filter.
-
-    judges: ``captions`` before anything is decoded, ``frames`` one by one, or whole ``pairs``; only filters of frames
-    fit samples of every kind.
-    """
-
-    judges: ClassVar[Literal["captions", "frames", "pairs"]]
-
-    def how_judged(self) -> str:
-        """Markdown for the card's section on how samples were made, such as which detectors; empty for nothing."""
-        return ""
+        return tuple(stage for _, place, stage in self.places() if place.what == "stage")
 
 
 SOURCES = Registry[type[SourceSettings]]("source", SourceSettings, "twinset.generators", "twinset.sources")
-FILTERS = Registry[type[FilterSettings]]("filter", FilterSettings, "twinset.filters", "twinset.filters")

@@ -2,8 +2,11 @@
 
 import json
 import platform
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -21,71 +24,46 @@ NETWORK_LIBRARIES = (
     *("torch", "torchvision", "diffusers", "transformers", "tokenizers", "gguf", "open_clip_torch"),
     *("dlib-bin", "dlib"),
 )
-#: Distributions that are accepted, and recorded, in place of another: the same code without windows on a screen.
-SAME_BYTES = {"opencv-python": "opencv-python-headless"}
+
+
+class Facts(Model):
+    """All that decides the bytes of a stage's shards but the runtime class."""
+
+    schema_version: int = SCHEMA_VERSION
+    makes: str  # name of the kind of its samples, or ``table``
+    settings: dict[str, Any]  # as `contracts.recipe.content_of`
+    inputs: str  # digest of what planning reads
+    generator: dict[str, Any]  # kind, version and sha256 of weights
+    filters: list[dict[str, Any]]  # the same of each
+    libraries: dict[str, str]  # versions of those that touch the bytes
 
 
 class Stage(Model):
-    """Written last of a plan, as its receipt.
-
-    facts: all that decides the bytes of the shards but the runtime class; content: its digest. plan: digest over all
-    slices. count: candidates requested, None for all. plan_inputs: as of `shards.contracts.Source`. kinds: candidates
-    by what they are counted as. excluded: what planning left out, by reason; examples: reason and place of the first.
-    """
+    """Written last of a plan, as its receipt."""
 
     schema_version: int = SCHEMA_VERSION
     name: str
-    facts: dict[str, Any]
-    content: str
-    plan: str
-    count: int | None = None
-    plan_inputs: str = ""
+    facts: dict[str, Any]  # `Facts`
+    content: str  # digest of the facts
+    plan: str  # digest over all slices
+    count: int | None = None  # candidates requested; all when None
+    plan_inputs: str = ""  # as of `shards.contracts.Source`
     planned: int
     shards: int
-    kinds: dict[str, int] = Field(default={})
-    excluded: dict[str, int]
-    examples: list[tuple[str, str]] = Field(default=[])
-
-
-#: What the facts of every stage have.
-_FACTS = {"makes": str, "settings": dict, "inputs": str, "generator": dict, "filters": list, "libraries": dict}
+    kinds: dict[str, int] = Field(default={})  # candidates by what they are counted as
+    excluded: dict[str, int]  # what planning left out, by reason
+    examples: list[tuple[str, str]] = Field(default=[])  # reason and place of the first that were left out
 
 
 def parse_stage(where: str, content: bytes) -> Stage:
     """The stage record; raises `WrongUse` when the file is not one."""
     try:
         stage = Stage.model_validate(json.loads(content))
-        if not all(isinstance(stage.facts.get(name), kind) for name, kind in _FACTS.items()):
-            raise ValueError("facts of another kind")
-        canonical_json(stage.facts)  # no NaN
+        canonical_json(Facts.model_validate(stage.facts).model_dump())  # no NaN
         return stage
     except (ValueError, RecursionError) as error:
         remedy = "if it was damaged, run the same build again; else build into a new --out"
         raise WrongUse(f"{where}: not a stage record of this version of twinset; {remedy}") from error
-
-
-def stage_facts(
-    makes: str,
-    settings: Mapping[str, Any],
-    inputs: str,
-    generator: Mapping[str, Any],
-    filters: Iterable[Mapping[str, Any]],
-    libraries: Iterable[str],
-) -> dict[str, Any]:
-    """What decides a stage's bytes.
-
-    makes: name of the kind of its samples, or ``table``. settings: as `contracts.recipe.content_of`. inputs: digest of
-    what planning reads. generator, filters: kind, version and sha256 of weights. libraries: that touch the bytes.
-    """
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "makes": makes,
-        "settings": dict(settings),
-        "inputs": inputs,
-        "generator": dict(generator),
-        "filters": [dict(one) for one in filters],
-        "libraries": {name: _version(name) for name in sorted(set(libraries))},
-    }
 
 
 def runtime_class(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> str:
@@ -104,25 +82,30 @@ def runtime_facts(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -
         "device": device,
         "threads": threads,
         "micro_batch": micro_batch,
-        "libraries": {name: _version(name) for name in NETWORK_LIBRARIES},
+        "libraries": versions_of(NETWORK_LIBRARIES),
     }
 
 
 def _instruction_set(about: str = "/proc/cpuinfo") -> str:
     # Kernels are chosen by the widest vector unit and, in MKL, by the maker; they round differently.
     try:
-        with open(about, encoding="ascii", errors="replace") as stream:
-            lines = stream.read().partition("\n\n")[0].splitlines()
+        first = Path(about).read_text("ascii", "replace").partition("\n\n")[0]
     except OSError:
         return platform.processor()
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    facts = dict(re.findall(r"^(\w+)\s*: (.*)$", first, re.MULTILINE))
     units, maker = facts.get("flags", "").split(), facts.get("vendor_id", "GenuineIntel")
     widest = next((name for name in ("avx512f", "avx2", "avx", "sse4_2") if name in units), "")
     return widest if maker == "GenuineIntel" else f"{maker} {widest}".strip()
 
 
+def versions_of(distributions: Iterable[str]) -> dict[str, str]:
+    """Versions by name; ``absent`` where one is not installed."""
+    return {name: _version(name) for name in sorted(set(distributions))}
+
+
 def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return _version(SAME_BYTES[name]) if name in SAME_BYTES else "absent"
+    # The headless package has the same code without windows on a screen.
+    for distribution in (name, f"{name}-headless") if name == "opencv-python" else (name,):
+        with suppress(PackageNotFoundError):
+            return version(distribution)
+    return "absent"

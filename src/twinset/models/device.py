@@ -12,7 +12,7 @@ from pydantic import Field
 
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.parts import OutOfMemory
-from twinset.contracts.recipe.overrides import PARTS
+from twinset.contracts.recipe.models import PARTS
 from twinset.contracts.source import PlacedSettings
 
 T = TypeVar("T")

@@ -55,7 +55,7 @@ class ModelFolder:
 
 
 KINDS: dict[str, str] = {}  # twinset itself brings no model with a name
-BROUGHT = Registry[ModelFolder]("model", ModelFolder, __name__, MODEL_FOLDERS, objects=True)
+BROUGHT = Registry[ModelFolder]("model", ModelFolder, __name__, MODEL_FOLDERS)
 
 
 def brought_model(name: str) -> ModelFolder | None:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import SerializeAsAny
 
-from twinset.contracts.doors import OfKind, Registry
+from twinset.contracts.doors import Registry
 from twinset.contracts.kinds.samples import Json, MediaFile, Pixels, Rejected
 from twinset.models.engines import Engine, EngineSettings
 
@@ -80,4 +80,4 @@ KINDS = {
 IMAGE_ENGINES = Registry[type[ImageEngineSettings]](
     "image engine", ImageEngineSettings, __name__, "twinset.image_engines"
 )
-ImageEngine = Annotated[SerializeAsAny[ImageEngineSettings], OfKind(IMAGE_ENGINES)]
+ImageEngine = Annotated[SerializeAsAny[ImageEngineSettings], IMAGE_ENGINES]

@@ -20,7 +20,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.parts import LeftOut, Part, Waiting
+from twinset.contracts.parts import LeftOut, Part
 from twinset.contracts.recipe import Encoding
 from twinset.contracts.source import SourceSettings
 from twinset.shards.finished_stage import FinishedStage
@@ -131,8 +131,8 @@ class Source(SourceSettings, Part):
         """
         return ""
 
-    def waiting(self) -> Waiting | None:
-        """Which decisions of people are missing; None where none is. Asked after the plan, before shards are made."""
+    def waiting(self) -> tuple[int, int] | None:
+        """How many decisions are missing, of how many; None where none is. Asked between the plan and its shards."""
         return None
 
     def media_names(self, candidate: Candidate) -> tuple[str, ...]:

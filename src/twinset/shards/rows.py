@@ -36,7 +36,7 @@ from twinset.contracts.kinds.samples import (
     Verdict,
 )
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.source import FILTERS, FilterSettings
+from twinset.contracts.parts import FILTERS, Filter
 from twinset.shards.plan import read_parquet
 from twinset.shards.storage.tar_reader import REMEDY, BrokenTar
 
@@ -327,7 +327,7 @@ class BadVerdict(BuildFailed):
 class VerdictCheck:
     """Checks what one filter says of the samples of one shard. settings: of the filter."""
 
-    def __init__(self, settings: FilterSettings) -> None:
+    def __init__(self, settings: Filter) -> None:
         self.kind = settings.kind
         self._settings = settings
         self._scored: tuple[str, str | None] | None = None  # the first that was kept, and the name of its score

@@ -77,7 +77,7 @@ class Silent:
 def refuse_waiting(job: Job, name: str) -> None:
     """Raise `DecisionsMissing` where people have not decided enough to make a stage."""
     if (waiting := job.worker(name).source.waiting()) is not None:
-        raise DecisionsMissing(job.store.root, {name: (waiting.missing, waiting.needed)})
+        raise DecisionsMissing(job.store.root, {name: waiting})
 
 
 def settle(job: Job, name: str, make_shards: MakeShards, progress: Progress) -> StageState:

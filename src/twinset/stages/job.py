@@ -19,7 +19,7 @@ from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Recipe, Subset, content_of, recipe_from_json
 from twinset.contracts.recipe.allowed import refuse_other_answers
 from twinset.contracts.source import Need
-from twinset.contracts.stage import ANY_RUNTIME, SCHEMA_VERSION, Stage, runtime_facts, stage_facts
+from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, runtime_facts, versions_of
 from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.ledger import Receipts, keep, read_receipts, row_of
@@ -102,9 +102,14 @@ class StageWorker:
         # The libraries of a filter's network belong to the runtime class: GPU workers have other builds.
         libraries = {name for judge in self.filters if judge.runs_on() is None for name in judge.libraries}
         libraries |= {*BASE_LIBRARIES, *self.source.libraries}
-        generator, *filters = map(_described, self.parts)
-        settings = content_of(self.subset, self.recipe.seed)
-        return stage_facts(self.source.makes, settings, inputs, generator, filters, libraries)
+        return Facts(
+            makes=self.source.makes,
+            settings=content_of(self.subset, self.recipe.seed),
+            inputs=inputs,
+            generator=_described(self.source),
+            filters=[_described(judge) for judge in self.filters],
+            libraries=versions_of(libraries),
+        ).model_dump()
 
     def refuse_other_versions(self, stage: Stage) -> None:
         """Raise `BuildFailed` when this machine would make other bytes than planned."""
@@ -167,7 +172,7 @@ class Job:
                 stage = self.recipe[name]
                 known_as, seed = stage.known_as or name, self.recipe.seed
                 context = Context(known_as, stage.split, seed, self.earlier, self.store, stage.encoding)
-                filters = [cast(Filter, chosen).open() for chosen in stage.filters]
+                filters = [chosen.open() for chosen in stage.filters]
                 source = cast(Source, stage.source).open(context)
                 self._workers[name] = StageWorker(self.recipe, name, source, filters)
             return self._workers[name]

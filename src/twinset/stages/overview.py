@@ -208,7 +208,7 @@ def _without_card(store: Store, state: StageState) -> list[Problem]:
 def _waiting(job: Job, name: str, state: StageState) -> dict[str, int]:
     """How many decisions of people a stage waits for, of how many; empty where it does not wait."""
     waiting = job.worker(name).source.waiting() if state.todo else None
-    return {} if waiting is None else {"missing": waiting.missing, "needed": waiting.needed}
+    return {} if waiting is None else dict(zip(("missing", "needed"), waiting, strict=True))
 
 
 def _split(rows: dict[str, Any]) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def test_a_tie_waits_for_one_more_annotator_and_the_card_says_how_well_they_agre
         say(tmp_path / FILE, [answer(one, name, "none", stage="chosen") for one in others])
     stage = source.open(context(tmp_path))
     waiting = stage.waiting()
-    assert waiting is not None and waiting.missing == 1 and stage.report_files() == {}
+    assert waiting is not None and waiting[0] == 1 and stage.report_files() == {}
     say(tmp_path / FILE, [answer(first, "c", "2", stage="chosen")])
     stage = source.open(context(tmp_path))
     assert stage.waiting() is None

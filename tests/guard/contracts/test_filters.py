@@ -13,7 +13,7 @@ from tests.filters.test_image_filters import frame, noise, pair, plain
 from tests.models.diffusion.tiny_models import save_clip
 from twinset import check_filter
 from twinset.contracts.candidate import CaptionedCandidate
-from twinset.contracts.source import FILTERS
+from twinset.contracts.parts import FILTERS
 
 Samples = Sequence[Any]
 ROOT = Path(__file__).resolve().parents[3]

@@ -244,6 +244,6 @@ def test_a_key_is_sent_where_it_is_bound_alone(tmp_path: Path, monkeypatch: pyte
         source = ServedImages.model_validate(settings(server.url, tmp_path, api_key_variable="A_KEY"))
         with pytest.raises(Exception, match=r"^source\.engine\.api_key_variable: .*A_KEY"):
             source.check_inputs("source.engine", {"media"})
-        monkeypatch.setenv("TWINSET_KEYS", "127.0.0.1=A_KEY")
+        monkeypatch.setenv("TWINSET_KEYS", f"{server.url.removesuffix('/v1')}=A_KEY")
         list(painter(server, tmp_path, api_key_variable="A_KEY").draw(requests(1)))
         assert server.keys == ["Bearer sesame"]

@@ -1,7 +1,6 @@
 """S2: a recipe of others names a server and an environment variable. Who gets which key, and where answers may lie."""
 
 import logging
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,20 +59,10 @@ def test_a_recipe_sends_no_variable_that_nobody_bound(tmp_path: Path, server: Ch
     with pytest.raises(WrongUse) as refused:
         twinset.build(theirs, tmp_path / "out")
     assert f"the value of {SECRET} to http://{host}" in str(refused.value)
-    assert f"set {allowed.KEYS}={host}={SECRET}" in str(refused.value)
+    assert f"set {allowed.KEYS}=http://{host}={SECRET}" in str(refused.value)
     with pytest.raises(WrongUse, match="nobody allowed"):  # the last place before it is sent
         model(server, tmp_path, api_key_variable=SECRET).answers(requests(1), SCHEMA)
     assert server.keys == []
-
-
-@pytest.mark.parametrize("given", ["variable", "engine"])
-def test_the_operator_binds_a_key_on_the_command_line(tmp_path: Path, server: ChatServer, given: str) -> None:
-    """What stands behind --set is the operator's own word, for the server that the setting beside it names."""
-    theirs = recipe_of_others(tmp_path, server.url)
-    own = f"{{kind: openai, model: m, retries: 0, base_url: '{server.url}', api_key_variable: {SECRET}}}"
-    setting = f"{ENGINE}.api_key_variable={SECRET}" if given == "variable" else f"{ENGINE}={own}"
-    twinset.build(theirs, tmp_path / "out", settings=[setting])
-    assert set(server.keys) == {"Bearer sesame"}
 
 
 def test_a_key_that_was_bound_for_a_run_is_not_bound_by_its_record(
@@ -81,66 +70,43 @@ def test_a_key_that_was_bound_for_a_run_is_not_bound_by_its_record(
 ) -> None:
     """`_meta/log/recipe.json` of a bucket names the server and the variable; who resumes it did not."""
     out = tmp_path / "out"
+    allow_key(server.url, SECRET)
     twinset.build(recipe_of_others(tmp_path, server.url), out, settings=[f"{ENGINE}.api_key_variable={SECRET}"])
     asked_before = len(server.keys)
     monkeypatch.delenv(allowed.KEYS)
     monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "another cache"))
     (out / "negatives/_meta/receipts/00000.json").unlink()
     forget_workers()
-    with pytest.raises(WrongUse, match=rf"{SECRET} to http://127.*set {allowed.KEYS}=127"):
+    with pytest.raises(WrongUse, match=rf"{SECRET} to http://127.*set {allowed.KEYS}=http://127"):
         make_shard(str(out), "negatives", 0)
-    monkeypatch.setenv(allowed.KEYS, f"127.0.0.1={SECRET}")
+    allow_key(server.url, SECRET)
     forget_workers()
     make_shard(str(out), "negatives", 0)
     assert len(server.keys) == 2 * asked_before and set(server.keys) == {"Bearer sesame"}
-
-
-def test_another_stage_gets_no_key_by_reference(tmp_path: Path, server: ChatServer) -> None:
-    """A recipe copies what the operator sets for one server to the settings of another one, by `same_as`."""
-    with serving(negative) as attacker:
-        theirs = recipe_of_others(tmp_path, server.url)
-        content = yaml.safe_load(Path(theirs).read_text())
-        source = content["subsets"]["negatives"]["source"]
-        engine = {**source["engine"], "base_url": attacker.url.replace("127.0.0.1", "127.0.0.2")}
-        engine["api_key_variable"] = {"same_as": f"{ENGINE}.api_key_variable"}
-        content["subsets"]["copies"] = {"source": {**source, "engine": engine}}
-        Path(theirs).write_text(yaml.safe_dump(content))
-        with pytest.raises(WrongUse, match=r"subsets\.copies\.source\.engine\.api_key_variable.*nobody allowed"):
-            twinset.build(theirs, tmp_path / "out", settings=[f"{ENGINE}.api_key_variable={SECRET}"])
-        assert attacker.keys == []
 
 
 @pytest.mark.parametrize(
     ("bound", "url", "goes"),
     [
         ("", "https://api.example.org/v1", False),
-        ("api.example.org=K", "https://api.example.org/v1", True),
-        ("API.example.org=K", "https://api.EXAMPLE.org:8443/v1", True),
-        ("api.example.org=OTHER", "https://api.example.org/v1", False),
-        ("api.example.org=K", "https://api.example.org.evil.net/v1", False),
-        ("api.example.org=K", "https://evil.net/api.example.org", False),
-        ("api.example.org=K", "http://api.example.org/v1", False),  # in plain text through the network
-        ("api.example.org:80=K", "http://api.example.org/v1", False),
-        ("http://api.example.org=K", "http://api.example.org/v1", True),
-        ("http://api.example.org=K", "http://api.example.org:8000/v1", False),
-        ("http://gpu:8000=K", "http://gpu:8000/v1", True),
+        ("https://api.example.org=K", "https://api.EXAMPLE.org/v1", True),
+        ("https://api.example.org=OTHER", "https://api.example.org/v1", False),
+        ("https://api.example.org=K", "https://api.example.org.evil.net/v1", False),
+        ("https://api.example.org=K", "https://evil.net/api.example.org", False),
+        ("https://api.example.org=K", "http://api.example.org/v1", False),  # in plain text through the network
+        ("https://a.org=X,http://gpu:8000=K", "http://gpu:8000/v1", True),
         ("http://gpu:8000=K", "http://gpu:8001/v1", False),
-        ("https://gpu=K", "http://gpu/v1", False),
-        ("a.org=X, gpu.lab:8000=K", "https://gpu.lab:8000/v1", True),
-        ("127.0.0.1=K", "http://127.0.0.1:8000/v1", True),
-        ("127.0.0.1:8000=K", "http://127.0.0.1:8001/v1", False),
-        ("localhost=K", "http://localhost.evil.net/v1", False),
-        ("[::1]:8000=K", "http://[::1]:8000/v1", True),
+        ("http://[::1]:8000=K", "http://[::1]:8000/v1", True),
     ],
 )
-def test_a_binding_is_of_one_host(monkeypatch: pytest.MonkeyPatch, bound: str, url: str, goes: bool) -> None:
-    """Names that look alike, other ports and plain http are other servers."""
+def test_a_binding_is_of_one_server(monkeypatch: pytest.MonkeyPatch, bound: str, url: str, goes: bool) -> None:
+    """Names that look alike, other ports and plain http are other servers; the remedy of a refusal is exact."""
     monkeypatch.setenv(allowed.KEYS, bound)
-    if goes:
-        refuse_unbound_key(url, "K")
-    else:
-        with pytest.raises(WrongUse, match=f"set {allowed.KEYS}="):
+    if not goes:
+        with pytest.raises(WrongUse) as refused:
             refuse_unbound_key(url, "K")
+        monkeypatch.setenv(allowed.KEYS, str(refused.value).rpartition(f"{allowed.KEYS}=")[2])
+    refuse_unbound_key(url, "K")
 
 
 def test_openais_own_key_goes_to_openai_alone(tmp_path: Path) -> None:
@@ -150,29 +116,6 @@ def test_openais_own_key_goes_to_openai_alone(tmp_path: Path) -> None:
             refuse_unbound_key(url, "OPENAI_API_KEY")
     with pytest.raises(WrongUse):
         refuse_unbound_key("https://api.openai.com/v1", SECRET)
-
-
-def test_the_remedy_of_a_refusal_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
-    for url in (
-        "https://a.org/v1",
-        "https://a.org:8443",
-        "http://gpu:8000/v1",
-        "http://127.0.0.1:1/v1",
-        "http://[::1]:9",
-    ):
-        monkeypatch.delenv(allowed.KEYS, raising=False)
-        with pytest.raises(WrongUse) as refused:
-            refuse_unbound_key(url, "K")
-        monkeypatch.setenv(allowed.KEYS, str(refused.value).rpartition(f"{allowed.KEYS}=")[2])
-        refuse_unbound_key(url, "K")
-
-
-def test_set_of_a_variable_alone_does_not_vouch_for_plain_http() -> None:
-    allow_key("http://evil.net/v1", "K", exactly=False)
-    with pytest.raises(WrongUse):
-        refuse_unbound_key("http://evil.net/v1", "K")
-    allow_key("http://evil.net/v1", "K")
-    refuse_unbound_key("http://evil.net/v1", "K")
 
 
 @pytest.mark.parametrize("host", ["a.org\\@evil.net", "a.org%2eevil.net", "a.org;evil.net", "a.org,evil.net"])
@@ -215,7 +158,9 @@ def test_the_first_request_names_host_and_variable(tmp_path: Path, caplog: pytes
     assert [one.message for one in caplog.records] == [f"requests go to {server.url} with the key in {SECRET}"]
 
 
-def test_answers_lie_below_out_or_in_the_cache(tmp_path: Path, server: ChatServer) -> None:
+def test_answers_lie_below_out_or_in_the_cache(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`answers: /any/where` made folders and a database there."""
     out = tmp_path / "out"
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
@@ -225,7 +170,6 @@ def test_answers_lie_below_out_or_in_the_cache(tmp_path: Path, server: ChatServe
             twinset.build(theirs, out)
     assert not (tmp_path / "elsewhere").exists() and server.bodies == []
     twinset.build(recipe_of_others(tmp_path, server.url, answers=str(out / "answers")), out)
-    theirs = recipe_of_others(tmp_path, server.url, answers=str(tmp_path / "nowhere"))
-    twinset.build(theirs, tmp_path / "again", settings=[f"{ENGINE}.answers={tmp_path / 'elsewhere'}"])
-    assert (tmp_path / "elsewhere/answers.sqlite").is_file() and not (tmp_path / "nowhere").exists()
-    assert str(tmp_path / "elsewhere") in os.environ[allowed.ANSWERS]
+    monkeypatch.setenv(allowed.ANSWERS, str(tmp_path / "elsewhere"))
+    twinset.build(recipe_of_others(tmp_path, server.url, answers=str(tmp_path / "elsewhere")), tmp_path / "again")
+    assert (tmp_path / "elsewhere/answers.sqlite").is_file()

@@ -192,8 +192,8 @@ def test_what_a_request_says_decides_whether_it_is_asked_again(tmp_path: Path) -
 
 def test_requests_say_what_the_recipe_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "sesame")
-    monkeypatch.setenv("TWINSET_KEYS", "127.0.0.1=A_KEY")
     with serving(echo) as server:
+        monkeypatch.setenv("TWINSET_KEYS", f"{server.url.removesuffix('/v1')}=A_KEY")
         asked = requests(1)
         model(server, tmp_path, api_key_variable="A_KEY").answers(asked, SCHEMA)
         model(server, tmp_path, answer_format="text", top_p=0.5, token_limit="max_completion_tokens").answers(
@@ -290,8 +290,8 @@ def test_a_packed_answer_is_read(tmp_path: Path) -> None:
 
 def test_a_key_may_end_with_a_line_break_and_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "sesame\n")
-    monkeypatch.setenv("TWINSET_KEYS", "127.0.0.1=A_KEY")
     with serving(echo) as server:
+        monkeypatch.setenv("TWINSET_KEYS", f"{server.url.removesuffix('/v1')}=A_KEY")
         model(server, tmp_path, api_key_variable="A_KEY").answers(requests(1), SCHEMA)
         assert server.keys == ["Bearer sesame"]
         for key in ("séssame", "ses\name"):

@@ -1,66 +1,36 @@
-"""The allow-list: what a recipe may read, send and write beyond what lies in its folder.
+"""The allow-list: what a recipe may send and write beyond its folder; and the list of what it names there.
 
-Which key may go to which server, and where answers may lie, is said outside of it: by ``--set`` or by environment
-variables. ``--set`` is put into the environment, so that child processes know it and no recorded recipe does.
+Which key may go to which server, and where answers may lie, is said outside of any recipe, by environment variables,
+which child processes know too.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import cache_folder, is_loopback, is_place, symbolic
+from twinset.contracts.locations import cache_folder, is_place, symbolic
 from twinset.contracts.recipe.models import Recipe
-from twinset.contracts.recipe.overrides import key_path
-from twinset.contracts.recipe.screening import as_written
 
-KEYS = "TWINSET_KEYS"  # HOST=VARIABLE,HOST=VARIABLE
+KEYS = "TWINSET_KEYS"  # SERVER=VARIABLE,SERVER=VARIABLE
 ANSWERS = "TWINSET_ANSWERS"  # folders, joined as in PATH
 OPENAI_KEY = "OPENAI_API_KEY"
 FREE = f"https://api.openai.com={OPENAI_KEY}"  # needs no word
 
 
-def allow_what_was_set(recipe: Recipe, raw: Mapping[str, Any], settings: Sequence[str]) -> None:
-    """Allow the keys and the places of answers that the operator wrote in ``KEY.PATH=VALUE``. raw: as written."""
-    paths = [tuple(key_path(setting)) for setting in settings]
-    places = {as_written(raw, tuple(key.split("."))): (mark.what, str(value)) for key, mark, value in recipe.places()}
-    was_set = [place for place in places if any(place[: len(path)] == path for path in paths)]
-    for place in was_set:
-        what, value = places[place]
-        if what in ("cache", "decisions"):
-            _add(ANSWERS, os.path.abspath(value), os.pathsep)
-        elif what == "variable":
-            for server, (beside, url) in places.items():
-                if beside == "server" and server[:-1] == place[:-1]:
-                    allow_key(url, value, exactly=server in was_set)
-
-
-def allow_key(url: str, variable: str, exactly: bool = True) -> None:
-    """Bind a variable to the server of a URL in this process and its children, since the operator names both.
-
-    exactly: whether the operator named the URL too; else plain http is allowed to this machine alone.
-    """
-    server = _origin(url) if exactly else urlsplit(url).netloc.lower()
-    _add(KEYS, f"{server}={variable}", ",")
+def allow_key(url: str, variable: str) -> None:
+    """Bind a variable to the server of a URL in this process and its children, since the operator names both."""
+    bindings = [*os.environ.get(KEYS, "").split(","), f"{_origin(url)}={variable}"]
+    os.environ[KEYS] = ",".join(dict.fromkeys(filter(None, bindings)))
 
 
 def refuse_unbound_key(url: str, variable: str) -> None:
-    """Raise `WrongUse` where the operator has not bound a variable to the server of a URL.
-
-    Plain http is allowed to this machine, and where the binding says ``http://``.
-    """
-    parts = urlsplit(url)
-    host, netloc = parts.hostname or "", parts.netloc.lower()
-    safe = parts.scheme == "https" or is_loopback(host)
-    names = {_origin(url), *((host, f"[{host}]", netloc) if safe else ())}
-    bindings = (binding.strip().rpartition("=") for binding in (FREE, *os.environ.get(KEYS, "").split(",")))
-    if not any(server.lower() in names and bound == variable for server, _, bound in bindings):
+    """Raise `WrongUse` where the operator has not bound a variable to the scheme, host and port of a URL."""
+    binding = f"{_origin(url)}={variable}"
+    if binding not in (FREE, *os.environ.get(KEYS, "").split(",")):
         raise WrongUse(
             f"api_key_variable: the recipe would send the value of {variable} to {_origin(url)}, which nobody allowed "
-            f"on this machine; if you trust that server with this key, set {KEYS}="
-            f"{netloc if safe else _origin(url)}={variable}"
+            f"on this machine; if you trust that server with this key, set {KEYS}={binding}"
         )
 
 
@@ -69,13 +39,12 @@ def refuse_other_answers(key: str, place: Path, out: str) -> None:
 
     key: of the setting, for the message. out: root of the dataset; a URL is none of this machine's folders.
     """
-    allowed = [folder for folder in os.environ.get(ANSWERS, "").split(os.pathsep) if folder]
-    roots = [str(cache_folder()), *allowed, *([] if "://" in out else [out])]
-    real = os.path.realpath(place)
-    if not any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots):
+    roots = [str(cache_folder()), *filter(None, os.environ.get(ANSWERS, "").split(os.pathsep))]
+    roots += [] if "://" in out else [out]
+    if not any(Path(os.path.realpath(place)).is_relative_to(os.path.realpath(root)) for root in roots):
         raise WrongUse(
             f"{key}: the recipe would write answers to {place}, outside of OUT and twinset's cache; leave the setting "
-            f"out, allow it with --set {key}={place}, or with {ANSWERS}={place} on every machine that builds"
+            f"out, or allow it with {ANSWERS}={place} on every machine that builds"
         )
 
 
@@ -84,24 +53,14 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
-def _add(variable: str, value: str, between: str) -> None:
-    known = [item for item in os.environ.get(variable, "").split(between) if item]
-    if value not in known:
-        os.environ[variable] = between.join([*known, value])
-
-
 #: What is named outside, in the order in which it is told, with the verb for it.
 WORDS = {"reads": "reads", "writes": "writes", "hosts": "asks the host", "variables": "sends the value of"}
 
 
 def outside(recipe: Recipe, folder: Path) -> dict[str, dict[str, list[str]]]:
-    """Paths that a recipe reads and writes, hosts that it asks, environment variables whose values it sends.
+    """What is named beyond a recipe's folder and installed packages, by key path for each of `WORDS`.
 
-    Args:
-        folder: of the recipe; what lies in it is left out, as is what installed packages bring.
-
-    Returns:
-        For each of `WORDS`, what is named by key path.
+    Paths that it reads and writes, hosts that it asks, environment variables whose values it sends.
     """
     named: dict[str, dict[str, list[str]]] = {what: {} for what in WORDS}
     for key, mark, value in recipe.places():
@@ -114,10 +73,3 @@ def outside(recipe: Recipe, folder: Path) -> dict[str, dict[str, list[str]]]:
                 continue
         named[what].setdefault(key, []).append(place)
     return named
-
-
-def in_words(named: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[str]:
-    """A line for each thing that `outside` lists."""
-    for what, by_key in named.items():
-        for key, values in by_key.items():
-            yield from (f"{WORDS[what]} {value} ({key})" for value in values)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, SerializeAsAny, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, StringConstraints, model_validator
 
 from twinset.contracts.candidate import SPLIT
-from twinset.contracts.doors import OfKind
 from twinset.contracts.errors import WrongUse, suggested
+from twinset.contracts.parts import FILTERS, Filter
 from twinset.contracts.recipe.strict_yaml import value_at
 from twinset.contracts.references import Reference, checked_bibtex, checked_cite, cited_entry
-from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, PlacedSettings, Pool, Settings, SourceSettings
+from twinset.contracts.source import SOURCES, PlacedSettings, Pool, Settings, SourceSettings
 
+PARTS = ("stages", "subsets")  # both hold stages by name
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
 LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
@@ -33,8 +34,15 @@ class Encoding(Settings):
     quality: int = Field(default=95, ge=1, le=100)
 
 
-SourceOfKind = Annotated[SerializeAsAny[SourceSettings], OfKind(SOURCES)]
-FilterOfKind = Annotated[SerializeAsAny[FilterSettings], OfKind(FILTERS)]
+def _asking(raw: Any) -> Any:
+    """``screening: true``, or its settings, as those of a source whose pairs are named when the recipe is whole."""
+    if isinstance(raw, bool):
+        raw = {} if raw else None
+    if not isinstance(raw, Mapping):
+        return raw
+    if {"kind", "pairs"} & raw.keys():
+        raise ValueError("people are asked about the pairs of this subset; remove kind and pairs")
+    return {**raw, "kind": "pair-screening", "pairs": ""}
 
 
 class Subset(Settings):
@@ -52,10 +60,11 @@ class Subset(Settings):
     ``manifests/references.bib``. A data set is named where this says so, and nowhere else.
     follows: the paper whose procedure it follows, where that is not the one that its kind of source follows: as one of
     ``cites``.
+    screening: ``true``, or settings of ``pair-screening``: people keep or drop its pairs before they are published.
     """
 
-    source: SourceOfKind
-    filters: tuple[FilterOfKind, ...] = ()
+    source: Annotated[SerializeAsAny[SourceSettings], SOURCES]
+    filters: tuple[Annotated[SerializeAsAny[Filter], FILTERS], ...] = ()
     encoding: Encoding = Encoding()
     count: int | None = Field(default=None, ge=1, le=MOST)
     shard_size: int = Field(default=256, ge=1, le=MOST)
@@ -64,6 +73,7 @@ class Subset(Settings):
     language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
     cites: tuple[Annotated[str, AfterValidator(checked_cite)], ...] = ()
     follows: Annotated[str, AfterValidator(checked_cite)] | None = None
+    screening: Annotated[Any, SOURCES, BeforeValidator(_asking)] = Field(default=None, exclude=True)
     pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
 
     @property
@@ -82,14 +92,12 @@ class Subset(Settings):
             raise ValueError(f"set count, the number of {source.makes}s to sample")
         if source.whole and self.count is not None:
             raise ValueError(f"{source.kind} plans all that it reads; set count on the stage that it reads instead")
-        for kind, judges in ((judge.kind, judge.judges) for judge in self.filters):
-            if source.copies:
-                raise ValueError(f"filter {kind} would judge what is copied; put it on the stage that is copied")
-            if source.makes == "table":
-                raise ValueError(f"filter {kind} judges images, and a table has none; remove it")
-            if source.makes != "pair" and judges != "frames":
-                problem = f"judges {judges}, and these are {source.makes}s; use filters of single images alone"
-                raise ValueError(f"filter {kind} {problem}")
+        for judge in self.filters:
+            if source.copies or source.makes == "table":
+                raise ValueError(f"filter {judge.kind} judges images, and {source.kind} makes none; remove it")
+            if source.makes != "pair" and judge.judges != "frames":
+                problem = f"judges {judge.judges}, and these are {source.makes}s; use filters of single images alone"
+                raise ValueError(f"filter {judge.kind} {problem}")
         return self
 
 
@@ -147,16 +155,13 @@ class Recipe(Settings):
         return f"{STAGES}/{name}" if name in self.stages else name
 
     def key(self, name: str) -> str:
-        """The key path of a stage or subset, for messages."""
-        return f"{'stages' if name in self.stages else 'subsets'}.{name}"
+        """The key path of a stage or subset as the recipe was written, for messages."""
+        known_as = self.stages[name].known_as if name in self.stages else name
+        return f"subsets.{known_as}" if known_as in self.subsets else f"stages.{name}"
 
     def paper(self, name: str) -> Reference | None:
         """The paper whose procedure the samples of a stage follow: what it says itself, else that of `made_in`."""
         return (self[name] if self[name].follows is not None else self.made_in(name)).paper
-
-    def origin(self, name: str) -> SourceSettings:
-        """The source that made the samples of a stage."""
-        return self.made_in(name).source
 
     def made_in(self, name: str) -> Subset:
         """The settings of a stage, or of the one whose samples it copies."""
@@ -173,19 +178,26 @@ class Recipe(Settings):
         All subsets when no name is given: a stage that none of them reads, such as one of a choice that is not made, is
         left out. A recipe without subsets has all its stages.
         """
-        if not (chosen := list(names) or list(self.subsets)):
-            return self
-        for name in chosen:
-            if name not in self.stages and name not in self.subsets:
-                known = suggested(name, (*self.subsets, *self.stages))
-                raise WrongUse(f"recipe {self.name} has no subset {name!r}; {known}")
-        needed = set(chosen)
+        needed = {*names} or {*self.subsets} or {*self.stages}
+        for name in needed - self.all.keys():
+            known = suggested(name, (*self.subsets, *self.stages))
+            raise WrongUse(f"recipe {self.name} has no subset {name!r}; {known}")
         for name in reversed(self.all):  # a stage comes after all that read it
             if name in needed:
                 needed |= {*self.reads(name)}
-        parts = {"stages": self.stages, "subsets": self.subsets}
-        kept = {part: {name: one for name, one in every.items() if name in needed} for part, every in parts.items()}
+        kept = {part: {name: self[name] for name in getattr(self, part) if name in needed} for part in PARTS}
         return self.model_copy(update=kept)
+
+    @model_validator(mode="after")
+    def _with_screening(self) -> Recipe:
+        for name, subset in self.subsets.items():
+            if subset.screening is not None:
+                further, self.subsets[name] = subset.screening.stages_for(name, subset)
+                for stage, settings in further.items():
+                    if stage in self.stages or stage in self.subsets:
+                        raise ValueError(f"{name}: screening adds a stage {stage}; rename that of the recipe")
+                    self.stages[_stage_name(stage)] = settings
+        return self
 
     @model_validator(mode="after")
     def _reads_fit(self) -> Recipe:
@@ -203,7 +215,7 @@ class Recipe(Settings):
                 if problem := self[name].source.misfit(self[read].source):
                     raise ValueError(f"{name}: {problem}")
         try:
-            TopologicalSorter({name: self.reads(name) for name in (*self.stages, *self.subsets)}).prepare()
+            self.all  # noqa: B018
         except CycleError as error:
             raise ValueError(f"stages read each other in a circle: {' -> '.join(error.args[1])}") from error
         return self

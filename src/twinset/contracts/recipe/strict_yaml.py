@@ -1,11 +1,11 @@
 """YAML from strangers: safe load, and nothing that a reader would take for something else or that outgrows its file."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 
@@ -20,7 +20,9 @@ def load_yaml(content: str | bytes) -> Any:
     if len(content) > MOST_BYTES:
         raise yaml.YAMLError(f"longer than {MOST_BYTES:,} bytes")
     try:
-        return yaml.load(content, _StrictLoader)
+        value = yaml.load(content, _StrictLoader)
+        json.dumps(value, ensure_ascii=False, default=str).encode()  # half surrogate pairs are no text
+        return value
     except yaml.YAMLError as error:
         raise yaml.YAMLError(" ".join(str(error).split())) from error
     except (ValueError, LookupError, AttributeError, TypeError) as error:
@@ -31,22 +33,11 @@ def load_yaml(content: str | bytes) -> Any:
 def value_at(raw: Any, keys: Iterable[str]) -> Any:
     """The value at a key path of plain values; None where there is none."""
     for key in keys:
-        if isinstance(raw, list):
-            raw = raw[int(key)] if is_place_in(raw, key) else None
-        else:
-            raw = raw.get(key) if isinstance(raw, Mapping) else None
+        try:
+            raw = raw[int(key) if isinstance(raw, list) else key]
+        except (LookupError, TypeError, ValueError):
+            return None
     return raw
-
-
-def is_place_in(values: list[Any], key: str) -> bool:
-    """Whether a word is the number of an item of a list, from 0."""
-    # Not isdigit: that takes '²' for a digit, and int() does not.
-    return key.isdecimal() and len(key) < 10 and int(key) < len(values)
-
-
-def problems_of(error: ValidationError) -> str:
-    """What is wrong, each problem behind its key path."""
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -58,8 +49,6 @@ class _StrictLoader(yaml.SafeLoader):
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
-        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-            raise _refused("half a surrogate pair", node)
         if ":" in str(value) and node.tag.endswith((":int", ":float")):
             raise _refused("a number in base 60; put quotes round it", node)
         return value

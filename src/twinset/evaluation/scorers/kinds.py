@@ -44,7 +44,7 @@ KINDS = {
     "random": "twinset.models.encoders.open_clip_models:RANDOM",
 }
 INSTALL = "pip install 'twinset[models]'"
-MODELS = Registry[ModelKind]("kind of model", ModelKind, __name__, "twinset.evaluation_models", objects=True)
+MODELS = Registry[ModelKind]("kind of model", ModelKind, __name__, "twinset.evaluation_models")
 
 
 def open_model(text: str, running: Running | None = None) -> Scorer:

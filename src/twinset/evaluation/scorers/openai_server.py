@@ -17,9 +17,9 @@ from pydantic import Field, ValidationError
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.allowed import allow_key
-from twinset.contracts.recipe.strict_yaml import problems_of
 from twinset.evaluation.scorers.prompted import Shown, prompted
 from twinset.evaluation.scorers.prompts import ChoicePrompt, prompt_of
+from twinset.generators.record_fields import problems_of
 from twinset.models.encoders.contract import Floats, ModelKind, Running, Scorer
 from twinset.models.language_models.answers import Answer, EncodedImage, Message, Request
 from twinset.models.language_models.server_model import ServerModel

@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe.strict_yaml import load_yaml, problems_of
+from twinset.contracts.recipe.strict_yaml import load_yaml
+from twinset.generators.record_fields import problems_of
 from twinset.models.encoders.contract import Direction
 
 FILE = Path(__file__).with_name("prompts.yaml")

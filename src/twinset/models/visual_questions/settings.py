@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, SerializeAsAny
 
-from twinset.contracts.doors import OfKind, Registry
+from twinset.contracts.doors import Registry
 from twinset.contracts.errors import BuildFailed
 from twinset.models.engines import Engine, EngineSettings, LocalSettings
 from twinset.models.files import WEIGHTS, Layout, ModelFiles, ModelMissing, find_model, read_json
@@ -204,4 +204,4 @@ KINDS = {
 QUESTION_ANSWERERS = Registry[type[QuestionAnswererSettings]](
     "visual-question engine", QuestionAnswererSettings, __name__, "twinset.question_answerers"
 )
-QuestionAnswerer = Annotated[SerializeAsAny[QuestionAnswererSettings], OfKind(QUESTION_ANSWERERS)]
+QuestionAnswerer = Annotated[SerializeAsAny[QuestionAnswererSettings], QUESTION_ANSWERERS]

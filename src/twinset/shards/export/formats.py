@@ -54,7 +54,7 @@ KINDS = {
     "trohn": "twinset.shards.export.text_pairs:TROHN_FORMAT",
     "sugarcrepe": "twinset.shards.export.text_pairs:SUGARCREPE_FORMAT",
 }
-EXPORTERS = Registry[Format]("export format", Format, __name__, "twinset.exporters", objects=True)
+EXPORTERS = Registry[Format]("export format", Format, __name__, "twinset.exporters")
 
 
 def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences: Sequence[str] = ()) -> int:

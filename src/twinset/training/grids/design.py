@@ -13,7 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
 
 from twinset.contracts.errors import WrongUse, suggested
-from twinset.contracts.recipe.overrides import override
+from twinset.contracts.recipe.loading import override
 from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.training.tasks import TASKS

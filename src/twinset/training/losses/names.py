@@ -128,11 +128,9 @@ REGULARISER_KINDS = {
     "cyclip": f"{__name__}:CYCLIP",
     "cyclip-released": f"{__name__}:CYCLIP_RELEASED",
 }
-OBJECTIVES = Registry[Objective](
-    "objective", Objective, f"{__name__}:OBJECTIVE_KINDS", "twinset.objectives", objects=True
-)
+OBJECTIVES = Registry[Objective]("objective", Objective, f"{__name__}:OBJECTIVE_KINDS", "twinset.objectives")
 REGULARISERS = Registry[Regulariser](
-    "regulariser", Regulariser, f"{__name__}:REGULARISER_KINDS", "twinset.regularisers", objects=True
+    "regulariser", Regulariser, f"{__name__}:REGULARISER_KINDS", "twinset.regularisers"
 )
 #: The objective that reads no negatives.
 WITHOUT_NEGATIVES = "infonce"
