@@ -35,7 +35,7 @@ def finish(
         planned += len(candidates)
         for one, made in zip(candidates, generator.make(candidates), strict=True):
             if isinstance(made, TableRows):
-                rows += [{"key": made.key, "identity": one.identity, **one.terms.columns, **row} for row in made.rows]
+                rows += [{"key": made.key, "identity": one.identity, **one.terms._asdict(), **row} for row in made.rows]
             else:
                 rejected.append(
                     {"key": made.key, "identity": one.identity, "reason": made.reason, "detail": made.detail}

@@ -148,7 +148,7 @@ def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_pat
 
 def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> None:
     row = {"caption": "A dog.", "negative_caption": "A cat."}
-    records = [{**row, **CLOSED.columns}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
+    records = [{**row, **CLOSED._asdict()}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
     (tmp_path / "n.json").write_text(json.dumps(records))
     table = (
         f"caption,negative_caption,licence,credit,source_url\nA dog.,A cat.,{','.join(CLOSED)}\nA dog.,A cat.,UN,,\n"
@@ -162,7 +162,7 @@ def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> N
 
 
 def test_pairs_that_are_copied_have_the_terms_of_the_pair() -> None:
-    row = {**dict.fromkeys(COPIED, "x"), **CLOSED.columns, "sources": [], **dict.fromkeys(HASHED, "0")}
+    row = {**dict.fromkeys(COPIED, "x"), **CLOSED._asdict(), "sources": [], **dict.fromkeys(HASHED, "0")}
     assert Terms.of(planned(row)) == CLOSED
 
 

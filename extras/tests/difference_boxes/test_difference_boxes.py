@@ -17,10 +17,11 @@ from pydantic import ValidationError
 import twinset
 from tests.generators.finished_stage import finished, write_index
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox, PairRecord
+from twinset.contracts.kinds.pair import DifferenceBox, PairRecord
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
+from twinset.generators.copied_pairs import CopiedPair
 from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage

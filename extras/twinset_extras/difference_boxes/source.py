@@ -17,11 +17,11 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, sample_key
 from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox, PairRecord
+from twinset.contracts.kinds.pair import DifferenceBox, PairRecord
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, SourceSettings, StageName
-from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPairCandidate, copied, planned
+from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPair, CopiedPairCandidate, copied, planned
 from twinset.generators.image_verification.questions import LONGEST, YES, QuestionSource
 from twinset.generators.reasons import reasons_beside
 from twinset.models.device import check_opencv

@@ -203,7 +203,7 @@ class EditedPhotos(DerivingTerms, EngineSource):
 
     def _planned(self, row: Mapping[str, str], instances: Instances, nouns: Nouns) -> EditCandidate | str:
         shown = together((Terms.of(row), instances.terms_of(row["image"], row["image_id"])))
-        if self.derives and forbids_changes(shown.licence):
+        if not self.allow_no_derivatives and forbids_changes(shown.licence):
             return "no-derivatives"
         change = wanted(row["caption"], row["negative_caption"], row["type"], nouns)
         if isinstance(change, str):

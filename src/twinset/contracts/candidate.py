@@ -6,8 +6,6 @@ from typing import Any, TypeVar, get_type_hints
 
 import pyarrow as pa
 
-from twinset.contracts.licences.terms import Terms
-
 C = TypeVar("C", bound="Candidate")
 
 SPLIT = r"^[a-z]{1,60}$"  # a split is a folder name: what comes from a file must match before it becomes a path
@@ -42,11 +40,6 @@ class Candidate:
     source_url: str = ""
 
     @property
-    def terms(self) -> Terms:
-        """Its licence, credit and URL."""
-        return Terms(self.licence, self.credit, self.source_url)
-
-    @property
     def media_names(self) -> tuple[str, ...]:
         """Names of the media that it needs, as its source's `media_files` takes them; none where it cannot say."""
         return ()
@@ -71,8 +64,7 @@ class CaptionedCandidate(Candidate):
 
     @property
     def placed(self) -> dict[str, Any]:
-        names = ("key", "group", "split", "captions0", "captions1")
-        return {name: getattr(self, name) for name in names}
+        return {**super().placed, "captions0": self.captions0, "captions1": self.captions1}
 
 
 def arrow_schema(kind: type[Candidate]) -> pa.Schema:

@@ -11,8 +11,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-CHUNK = 1 << 20
-
 
 def canonical_json(value: Any) -> bytes:
     """One byte string for one JSON value: sorted keys, no spaces, UTF-8, no NaN."""
@@ -56,12 +54,8 @@ def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
 
 
 def sha256_of(stream: BinaryIO) -> tuple[str, int]:
-    """sha256 (hexadecimal) and size in bytes of what is left in a stream."""
-    hashed, size = hashlib.sha256(), 0
-    while chunk := stream.read(CHUNK):
-        hashed.update(chunk)
-        size += len(chunk)
-    return hashed.hexdigest(), size
+    """sha256 (hexadecimal) and size in bytes of a stream that nothing was read of."""
+    return hashlib.file_digest(stream, "sha256").hexdigest(), stream.tell()
 
 
 def sha256_of_file(path: Path) -> tuple[str, int]:

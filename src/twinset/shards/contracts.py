@@ -188,7 +188,7 @@ class RowStage(Source):
         columns = self.read_columns or [name for name in earlier.columns() if name not in IDENTIFYING]
         for batch in earlier.batches(("identity", *TERMS, *columns)):
             for row in batch.to_pylist():
-                identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
+                identity, shows = json.loads(row.pop("identity")), (Terms(*map(row.pop, TERMS)),)
                 text = canonical_json(row).decode()
                 yield RowCandidate(**self.identified(*identity, shows=shows), row=text)
 

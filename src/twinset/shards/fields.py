@@ -31,7 +31,7 @@ def fields_of(
         **sample.recorded(dataset, sources, pictures),
         "scores": sample.scores,
         "provenance": dict(sample.provenance),
-        **terms.columns,
+        **terms._asdict(),
     }
     words = sample.described()
     return [

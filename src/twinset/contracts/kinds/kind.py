@@ -90,18 +90,9 @@ class SampleKind:
         return replace(self, numbers=(*self.numbers, *further))
 
 
-#: What a reader takes: samples of one kind, or of several.
-Takes = SampleKind | tuple[SampleKind, ...]
-
-
-def kinds_of(takes: Takes) -> tuple[SampleKind, ...]:
-    """The kinds, as a tuple also where there is one."""
-    return takes if isinstance(takes, tuple) else (takes,)
-
-
-def plural(takes: Takes) -> str:
-    """The kinds for messages: ``pairs``, or ``pairs or text-pairs``."""
-    return " or ".join(f"{kind.name}s" for kind in kinds_of(takes))
+def plural(kinds: Sequence[SampleKind]) -> str:
+    """Kinds for messages: ``pairs``, or ``pairs or text-pairs``."""
+    return " or ".join(f"{kind.name}s" for kind in kinds)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -65,23 +65,15 @@ class PairRecord(Record):
 PAIR = SampleKind("pair", PairRecord, ("image0", "image1"), ("caption0", "caption1"))
 
 
-class _Pairs(Sample):
-    """What pairs have, whether they are made or copied."""
-
-    kind: ClassVar[SampleKind] = PAIR
-
-    def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the two sides of a pair, in whichever order."""
-        return sorted(zip(images.values(), self.described().values(), strict=True))
-
-
 @dataclass(slots=True, kw_only=True)
-class Pair(_Pairs):
+class Pair(Sample):
     """A pair.
 
     change: what differs (``relation``, ``status``, ``step`` ...).
     captions0, captions1: all captions that are true of an image, the sample's own first; never empty.
     """
+
+    kind: ClassVar[SampleKind] = PAIR
 
     change: str
     image0: Frame
@@ -96,21 +88,6 @@ class Pair(_Pairs):
         captions = {"caption0": self.captions0, "caption1": self.captions1}
         return {"change": self.change, "source": {"dataset": dataset, **files}, **images, "captions": captions}
 
-
-@dataclass(slots=True, kw_only=True)
-class CopiedPair(_Pairs):
-    """A pair that is copied from an earlier stage, byte by byte.
-
-    fields: of its tar, in their order. images: sha256 by role.
-    """
-
-    caption0: str
-    caption1: str
-    fields: Mapping[str, bytes]
-    images: Mapping[str, str]
-
-    def pictures(self) -> dict[str, Frame]:
-        return {}
-
-    def copied(self) -> Self:
-        return self
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`: the two sides, in whichever order."""
+        return sorted(zip(images.values(), self.described().values(), strict=True))

@@ -14,25 +14,16 @@ AND = " AND "  # SPDX's word: all of these hold
 UNKNOWN = "unknown"  # the Hub's word: nobody says it
 LONGEST_CREDIT = 2000  # characters
 
-_WORDS = {
-    "creativecommons": "cc", "publicdomainmark": "ccpdm", "attribution": "by", "sharealike": "sa",
-    "noncommercial": "nc", "noderivatives": "nd", "noderivs": "nd", "international": "", "unported": "", "generic": "",
-    "universal": "",
-}  # fmt: skip
 _CC_URL = re.compile(
     r"https?://creativecommons\.org/(?:licenses|publicdomain)/([a-z-]+)/(\d\.\d)(/(deed|legalcode).*|/?)"
 )
-_SPDX_URL = re.compile(r"https?://spdx\.org/licenses/([\w.+-]+?)(\.html|\.json)?")
 # No scheme that a page would run (javascript:) or that names this machine (file:).
 _URL = re.compile(r"(?:https?|ftp|doi|s3|gs|hf)://[^\s\x00-\x1f\x7f]{1,2000}", re.IGNORECASE)
 
 
 def _key(text: str) -> str:
-    """The same for ``CC BY 4.0``, ``cc-by-4.0`` and ``Creative Commons Attribution 4.0 International``."""
-    key = re.sub(r"(?<!un)licen[cs]e|[^a-z0-9+]", "", text.casefold())  # the Unlicense has no other name
-    for word, short in _WORDS.items():
-        key = key.replace(word, short)
-    return key
+    """The same for ``CC BY 4.0`` and ``cc-by-4.0``, for ``MIT License`` and ``mit``."""
+    return re.sub(r"(?<!un)licen[cs]e|[^a-z0-9+]", "", text.casefold())  # the Unlicense has no other name
 
 
 _HUB = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
@@ -56,12 +47,7 @@ def known_licence(text: str) -> str | None:
     None for one that no list knows and that does not begin with ``other:``.
     """
     names = {_one(part) for part in text.split(AND)} if text.strip() else set()
-    return None if None in names else AND.join(sorted(filter(None, names), key=order_of))
-
-
-def order_of(licence: str) -> tuple[bool, str]:
-    """What licences are sorted by: those without a known name stand last."""
-    return licence.startswith(OTHER), licence
+    return None if None in names else AND.join(sorted(filter(None, names)))
 
 
 def licence_named(text: str) -> str:
@@ -85,8 +71,7 @@ def _in_url(text: str) -> str:
     """The name in a URL of a licence; the text where it is none."""
     if match := _CC_URL.fullmatch(text):
         return {"zero": "CC0", "mark": "CC-PDM"}.get(match[1], f"CC-{match[1]}") + f"-{match[2]}"
-    match = _SPDX_URL.fullmatch(text)
-    return match[1] if match else text
+    return text.removeprefix("https://spdx.org/licenses/").removesuffix(".html")
 
 
 def credit_named(text: str) -> str:

@@ -19,6 +19,7 @@ from twinset.contracts.kinds.samples import (
     encodable,
     encode_image,
 )
+from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.parts import Filter
 from twinset.shards.fields import content_digest, fields_of
 from twinset.shards.metering import made_one
@@ -114,8 +115,8 @@ class _Samples:
         words = {}
         if isinstance(candidate, CaptionedCandidate):
             words = {"caption0": candidate.captions0[0], "caption1": candidate.captions1[0]}
-        named = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split")}
-        return Row(kind=self._kind, verdict=KEPT, words=words, **named, **candidate.terms.columns)
+        named = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split", *TERMS)}
+        return Row(kind=self._kind, verdict=KEPT, words=words, **named)
 
     def _reject(self, key: str, judge: str, drop: Drop, detail: str = "") -> None:
         row = self.rows[key]
