@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.licences.names import AND, OTHER, credit_named, forbids_changes, known_licence, url_named
+from twinset.contracts.licences.names import AND, OTHER, credit_named, known_licence, url_named
 from twinset.contracts.licences.terms import StatedTerms, Terms
 
 
@@ -45,6 +45,11 @@ def listed_licence(name: str, url: str) -> str:
     name, url = (" ".join(text.split()).replace(AND, " and ") for text in (name, url))
     stated = " ".join(filter(None, (name, f"({url})" if url else "")))
     return known_licence(url) or known_licence(name) or (stated and OTHER + stated)
+
+
+def forbids_changes(licence: str) -> bool:
+    """Whether one of these licences is one without derivatives."""
+    return any("-ND-" in name for name in licence.split(AND))
 
 
 class DerivingTerms(StatedTerms):

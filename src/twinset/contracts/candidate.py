@@ -64,7 +64,8 @@ class CaptionedCandidate(Candidate):
 
     @property
     def placed(self) -> dict[str, Any]:
-        return {**super().placed, "captions0": self.captions0, "captions1": self.captions1}
+        names = ("key", "group", "split", "captions0", "captions1")
+        return {name: getattr(self, name) for name in names}
 
 
 def arrow_schema(kind: type[Candidate]) -> pa.Schema:

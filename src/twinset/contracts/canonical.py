@@ -5,7 +5,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from os import PathLike
+from os import SEEK_END, PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -54,8 +54,8 @@ def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
 
 
 def sha256_of(stream: BinaryIO) -> tuple[str, int]:
-    """sha256 (hexadecimal) and size in bytes of a stream that nothing was read of."""
-    return hashlib.file_digest(stream, "sha256").hexdigest(), stream.tell()
+    """sha256 (hexadecimal) and size in bytes of a seekable stream, from its beginning."""
+    return hashlib.file_digest(stream, "sha256").hexdigest(), stream.seek(0, SEEK_END)
 
 
 def sha256_of_file(path: Path) -> tuple[str, int]:

@@ -46,13 +46,6 @@ def entries_in(text: str) -> list[str]:
     return [entry.strip() for entry in re.split(r"(?m)^(?=@\w+\s*\{)", text) if entry.strip()]
 
 
-def field_of(entry: str, name: str) -> str:
-    """A field of a BibTeX entry, without braces and in one line; empty where it has none."""
-    _, *parts = _FIELD.split(re.sub("[{}]", "", entry))
-    values = {field.lower(): value for field, value in zip(parts[::2], parts[1::2], strict=True)}
-    return " ".join(values.get(name, "").split()).strip('", ')
-
-
 def key_of(entry: str) -> str:
     """The key of a BibTeX entry; of what is none, which other people's sources may give, its first words."""
     begin = _ENTRY.match(entry)
@@ -70,7 +63,10 @@ class Reference:
     @classmethod
     def of_entry(cls, entry: str) -> Self:
         """Of BibTeX, under what stands before the colon of its title; an address is one of the web."""
-        title, address = field_of(entry, "title").partition(":")[0] or key_of(entry), field_of(entry, "url")
+        _, *parts = _FIELD.split(re.sub("[{}]", "", entry))
+        texts = (" ".join(text.split()).strip('", ') for text in parts[1::2])
+        fields = dict(zip(map(str.lower, parts[::2]), texts, strict=True))
+        title, address = fields.get("title", "").partition(":")[0] or key_of(entry), fields.get("url", "")
         return cls(title, address if re.fullmatch(r"https?://[^\s()<>\[\]\"'`\\]+", address) else "", entry)
 
 

@@ -35,7 +35,7 @@ logger = logging.getLogger("twinset")
 #: Which shards the card describes; without it the card is written again.
 DESCRIBED = "log/described.json"
 #: What describes the shards of a plan, and is removed when they are planned again; with all pictures, ``*.png``.
-DESCRIPTIONS = ("index.json", "flagged.parquet", "croissant.json", *INDEX_FILES)
+DESCRIPTIONS = ("index.json", "croissant.json", *INDEX_FILES)
 
 
 def count_plan(worker: StageWorker, store: Store) -> tuple[dict[str, Any], TermCounts]:

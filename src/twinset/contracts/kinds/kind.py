@@ -100,7 +100,7 @@ class Sample:
     """One sample in memory. A kind adds an attribute for each image, each column, and each field of its record.
 
     provenance: the same keys with the same JSON types for every sample of a generator. sources: files besides the
-    frames' own that pixels came from. flags: as of `Score`.
+    frames' own that pixels came from.
     """
 
     kind: ClassVar[SampleKind]
@@ -111,7 +111,6 @@ class Sample:
     provenance: Mapping[str, Json]
     scores: dict[str, float] = field(default_factory=dict)
     sources: tuple[MediaFile, ...] = ()
-    flags: tuple[str, ...] = ()
 
     def pictures(self) -> dict[str, Frame]:
         """Images by role, in the order of the tar; empty where the sample is a row of an index alone."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 
 from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind
 from twinset.contracts.kinds.samples import Frame, MediaFile
@@ -25,35 +25,14 @@ class PairCaptions(BaseModel):
     caption1: tuple[str, ...] = Field(min_length=1)
 
 
-Place = Annotated[int, Field(ge=0, lt=1 << 20)]  # in pixels, less than any format has
-Side = Annotated[int, Field(gt=0, lt=1 << 20)]
-
-
-class DifferenceBox(BaseModel):
-    """Where the two images differ, in pixels. label0, label1: what each caption alone says is there; empty for none.
-
-    difference: both in one text. answers: what was asked of the two crops; none where nobody was.
-    """
-
-    left: Place
-    top: Place
-    width: Side
-    height: Side
-    label0: str
-    label1: str
-    difference: str
-    answers: tuple[dict[str, JsonValue], ...]
-
-
 class PairRecord(Record):
-    """The JSON of a pair. boxes: where its images differ, the largest first; absent where no stage looked for them."""
+    """The JSON of a pair."""
 
     change: str
     source: PairSources
     image0: ImageRecord
     image1: ImageRecord
     captions: PairCaptions
-    boxes: tuple[DifferenceBox, ...] = ()
 
     @property
     def category(self) -> str:

@@ -1,6 +1,5 @@
 """What licences are called: by SPDX, by the Hugging Face Hub, by their address."""
 
-import difflib
 import re
 from functools import lru_cache
 
@@ -26,7 +25,7 @@ def _key(text: str) -> str:
     return re.sub(r"(?<!un)licen[cs]e|[^a-z0-9+]", "", text.casefold())  # the Unlicense has no other name
 
 
-_HUB = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
+HUB = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
 _LISTED = {
     entry["spdx_license_key"]: entry["other_spdx_license_keys"]
     for entry in get_license_index()
@@ -36,8 +35,8 @@ _LISTED = {
 SPDX = frozenset[str](_LISTED)
 #: Names by the `_key` of each way to write them, such as older identifiers and the Hub's names.
 _KNOWN: dict[str, str] = {_key(older): name for name, spellings in _LISTED.items() for older in spellings}
-_KNOWN |= {_key(name): name for name in (*SPDX, *_HUB["alone"])}
-_KNOWN |= {_key(hub): name for name, hub in _HUB["renamed"].items()} | {"cc0": "CC0-1.0"}
+_KNOWN |= {_key(name): name for name in (*SPDX, *HUB["alone"])}
+_KNOWN |= {_key(hub): name for name, hub in HUB["renamed"].items()} | {"cc0": "CC0-1.0"}
 
 
 @lru_cache(maxsize=4096)
@@ -51,13 +50,13 @@ def known_licence(text: str) -> str | None:
 
 
 def licence_named(text: str) -> str:
-    """As `known_licence`; raises `ValueError`, naming those that are near, for one that is not known."""
+    """As `known_licence`; raises `ValueError` for one that is not known."""
     if (known := known_licence(text)) is not None:
         return known
     part = " ".join(next(part for part in text.split(AND) if _one(part) is None).split())
-    near = [_KNOWN[key] for key in difflib.get_close_matches(_key(_in_url(part)), _KNOWN, 4, 0.7)]
-    meant = f"did you mean {', '.join(dict.fromkeys(near))}? Else" if near else "name one of SPDX, or"
-    raise ValueError(f"{part[:100]!r} is not the name or URL of a known licence; {meant} write 'other: NAME OR URL'")
+    raise ValueError(
+        f"{part[:100]!r} is not the name or URL of a known licence; name one of SPDX, or write 'other: NAME OR URL'"
+    )
 
 
 def _one(text: str) -> str | None:
@@ -88,29 +87,3 @@ def url_named(text: str) -> str:
         remedy = "write it with its scheme, as in https://example.org/photo"
         raise ValueError(f"{text[:100]!r} is not a URL of the web; {remedy}")
     return text
-
-
-def hub_name(licence: str) -> str:
-    """What the Hugging Face Hub calls a licence; ``other`` where it does not know it."""
-    name: str = _HUB["renamed"].get(licence, licence.lower())
-    return name if name in (*_HUB["same"], *_HUB["renamed"].values(), *_HUB["alone"]) else "other"
-
-
-def page_of(licence: str) -> str:
-    """The address of one licence that SPDX or the Hub knows; empty for another."""
-    return f"https://spdx.org/licenses/{licence}" if licence in SPDX else _HUB["alone"].get(licence) or ""
-
-
-def needs_credit(licence: str) -> bool:
-    """Whether one of these licences asks for the author's name."""
-    return any(one.startswith("CC-BY-") for one in licence.split(AND))
-
-
-def forbids_changes(licence: str) -> bool:
-    """Whether one of these licences is one without derivatives."""
-    return any("-ND-" in one for one in licence.split(AND))
-
-
-def allowed(licence: str, only: frozenset[str] | None) -> bool:
-    """Whether all licences of a sample are among some; any is where ``only`` is None."""
-    return only is None or only.issuperset(licence.split(AND))

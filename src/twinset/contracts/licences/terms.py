@@ -65,13 +65,7 @@ class StatedTerms(BaseModel):
     credit: str = ""
     source_url: str = ""
 
-    @field_validator("licence")
-    @classmethod
-    def _known_licence(cls, text: str) -> str:
-        if not (licence := licence_named(text)) and cls.model_fields["licence"].default != "":
-            raise ValueError("must not be empty; write 'unknown' where nobody says it")
-        return licence
-
+    _known_licence = field_validator("licence")(licence_named)
     _one_line = field_validator("credit")(credit_named)
     _address = field_validator("source_url")(url_named)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from twinset.contracts.doors import Registry
 from twinset.contracts.errors import WrongUse, naming
-from twinset.contracts.licences.names import allowed, licence_named
+from twinset.contracts.licences.names import AND, licence_named
 
 if TYPE_CHECKING:
     from twinset.contracts.kinds.kind import SampleKind
@@ -85,8 +85,9 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
     def picked(samples: Iterable[Any]) -> Iterator[Any]:
         for sample in samples:
             licence = getattr(sample, "json", sample).licence
-            (exported if allowed(licence, only) else left_out)[licence] += 1
-            if allowed(licence, only):
+            fits = only is None or only.issuperset(licence.split(AND))
+            (exported if fits else left_out)[licence] += 1
+            if fits:
                 yield sample
 
     def shards() -> Iterator[Shard]:

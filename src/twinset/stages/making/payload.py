@@ -155,16 +155,15 @@ class _Samples:
                 continue
             kept = []
             for sample, verdicts in _verdicts(samples, check, judge):
-                scores, flags = dict(sample.scores), list(sample.flags)
+                scores = dict(sample.scores)
                 for role, verdict in verdicts:
                     if isinstance(verdict, Drop):
                         self._reject(sample.key, check.kind, verdict)
                         break
                     if isinstance(verdict, Score):
                         check.added(sample.key, scores, f"{verdict.name}{role.removeprefix('image')}", verdict.value)
-                        flags += [verdict.flag] if verdict.flag and verdict.flag not in flags else []
                 else:
-                    kept.append(replace(sample, scores=scores, flags=tuple(flags)))
+                    kept.append(replace(sample, scores=scores))
             samples = kept
         return samples
 
@@ -180,7 +179,6 @@ class _Samples:
             images[role] = encoded[frame.id]
         row.images = {role: image.sha256 for role, image in images.items()} if copy is None else dict(copy.images)
         row.content = content_digest(sample, row.images)
-        row.reason = " ".join(sample.flags)
         row.numbers = {name: sample.scores[name] for name in row.kind.numbers if name in sample.scores}
         if copy is not None:
             return list(copy.fields.items())
