@@ -84,6 +84,12 @@ def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRe
     )
 
 
+def category_of(record: PairRecord) -> str:
+    """What differs: such as ``replace_obj`` where its provenance says so, as BiVLC's does, else the change."""
+    kind, subtype = record.provenance.get("type"), record.provenance.get("subtype")
+    return f"{kind}_{subtype}" if kind and subtype else record.change
+
+
 def twins(pairs: FinishedStage) -> dict[str, str]:
     """By key of each pair with the images and captions of another one: the key of the one that stays, of the smallest
     identity, as where the engine drops duplicates."""

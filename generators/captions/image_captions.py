@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from twinset.contracts.candidate import SPLIT, Candidate
-from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.image_text import IMAGE_TEXT
 from twinset.contracts.kinds.kind import Sample, SampleKind
@@ -59,6 +59,10 @@ class ImageText(Sample):
     def caption(self) -> str:
         """The first."""
         return self.captions[0]
+
+    def described(self) -> dict[str, str]:
+        captions = canonical_json(self.captions).decode()
+        return {"caption": self.caption, "captions": captions, "image_id": self.image_id}
 
     def question(self, images: Mapping[str, str]) -> Any:
         """As `Sample.question`; without images, of the same image id."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,9 +11,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.shards.plan import (
     LARGEST_GROUP,
-    SHARDS_A_FILE,
     PlanSummary,
-    parquet_batches,
     plan_digest,
     plan_file,
     read_shards,
@@ -95,13 +92,6 @@ def test_the_same_plan_gives_the_same_bytes_and_any_change_another_digest(tmp_pa
     assert len({*digests, first.digest, written(planned(groups), tmp_path / "size", shard_size=9).digest}) == 5
 
 
-def test_files_hold_a_thousand_shards_each(tmp_path: Path) -> None:
-    written([candidate(f"k{n}", f"g{n}") for n in range(SHARDS_A_FILE + 2)], tmp_path, shard_size=1)
-    files = sorted((tmp_path / "plan").glob("0*"))
-    assert [pq.ParquetFile(file).metadata.num_row_groups for file in files] == [SHARDS_A_FILE, 2]
-    assert plan_file(SHARDS_A_FILE + 1) == ("00001.parquet", 1)
-
-
 def test_a_key_that_is_planned_twice_and_a_group_in_two_places_are_refused(tmp_path: Path) -> None:
     whole = [*planned([("a", 2, "test"), ("b", 9, "test")]), candidate("k-val", "a", "val")]
     check_plan(tmp_path / "whole/plan", written(whole, tmp_path / "whole"), "ann.json")
@@ -127,11 +117,3 @@ def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path:
     assert read == LARGEST_GROUP and not (tmp_path / "shards.parquet").exists()
     whole = (candidate(f"k{n}", f"g{n // LARGEST_GROUP}") for n in range(2 * LARGEST_GROUP))
     assert [len(shard) for shard in shards_of(whole, 1)] == [LARGEST_GROUP, LARGEST_GROUP]
-
-
-def test_a_text_that_is_none_is_damage_like_any_other(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    broken = pa.array([b"caf\xe5"]).view(pa.string())
-    pq.write_table(pa.table({"text": broken}), path)
-    with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="UTF8"):
-        list(parquet_batches(stream, ["text"]))

@@ -115,8 +115,7 @@ class _Found:
 def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
     """Boxes as JSON has them, without those that the model refuted. answers: of each inquiry; empty for none.
 
-    label0, label1: what each caption alone says is there; empty for none. difference: both in one text. answers: what
-    was asked of the two crops; none where nobody was.
+    label0, label1: what each caption alone says is there; empty for none. difference: both in one text.
     """
     label0, label1 = (", ".join(one.text for one in found.labels if one.caption == side) for side in SIDES)
     boxes = []

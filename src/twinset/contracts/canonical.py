@@ -55,7 +55,8 @@ def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
 
 def sha256_of(stream: BinaryIO) -> tuple[str, int]:
     """sha256 (hexadecimal) and size in bytes of a seekable stream, from its beginning."""
-    return hashlib.file_digest(stream, "sha256").hexdigest(), stream.seek(0, SEEK_END)
+    hashed = hashlib.file_digest(stream, "sha256")  # type: ignore[arg-type]  # typeshed's BinaryIO lacks readinto
+    return hashed.hexdigest(), stream.seek(0, SEEK_END)
 
 
 def sha256_of_file(path: Path) -> tuple[str, int]:

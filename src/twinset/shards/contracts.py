@@ -97,7 +97,7 @@ class Source(SourceSettings, Part):
         (`contracts.licences.terms.StatedTerms.settled`)."""
         name = self.stage.name
         key, own = sample_key(name, *identity), identity_of(*identity)
-        settled = self.settled((name, *identity), terms, shows, self.makes != "table").columns
+        settled = self.settled((name, *identity), terms, shows, self.makes != "table")._asdict()
         return {"key": key, "identity": own, "group": group or key, "split": self.stage.split, **settled}
 
     def earlier(self) -> FinishedStage:

@@ -49,8 +49,7 @@ class Row:
 
     identity: of the candidate, what its key was made from. filter: kind of the filter that rejected it; ``generator``
     when it could not be made; empty when kept. reason: why it was rejected.
-    words: by column (`contracts.kinds.kind.SampleKind.described`). numbers: scores by column. images: sha256 of the
-    encoded ones, by role.
+    words: by column (`SampleKind.described`). numbers: scores by column. images: sha256 of the encoded ones, by role.
     content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.
     licence, credit, source_url: as of `contracts.candidate.Candidate`.
     """

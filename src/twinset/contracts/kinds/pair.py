@@ -34,12 +34,6 @@ class PairRecord(Record):
     image1: ImageRecord
     captions: PairCaptions
 
-    @property
-    def category(self) -> str:
-        """What differs: such as ``replace_obj`` where its provenance says so, as BiVLC's does, else the change."""
-        kind, subtype = self.provenance.get("type"), self.provenance.get("subtype")
-        return f"{kind}_{subtype}" if kind and subtype else self.change
-
 
 PAIR = SampleKind("pair", PairRecord, ("image0", "image1"), ("caption0", "caption1"))
 

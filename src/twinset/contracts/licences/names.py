@@ -54,9 +54,7 @@ def licence_named(text: str) -> str:
     if (known := known_licence(text)) is not None:
         return known
     part = " ".join(next(part for part in text.split(AND) if _one(part) is None).split())
-    raise ValueError(
-        f"{part[:100]!r} is not the name or URL of a known licence; name one of SPDX, or write 'other: NAME OR URL'"
-    )
+    raise ValueError(f"{part[:100]!r} is not the name or URL of a known licence; write others as 'other: NAME OR URL'")
 
 
 def _one(text: str) -> str | None:
