@@ -9,10 +9,10 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 700,
-    "generators": 12948,
-    "filters": 535,
-    "contracts": 2910,
-    "stages": 3232,
+    "generators": 13097,
+    "filters": 533,
+    "contracts": 2624,
+    "stages": 3215,
     "shards": 3998,
     "models": 6581,
     "cards": 1699,
