@@ -1,7 +1,7 @@
 """Filters that score pairs by a CLIP model.
 
 Opt-in: no paper asks for them, and a limit favours what one model of the kind that is tested takes for right. So pairs
-are scored, and flagged to be looked at; dropping needs a setting of its own.
+are scored; dropping needs a setting of its own.
 """
 
 from __future__ import annotations
@@ -118,13 +118,11 @@ class TrueOfBoth(ClipFilter):
     relations, YouCook2 says one sentence of two steps.
 
     model, device, threads, micro_batch: as `ClipFilter`.
-    flag_at_most: pairs of at most this ``preference`` are flagged, and the card counts them; 0: a caption that does not
-    prefer its own image. drop_at_most: those of at most this are dropped; without it none is. Both are differences of
-    cosines (-2 to 2).
+    drop_at_most: pairs of at most this ``preference``, a difference of cosines (-2 to 2), are dropped; without it none
+    is. Of 0 or less: a caption does not prefer its own image.
     """
 
     kind: Literal["true-of-both"]
-    flag_at_most: float = Field(default=0.0, ge=-2, le=2)
     drop_at_most: float | None = Field(default=None, ge=-2, le=2)
 
     scored: ClassVar[Mapping[str, str]] = {
@@ -148,4 +146,4 @@ class TrueOfBoth(ClipFilter):
     def verdict(self, value: float) -> Score | Drop:
         if self.drop_at_most is not None and value <= self.drop_at_most:
             return Drop(REASON, value)
-        return Score("preference", value, REASON if value <= self.flag_at_most else "")
+        return Score("preference", value)

@@ -73,4 +73,4 @@ def _parts(verdict: Any) -> tuple[Any, float]:
     """What a verdict says, and its number."""
     if isinstance(verdict, Drop):
         return ("drop", verdict.reason, verdict.score is None), verdict.score or 0.0
-    return (("score", verdict.name, verdict.flag), verdict.value) if isinstance(verdict, Score) else ("keep", 0.0)
+    return (("score", verdict.name), verdict.value) if isinstance(verdict, Score) else ("keep", 0.0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.canonical import canonical_json
-from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.kinds.pair import CopiedPair, PairRecord
-from twinset.contracts.kinds.samples import MediaFile
+from twinset.contracts.kinds.kind import Sample, SampleKind, Stored
+from twinset.contracts.kinds.pair import PAIR, PairRecord
+from twinset.contracts.kinds.samples import Frame, MediaFile
 from twinset.contracts.licences.terms import TERMS
 from twinset.shards.finished_stage import FinishedStage
 
@@ -19,6 +19,31 @@ IMAGES = ("image0", "image1")
 HASHED = tuple(f"{role}_sha256" for role in IMAGES)
 PAIR_COLUMNS = ("key", "identity", "tar", "split", "group", "caption0", "caption1")
 COPIED = (*PAIR_COLUMNS, *HASHED, *TERMS, "sources")  # columns that `planned` reads
+
+
+@dataclass(slots=True, kw_only=True)
+class CopiedPair(Sample):
+    """A pair that is copied from an earlier stage, byte by byte.
+
+    fields: of its tar, in their order. images: sha256 by role.
+    """
+
+    kind: ClassVar[SampleKind] = PAIR
+
+    caption0: str
+    caption1: str
+    fields: Mapping[str, bytes]
+    images: Mapping[str, str]
+
+    def pictures(self) -> dict[str, Frame]:
+        return {}
+
+    def copied(self) -> Self:
+        return self
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As that of a `twinset.Pair`."""
+        return sorted(zip(images.values(), (self.caption0, self.caption1), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +82,12 @@ def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRe
         fields=stored.fields,
         images=sha256s,
     )
+
+
+def category_of(record: PairRecord) -> str:
+    """What differs: such as ``replace_obj`` where its provenance says so, as BiVLC's does, else the change."""
+    kind, subtype = record.provenance.get("type"), record.provenance.get("subtype")
+    return f"{kind}_{subtype}" if kind and subtype else record.change
 
 
 def twins(pairs: FinishedStage) -> dict[str, str]:

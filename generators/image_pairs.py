@@ -26,6 +26,7 @@ from twinset.generators.annotation_files import (
     text_of,
 )
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, ImageFolderSource, UnusableImage
+from twinset.generators.licences import terms_named
 from twinset.generators.reasons import reasons_beside
 
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")
@@ -217,7 +218,7 @@ class ImagePairs(NamedPairSource):
             ]
             record["split"] = record["split"] or self.stage.split
             problem = read.reason if isinstance(read, Skipped) else self._problem(record) or "".join(unknown[:1])
-            yield place, record, problem or Terms.named(*(record[term] for term in TERMS))
+            yield place, record, problem or terms_named(*(record[term] for term in TERMS))
 
     def _problem(self, record: Mapping[str, Any]) -> str:
         """Why a record cannot be used; empty when it can."""

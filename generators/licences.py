@@ -1,10 +1,25 @@
 """Licences of pictures: as files of COCO state them, and what may be made of pictures that nobody may change."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from twinset.contracts.licences.names import AND, OTHER, known_licence
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.names import AND, OTHER, credit_named, known_licence, url_named
 from twinset.contracts.licences.terms import StatedTerms, Terms
+
+
+def terms_named(licence: str, credit: str, source_url: str) -> Terms | str:
+    """Terms as a record states them, or the reason to leave it out."""
+    if (known := known_licence(licence)) is None:
+        return "unknown-licence"
+    try:
+        credit = credit_named(credit)
+    except ValueError:
+        return "unknown-credit"
+    try:
+        return Terms(known, credit, url_named(source_url))
+    except ValueError:
+        return "unknown-source-url"
 
 
 def coco_terms(content: Mapping[str, Any]) -> dict[str, Terms]:
@@ -19,7 +34,7 @@ def coco_terms(content: Mapping[str, Any]) -> dict[str, Terms]:
     terms = dict[str, Terms]()
     for image in (one for one in content["images"] if isinstance(one, dict)):
         licence = licences.get(str(image.get("license")), "")
-        stated = Terms.named(licence, "", str(image.get("flickr_url") or ""))
+        stated = terms_named(licence, "", str(image.get("flickr_url") or ""))
         terms[str(image.get("id"))] = Terms(licence) if isinstance(stated, str) else stated
     return terms
 
@@ -32,6 +47,11 @@ def listed_licence(name: str, url: str) -> str:
     return known_licence(url) or known_licence(name) or (stated and OTHER + stated)
 
 
+def forbids_changes(licence: str) -> bool:
+    """Whether one of these licences is one without derivatives."""
+    return any("-ND-" in name for name in licence.split(AND))
+
+
 class DerivingTerms(StatedTerms):
     """Settings of what changes pictures that it reads, or draws what captions say.
 
@@ -40,6 +60,13 @@ class DerivingTerms(StatedTerms):
 
     allow_no_derivatives: bool = False
 
-    @property
-    def derives(self) -> bool:
-        return not self.allow_no_derivatives
+    def settled(self, place: Sequence[Any], terms: Terms | None, shows: Sequence[Terms], needed: bool) -> Terms:
+        """As `StatedTerms.settled`; raises `WrongUse` too where it would change what may not be changed."""
+        settled = super().settled(place, terms, shows, needed)
+        if not self.allow_no_derivatives and forbids_changes(settled.licence):
+            raise WrongUse(
+                f"{place[0]}: {list(place[1:])} would change what is licensed {settled.licence}, without derivatives "
+                f"({settled.source_url or settled.credit or 'no credit'}); leave it out of what the stage reads, or "
+                "set source.allow_no_derivatives: true where you have the right"
+            )
+        return settled

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import generator_for, sample_key
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
-from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.licences.names import known_licence
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.source import StageName
@@ -21,7 +20,7 @@ from twinset.generators.licences import DerivingTerms
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
-from twinset.generators.text_pairs import named_once
+from twinset.generators.text_pairs import TextPair, named_once
 from twinset.models.engines import EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, Request
 
@@ -88,7 +87,7 @@ class NegativeImages(DerivingTerms, EngineSource):
         columns = ["identity", *TERMS, *COLUMNS.names, "prompt"]
         for batch in self.earlier().batches(columns):
             for row in batch.to_pylist():
-                identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
+                identity, shows = json.loads(row.pop("identity")), (Terms(*map(row.pop, TERMS)),)
                 group = sample_key(self.stage.name, *identity)
                 prompts = {NEGATIVE: row.pop("prompt"), "caption": row["caption"].replace(".", "") + self.suffix}
                 for side in self.sides:

@@ -13,10 +13,9 @@ from typing import ClassVar, Literal, cast
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.pair import CopiedPair
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.copied_pairs import COPIED, CopiedPairCandidate, copied, planned, twins
+from twinset.generators.copied_pairs import COPIED, CopiedPair, CopiedPairCandidate, copied, planned, twins
 from twinset.generators.decisions.pairs import DUPLICATE, SCREENED_OUT
 from twinset.generators.decisions.question import KeepPair
 from twinset.generators.reasons import reasons_beside

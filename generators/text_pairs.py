@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, finite
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.kind import Sample, SampleKind
 from twinset.contracts.kinds.samples import Frame
-from twinset.contracts.kinds.text_pair import TEXT_SCORES, TextPair
+from twinset.contracts.kinds.text_pair import TEXT_PAIR, TEXT_SCORES
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.source import StageName
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
@@ -33,6 +34,24 @@ class TextPairCandidate(NegativeCaption):
     @property
     def media_names(self) -> tuple[str, ...]:
         return (self.image,)
+
+
+@dataclass(slots=True, kw_only=True)
+class TextPair(Sample):
+    """A text pair. image: None in an index. type, subtype, image_id: as in `TextPairRecord`."""
+
+    kind: ClassVar[SampleKind] = TEXT_PAIR
+
+    image: Frame | None
+    caption: str
+    negative_caption: str
+    type: str = ""
+    subtype: str = ""
+    image_id: str = ""
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`; without images, of the same image id."""
+        return [self.kind.name, [self.caption, self.negative_caption], dict(images) or self.image_id]
 
 
 class TextPairs(OptionalImages):

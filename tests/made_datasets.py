@@ -90,7 +90,7 @@ class MadeDataset:
                     made, kind = one.made, KINDS[source.makes]
                     row = Row(
                         kind=kind, key=made.key, identity=one.identity, group=one.group, split=split, verdict=KEPT,
-                        **(one.terms or source.terms).columns,
+                        **(one.terms or source.terms)._asdict(),
                     )  # fmt: skip
                     rows.append(row)
                     if isinstance(made, Rejected):

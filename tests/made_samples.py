@@ -10,10 +10,11 @@ from twinset.contracts.canonical import digest, identity_of, sample_key
 from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
-from twinset.contracts.kinds.template import Template
-from twinset.contracts.kinds.text_pair import TextPair
-from twinset.contracts.kinds.triplet import PARTS, Triplet
+from twinset.contracts.kinds.triplet import PARTS
 from twinset.contracts.licences.terms import Terms
+from twinset.generators.galleries.source import Template
+from twinset.generators.text_pairs import TextPair
+from twinset.generators.triplets.source import Triplet
 
 COLOURS = ("red", "green", "blue", "orange", "purple")
 SIZES = ((96, 72), (64, 96), (80, 80))  # pixels of drawn pictures: landscape, portrait and square take turns

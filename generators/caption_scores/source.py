@@ -95,7 +95,7 @@ class CaptionScores(OnDevice, RowStage):
         rows = pl.concat(batches).with_row_index("row")
         rows = rows.with_columns(first=pl.col("row").min().over("caption")).sort("first", "row").drop("first", "row")
         for row in rows.iter_rows(named=True):
-            identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
+            identity, shows = json.loads(row.pop("identity")), (Terms(*map(row.pop, TERMS)),)
             group = f"caption-{blake2b(row['caption'].encode(), digest_size=8).hexdigest()}"
             text = canonical_json(row).decode()
             yield RowCandidate(**self.identified(*identity, group=group, shows=shows), row=text)

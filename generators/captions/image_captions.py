@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from twinset.contracts.candidate import SPLIT, Candidate
-from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
-from twinset.contracts.kinds.image_text import ImageText
+from twinset.contracts.kinds.image_text import IMAGE_TEXT
+from twinset.contracts.kinds.kind import Sample, SampleKind
 from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference
@@ -42,6 +43,30 @@ class ImageCaptionCandidate(Candidate):
     @property
     def media_names(self) -> tuple[str, ...]:
         return (looked_for_by(self.image, self.image_id),)
+
+
+@dataclass(slots=True, kw_only=True)
+class ImageText(Sample):
+    """An image with captions. image: None in an index. captions: one at least; the first is its text."""
+
+    kind: ClassVar[SampleKind] = IMAGE_TEXT
+
+    image: Frame | None
+    captions: tuple[str, ...]
+    image_id: str
+
+    @property
+    def caption(self) -> str:
+        """The first."""
+        return self.captions[0]
+
+    def described(self) -> dict[str, str]:
+        captions = canonical_json(self.captions).decode()
+        return {"caption": self.caption, "captions": captions, "image_id": self.image_id}
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`; without images, of the same image id."""
+        return [self.kind.name, list(self.captions), dict(images) or self.image_id]
 
 
 class ImageCaptions(OptionalImages):

@@ -26,7 +26,7 @@ from twinset.generators.annotation_files import (
     refuse_unusable,
     text_of,
 )
-from twinset.generators.licences import coco_terms
+from twinset.generators.licences import coco_terms, terms_named
 from twinset.generators.reasons import reasons_beside
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 from twinset.shards.storage.path_ends import walk
@@ -126,7 +126,7 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
 def stated_terms(fields: Mapping[str, Any]) -> Terms | str:
     """Terms of named fields, or the reason to leave the record out. LAION has ``?`` for unknown licences."""
     licence, *others = (_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL))
-    return Terms.named("" if licence.strip() == "?" else licence, *others)
+    return terms_named("" if licence.strip() == "?" else licence, *others)
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -218,7 +218,7 @@ def _coco(content: Any) -> Iterator[Read]:
         if isinstance(image, Skipped) or not isinstance(image, dict) or not (image_id := text_of(image.get("id"))):
             yield image if isinstance(image, Skipped) else Skipped(place, "no-image-id")
             continue
-        about: dict[str, Any] = {"image": text_of(image.get("file_name")), **terms[str(image["id"])].columns}
+        about: dict[str, Any] = {"image": text_of(image.get("file_name")), **terms[str(image["id"])]._asdict()}
         if (file := images.setdefault(image_id, about)["image"]) != about["image"]:
             raise ValueError(f"image id {image_id} is that of {file} and of {about['image']}")
     without = dict.fromkeys(images)

@@ -17,7 +17,7 @@ from pydantic import Field
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import Subset
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.copied_pairs import HASHED, IMAGES, PAIR_COLUMNS, twins
+from twinset.generators.copied_pairs import HASHED, IMAGES, PAIR_COLUMNS, category_of, twins
 from twinset.generators.decisions.agreement import share_of
 from twinset.generators.decisions.question import KeepPair, Match, TaskCandidate
 from twinset.generators.decisions.source import Decisions
@@ -127,7 +127,7 @@ class HumanBaseline(PairDecisions):
                     subject=row["key"],
                     split=row["split"],
                     group=row["key"],
-                    kind_name=stored.json.category,
+                    kind_name=category_of(stored.json),
                 )
 
     def measured(self) -> Mapping[str, Any]:

@@ -44,8 +44,9 @@ from pydantic import PrivateAttr
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, digest, generator_for, sha256_of_file
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.samples import Frame, Rejected
-from twinset.contracts.kinds.template import Template
+from twinset.contracts.kinds.kind import Sample, SampleKind
+from twinset.contracts.kinds.samples import Frame, Json, Rejected
+from twinset.contracts.kinds.template import ROLES, TEMPLATE
 from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.licences.terms import NOTHING, Terms, together
 from twinset.contracts.locations import Location
@@ -80,6 +81,27 @@ NO_CONDITIONS = ("opinion", "other after", "other physical quality", "state", "t
 #: Categories of a reference; those that a close image shares with it, and a far one; images of the gallery.
 LEAST_CATEGORIES, LEAST_SHARED, MOST_SHARED_FAR = 10, 6, 2
 NEAR, FAR = 9, 5
+
+
+@dataclass(slots=True, kw_only=True)
+class Template(Sample):
+    """A template: which image of a gallery is most like the reference, given the condition.
+
+    task: ``focus-attribute``, ``change-attribute``, ``focus-object`` or ``change-object``.
+    gallery: the distractors, without the target, which is the right answer. entry: as in `TemplateRecord`.
+    """
+
+    kind: ClassVar[SampleKind] = TEMPLATE
+
+    task: str
+    condition: str
+    reference: Frame
+    target: Frame
+    gallery: tuple[Frame, ...]
+    entry: Mapping[str, Json]
+
+    def pictures(self) -> dict[str, Frame]:
+        return dict(zip(ROLES, (self.reference, self.target, *self.gallery), strict=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,9 @@ from pydantic import Field
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import naming
+from twinset.contracts.kinds.kind import Sample, SampleKind
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
-from twinset.contracts.kinds.triplet import PARTS, Triplet
+from twinset.contracts.kinds.triplet import PARTS, TRIPLET
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex
@@ -39,6 +40,32 @@ if TYPE_CHECKING:
 MINING = "mining.json"
 SAID = ("subject", "predicate", "object")
 MOST_BLOCKS = 32  # of numbers, for which texts are looked up at once
+
+
+@dataclass(slots=True, kw_only=True)
+class Triplet(Sample):
+    """A triplet.
+
+    reference, target, distractor: the last may be left out; all are None where only an index is made. The condition
+    fits the distractor too. captions, image_ids: by part (`contracts.kinds.triplet.PARTS`), "" for what it lacks.
+    """
+
+    kind: ClassVar[SampleKind] = TRIPLET
+
+    condition: str
+    reference: Frame | None
+    target: Frame | None
+    distractor: Frame | None
+    captions: Mapping[str, str]
+    image_ids: Mapping[str, str]
+
+    def described(self) -> dict[str, str]:
+        words = [self.condition, *(of[part] for of in (self.captions, self.image_ids) for part in PARTS)]
+        return dict(zip(self.kind.described, words, strict=True))
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`: with the same images and condition, captions and ids may differ."""
+        return [self.kind.name, {"condition": self.condition} if images else self.described(), dict(images)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Cards of made datasets."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from tests.made_datasets import MadeDataset
@@ -22,12 +21,10 @@ def described(dataset: MadeDataset, name: str) -> str:
     return dataset.text(f"{name}/README.md")
 
 
-def small_card(
-    dataset: MadeDataset, kept: int = 1, flagged: Mapping[str, int] | None = None, found: Any = (), **record: Any
-) -> str:
+def small_card(dataset: MadeDataset, kept: int = 1, found: Any = (), **record: Any) -> str:
     """A card of pairs. found: as of `card`; record: of its stage, where that is not the dataset's own."""
     recipe, _ = read_settings(dataset.store, "eq-ag")
     stage = dataset.stages["eq-ag"].model_copy(update=record)
-    summary = IndexSummary(kept, kept, {}, {"test": kept}, {}, 0, (), flagged or {})
+    summary = IndexSummary(kept, kept, {}, {"test": kept}, {}, 0)
     again = Rebuilding(packages([stage], recipe), stage.facts["libraries"])
     return card(stage, recipe, summary, {}, again, **{"numbers": NUMBERS, **dict(found)})

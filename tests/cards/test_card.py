@@ -101,11 +101,9 @@ def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDatase
     assert croissant["license"] == "mine" and "The group that" in json.dumps(croissant)
 
 
-def test_reasons_flags_and_places_are_told(made_pairs: MadeDataset) -> None:
+def test_reasons_and_places_are_told(made_pairs: MadeDataset) -> None:
     places = [("unsaid", "a.json line 7"), ("unsaid", "a|b <i>")]
-    text = small_card(made_pairs, 8, {"missing-media": 3}, excluded={"unsaid": 3, "brand-new": 1}, examples=places)
-    assert "| missing-media | 3 | 37.5 % |\n" in text and "* `missing-media`: " in text
-    assert "_meta/flagged.parquet" in text and "Flagged" not in small_card(made_pairs)
+    text = small_card(made_pairs, 8, excluded={"unsaid": 3, "brand-new": 1}, examples=places)
     assert "| `brand-new` 1, `unsaid` 3 | " in text and "* `unsaid`: pairs without words\n" in text
     assert "| unsaid | a.json line 7 |\n| unsaid | a\\|b &lt;i> |\n" in text
     stage = made_pairs.stages["eq-ag"].model_copy(update={"name": "before", "planned": 9, "excluded": {"unsaid": 2}})

@@ -11,7 +11,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.shards.plan import (
     LARGEST_GROUP,
-    SHARDS_A_FILE,
     PlanSummary,
     plan_digest,
     plan_file,
@@ -91,13 +90,6 @@ def test_the_same_plan_gives_the_same_bytes_and_any_change_another_digest(tmp_pa
     changed = {"longer": [groups[0], ("b", 3, "test")], "split": [groups[0], ("b", 2, "val")], "order": groups[::-1]}
     digests = {written(planned(of), tmp_path / name).digest for name, of in changed.items()}
     assert len({*digests, first.digest, written(planned(groups), tmp_path / "size", shard_size=9).digest}) == 5
-
-
-def test_files_hold_a_thousand_shards_each(tmp_path: Path) -> None:
-    written([candidate(f"k{n}", f"g{n}") for n in range(SHARDS_A_FILE + 2)], tmp_path, shard_size=1)
-    files = sorted((tmp_path / "plan").glob("0*"))
-    assert [pq.ParquetFile(file).metadata.num_row_groups for file in files] == [SHARDS_A_FILE, 2]
-    assert plan_file(SHARDS_A_FILE + 1) == ("00001.parquet", 1)
 
 
 def test_a_key_that_is_planned_twice_and_a_group_in_two_places_are_refused(tmp_path: Path) -> None:

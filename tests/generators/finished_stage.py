@@ -35,7 +35,8 @@ def finish(
         planned += len(candidates)
         for one, made in zip(candidates, generator.make(candidates), strict=True):
             if isinstance(made, TableRows):
-                rows += [{"key": made.key, "identity": one.identity, **one.terms.columns, **row} for row in made.rows]
+                named = {name: getattr(one, name) for name in ("key", "identity", *TERMS)}
+                rows += [{**named, **row} for row in made.rows]
             else:
                 rejected.append(
                     {"key": made.key, "identity": one.identity, "reason": made.reason, "detail": made.detail}

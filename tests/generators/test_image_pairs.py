@@ -95,7 +95,12 @@ def test_records_tell_group_split_and_terms_by_whatever_names_of_fields(tmp_path
     assert planned[0].group == planned[1].group != planned[2].group
     assert [one.split for one in planned] == ["train", "train", "test"]
     assert [one.change for one in planned] == ["swap_att", "", ""]
-    assert [tuple(one.terms) for one in planned] == [("CC-BY-2.0", "Ada", ""), ("MIT", "me", ""), ("CC0-1.0", "me", "")]
+    terms = [(one.licence, one.credit, one.source_url) for one in planned]
+    assert terms == [
+        ("CC-BY-2.0", "Ada", ""),
+        ("MIT", "me", ""),
+        ("CC0-1.0", "me", ""),
+    ]
     assert made.excluded == {"other-split": 1, "unknown-split": 1}
 
 

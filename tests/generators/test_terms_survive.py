@@ -10,6 +10,7 @@ import pytest
 
 from tests.generators.finished_stage import finished, write_index
 from tests.generators.words_alone.test_probe import captions
+from twinset.contracts.candidate import Candidate, to_row
 from twinset.contracts.canonical import identity_of
 from twinset.contracts.doors import marks
 from twinset.contracts.errors import WrongUse
@@ -59,6 +60,10 @@ FACTS = {
 }  # fmt: skip
 
 
+def terms_of(candidate: Candidate) -> Terms:
+    return Terms.of(to_row(candidate))
+
+
 def settings(kind: str, **given: Any) -> Source:
     known = {**OF_NEGATIVES, **DERIVING}.get(kind, {})
     source = SOURCES.find(kind).model_validate({"kind": kind, **known, **given})
@@ -73,7 +78,7 @@ def negatives(folder: Path, terms: Iterable[Terms]) -> Context:
         row = dict(zip(COLUMNS.names, (str(at), str(at), "", caption, f"{negative}.", "replace", "obj"), strict=True))
         ids = {"key": f"n-{at}", "identity": identity_of(at), "group": str(at), "prompt": negative}
         scores = {name: 0.5 + at / 1000 for name in TEXT_SCORES}
-        rows.append({**ids, **told[at % len(told)].columns, **row, **scores})
+        rows.append({**ids, **told[at % len(told)]._asdict(), **row, **scores})
     write_index(pa.Table.from_pylist(rows), folder, "n", len(rows))
     return Context("s", earlier=finished(folder, "n"))
 
@@ -93,7 +98,7 @@ def test_what_is_planned_from_a_stage_has_its_terms(kind: str, tmp_path: Path) -
         rows = source.transform(source.earlier().frame(tmp_path))
         found = {Terms(*row) for row in rows.lazy().select(TERMS).collect().iter_rows()}
     else:
-        found = {candidate.terms for candidate in source.plan()}
+        found = {terms_of(candidate) for candidate in source.plan()}
     assert found == {ADA, CLOSED}
 
 
@@ -148,7 +153,7 @@ def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_pat
 
 def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> None:
     row = {"caption": "A dog.", "negative_caption": "A cat."}
-    records = [{**row, **CLOSED.columns}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
+    records = [{**row, **CLOSED._asdict()}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
     (tmp_path / "n.json").write_text(json.dumps(records))
     table = (
         f"caption,negative_caption,licence,credit,source_url\nA dog.,A cat.,{','.join(CLOSED)}\nA dog.,A cat.,UN,,\n"
@@ -157,12 +162,12 @@ def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> N
     for name, expected in (("n.json", [CLOSED, Terms("CC-BY-4.0", "C"), Terms("MIT", "C")]), ("n.csv", [CLOSED])):
         source = ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path / name,), licence="MIT", credit="C")
         generator = source.open(Context("n"))
-        assert [one.terms for one in generator.plan()] == expected
+        assert [terms_of(one) for one in generator.plan()] == expected
         assert dict(generator.excluded) == {"unknown-licence": 1}
 
 
 def test_pairs_that_are_copied_have_the_terms_of_the_pair() -> None:
-    row = {**dict.fromkeys(COPIED, "x"), **CLOSED.columns, "sources": [], **dict.fromkeys(HASHED, "0")}
+    row = {**dict.fromkeys(COPIED, "x"), **CLOSED._asdict(), "sources": [], **dict.fromkeys(HASHED, "0")}
     assert Terms.of(planned(row)) == CLOSED
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ from pydantic import ValidationError
 import twinset
 from tests.generators.finished_stage import finished, write_index
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox, PairRecord
+from twinset.contracts.kinds.pair import PairRecord
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
+from twinset.generators.copied_pairs import CopiedPair
 from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -96,9 +97,10 @@ def made(
     return {json.loads(one.identity)[0]: found for one, found in zip(planned, generator.make(planned), strict=True)}
 
 
-def boxes_of(pair: CopiedPair | Rejected) -> tuple[DifferenceBox, ...]:
+def boxes_of(pair: CopiedPair | Rejected) -> list[Any]:
     assert isinstance(pair, CopiedPair)
-    return PairRecord.model_validate_json(pair.fields["json"]).boxes
+    PairRecord.model_validate_json(pair.fields["json"])
+    return [SimpleNamespace(**box) for box in json.loads(pair.fields["json"])["boxes"]]
 
 
 class Answerer:
@@ -164,15 +166,13 @@ def test_what_is_stored_is_the_pair_with_its_boxes(out: Path) -> None:
     rows = FinishedStage(Store(str(out)), "boxes").read(["key", "split", "boxes", *EDGES]).to_pylist()
     assert [(row["key"], row["split"]) for row in rows] == [(one.key, "train") for one in second.values()]
     assert all(
-        row[edge] == getattr(one.json.boxes[0], edge)
+        row[edge] == json.loads(one.fields["json"])["boxes"][0][edge]
         for row, one in zip(rows, second.values(), strict=True)
         for edge in EDGES
     )
     card = " ".join((out / "boxes/README.md").read_text().split())
     for words in ("image0.webp", "Nothing checked that a box shows", "jiao2025imgdiff", "At most 5 boxes"):
         assert words in card, words
-    sheet = np.asarray(Image.open(io.BytesIO((out / "boxes/_meta/look.png").read_bytes())).convert("RGB"))
-    assert (sheet == (0xE3, 0xB5, 0x05)).all(axis=2).sum() > 100, "boxes are drawn"
 
 
 EDGES = ("left", "top", "width", "height")
@@ -263,11 +263,3 @@ def test_long_captions_are_counted(out: Path, tmp_path: Path) -> None:
 def test_an_engine_that_gives_other_results_is_named(earlier: Callable[[str], FinishedStage]) -> None:
     with pytest.raises(BuildFailed, match=r"^transformers: .* box 0 image0: answers \[nan"):
         made(earlier, Answerer(lambda *_: math.nan))
-
-
-@pytest.mark.parametrize("given", [{"left": -1}, {"top": 10**30}, {"width": 0}, {"height": -5}])
-def test_a_box_that_no_picture_has_is_refused_when_it_is_read(given: Mapping[str, int]) -> None:
-    whole = {"left": 0, "top": 0, "width": 1, "height": 1, "label0": "", "label1": "", "difference": "", "answers": ()}
-    assert DifferenceBox.model_validate(whole)
-    with pytest.raises(ValidationError):
-        DifferenceBox.model_validate({**whole, **given})

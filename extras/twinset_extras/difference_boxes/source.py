@@ -16,11 +16,11 @@ from pydantic import Field, SerializeAsAny, model_validator
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, sample_key
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox, PairRecord
+from twinset.contracts.kinds.pair import PairRecord
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, SourceSettings, StageName
-from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPairCandidate, copied, planned
+from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPair, CopiedPairCandidate, copied, planned
 from twinset.generators.image_verification.questions import LONGEST, YES, QuestionSource
 from twinset.generators.reasons import reasons_beside
 from twinset.models.device import check_opencv
@@ -114,8 +114,11 @@ class _Found:
     boxes: list[Box]
 
 
-def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[DifferenceBox]:
-    """Boxes with their labels, without those that the model refuted. answers: of each inquiry; empty for none."""
+def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+    """Boxes as JSON has them, without those that the model refuted. answers: of each inquiry; empty for none.
+
+    label0, label1: what each caption alone says is there; empty for none. difference: both in one text.
+    """
     label0, label1 = (", ".join(one.text for one in found.labels if one.caption == side) for side in SIDES)
     boxes = []
     for number, box in enumerate(found.boxes):
@@ -128,9 +131,8 @@ def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[Differ
             )
         if _holds(told):
             difference = f"image 0: {label0 or f'no {label1}'}; image 1: {label1 or f'no {label0}'}"
-            boxes.append(
-                DifferenceBox(**asdict(box), label0=label0, label1=label1, difference=difference, answers=told)
-            )
+            labels = {"label0": label0, "label1": label1, "difference": difference}
+            boxes.append({**asdict(box), **labels, "answers": told})
     return boxes
 
 
@@ -143,12 +145,11 @@ def _holds(answers: Sequence[Mapping[str, Any]]) -> bool:
     return True
 
 
-def _with_boxes(pair: CopiedPair, boxes: Sequence[DifferenceBox]) -> CopiedPair:
+def _with_boxes(pair: CopiedPair, boxes: Sequence[Mapping[str, Any]]) -> CopiedPair:
     """The pair with its boxes in the JSON, and with the numbers of the largest in its scores."""
-    places = {name: float(getattr(boxes[0], name)) for name in ("left", "top", "width", "height")}
+    places = {name: float(boxes[0][name]) for name in ("left", "top", "width", "height")}
     scores = {**pair.scores, "boxes": float(len(boxes)), **places}
-    record = PairRecord.model_validate_json(pair.fields["json"])
-    changed = record.model_copy(update={"boxes": tuple(boxes), "scores": scores}).model_dump(mode="json")
+    changed = {**json.loads(pair.fields["json"]), "boxes": boxes, "scores": scores}
     return replace(pair, scores=scores, fields={**pair.fields, "json": canonical_json(changed)})
 
 

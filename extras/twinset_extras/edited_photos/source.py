@@ -17,12 +17,11 @@ from twinset.contracts.canonical import digest, generator_for, sample_key, sha25
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels, Rejected, encode_image
-from twinset.contracts.licences.names import forbids_changes
 from twinset.contracts.licences.terms import TERMS, Terms, together
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import AnnotationFile, MediaFolderPath, Need, Settings, StageName
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage
-from twinset.generators.licences import DerivingTerms
+from twinset.generators.licences import DerivingTerms, forbids_changes
 from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.reasons import reasons_beside
@@ -203,7 +202,7 @@ class EditedPhotos(DerivingTerms, EngineSource):
 
     def _planned(self, row: Mapping[str, str], instances: Instances, nouns: Nouns) -> EditCandidate | str:
         shown = together((Terms.of(row), instances.terms_of(row["image"], row["image_id"])))
-        if self.derives and forbids_changes(shown.licence):
+        if not self.allow_no_derivatives and forbids_changes(shown.licence):
             return "no-derivatives"
         change = wanted(row["caption"], row["negative_caption"], row["type"], nouns)
         if isinstance(change, str):

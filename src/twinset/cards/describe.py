@@ -89,7 +89,6 @@ def card(
     meanings = meanings_of(recipe, stage.name)
     steps = [*found.get("earlier", ()), Step(stage, summary.planned, summary.kept, summary.by_filter, meanings)]
     made_in = recipe.only([stage.name]).all.values()
-    flags = {(reason, meanings[reason]) for reason in summary.flagged if reason in meanings}
     return render(
         f"{source.makes}.md.j2",
         **{"numbers": None, "scores": (), "made": "", "chosen": "", "words": None, **found},
@@ -102,7 +101,7 @@ def card(
         noun=kind.noun if kind else "candidate",
         noted=[made.said("notes") for made in (source, *(used.source for used in made_in))],
         steps=steps,
-        reasons=sorted(flags.union(*(step.reasons for step in steps))),
+        reasons=sorted(set[tuple[str, str]]().union(*(step.reasons for step in steps))),
         again=again,
         beside=BESIDE,
         version=version("twinset"),

@@ -122,16 +122,6 @@ def thumbnail(content: bytes, key: str, box: tuple[int, int]) -> Image.Image:
     return picture.resize(size, Image.Resampling.LANCZOS)
 
 
-def boxed(content: bytes, key: str, boxes: Sequence[tuple[int, int, int, int]]) -> bytes:
-    """An encoded image of the sample ``key`` with outlines of boxes (left, top, width, height), as PNG."""
-    picture, stream = decode(content, key), io.BytesIO()
-    pen, width = ImageDraw.Draw(picture), max(1, max(picture.size) // 150)
-    for left, top, wide, high in boxes:
-        pen.rectangle((left - 1, top - 1, left + wide, top + high), outline=OUTLINES["reference"], width=width)
-    picture.save(stream, "PNG", compress_level=1)
-    return stream.getvalue()
-
-
 def _grid(pictures: Sequence[Image.Image], across: int, width: int, gap: int) -> Image.Image:
     """Pictures in columns of one width, in reading order, each row as high as its highest."""
     rows = [pictures[start : start + across] for start in range(0, len(pictures), across)]

@@ -6,8 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from twinset.contracts.licences.names import AND, OTHER, UNKNOWN, forbids_changes, hub_name, needs_credit, page_of
+from twinset.contracts.licences.names import AND, HUB, OTHER, SPDX, UNKNOWN
 from twinset.contracts.markdown import Markdown, cell, no_formula, ranked
+from twinset.generators.licences import forbids_changes
 
 CREDITS = "credits.csv"
 SHOWN = 20  # credits that a card shows itself
@@ -32,7 +33,8 @@ def by_credit(terms: TermCounts) -> list[tuple[str, str, int]]:
 
 def uncredited(terms: TermCounts) -> int:
     """Samples whose licence asks for a credit, and which have none."""
-    return sum(count for (licence, credit), count in terms.items() if needs_credit(licence) and not credit)
+    asking = {licence for licence, _ in terms if any(name.startswith("CC-BY-") for name in licence.split(AND))}
+    return sum(count for (licence, credit), count in terms.items() if licence in asking and not credit)
 
 
 def unchangeable(terms: TermCounts) -> int:
@@ -58,6 +60,17 @@ def lacking(name: str, terms: TermCounts) -> list[str]:
 def single_licences(terms: TermCounts) -> list[str]:
     """Each licence that some sample is under."""
     return sorted({part for licence, _ in terms for part in licence.split(AND) if part})
+
+
+def hub_name(licence: str) -> str:
+    """What the Hugging Face Hub calls a licence; ``other`` where it does not know it."""
+    name: str = HUB["renamed"].get(licence, licence.lower())
+    return name if name in (*HUB["same"], *HUB["renamed"].values(), *HUB["alone"]) else "other"
+
+
+def page_of(licence: str) -> str:
+    """The address of one licence that SPDX or the Hub knows; empty for another."""
+    return f"https://spdx.org/licenses/{licence}" if licence in SPDX else HUB["alone"].get(licence) or ""
 
 
 def linked(licence: str) -> Markdown:

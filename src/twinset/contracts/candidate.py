@@ -6,8 +6,6 @@ from typing import Any, TypeVar, get_type_hints
 
 import pyarrow as pa
 
-from twinset.contracts.licences.terms import Terms
-
 C = TypeVar("C", bound="Candidate")
 
 SPLIT = r"^[a-z]{1,60}$"  # a split is a folder name: what comes from a file must match before it becomes a path
@@ -40,11 +38,6 @@ class Candidate:
     licence: str = ""
     credit: str = ""
     source_url: str = ""
-
-    @property
-    def terms(self) -> Terms:
-        """Its licence, credit and URL."""
-        return Terms(self.licence, self.credit, self.source_url)
 
     @property
     def media_names(self) -> tuple[str, ...]:

@@ -5,13 +5,11 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from os import PathLike
+from os import SEEK_END, PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-
-CHUNK = 1 << 20
 
 
 def canonical_json(value: Any) -> bytes:
@@ -56,12 +54,9 @@ def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
 
 
 def sha256_of(stream: BinaryIO) -> tuple[str, int]:
-    """sha256 (hexadecimal) and size in bytes of what is left in a stream."""
-    hashed, size = hashlib.sha256(), 0
-    while chunk := stream.read(CHUNK):
-        hashed.update(chunk)
-        size += len(chunk)
-    return hashed.hexdigest(), size
+    """sha256 (hexadecimal) and size in bytes of a seekable stream, from its beginning."""
+    hashed = hashlib.file_digest(stream, "sha256")  # type: ignore[arg-type]  # typeshed's BinaryIO lacks readinto
+    return hashed.hexdigest(), stream.seek(0, SEEK_END)
 
 
 def sha256_of_file(path: Path) -> tuple[str, int]:

@@ -66,10 +66,8 @@ def in_words(error: BaseException) -> str:
     """An error for people: twinset's own and the system's say what happened; others also where in the code."""
     if isinstance(error, TwinsetError | OSError):
         return "; ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", [])])
-    unloaded = isinstance(error, ImportError) and "failed to map segment" in str(error)  # a library
-    if isinstance(error, MemoryError) or unloaded:
-        remedy = "lift the limit (ulimit -v and -d unlimited), make fewer shards at a time, or use a larger machine"
-        return f"memory runs out ({str(error) or 'MemoryError'}); {remedy}"
+    if isinstance(error, MemoryError):
+        return "memory runs out; make fewer shards at a time, or use a larger machine"
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"

@@ -7,12 +7,8 @@ from typing import Self
 
 from twinset.contracts.locations import shipped
 
-#: Control characters, and marks that turn text round.
-_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _ENTRY = re.compile(r"@\w+\s*\{\s*([^\s,{}]+)\s*,")
-_BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})*+\}"
-#: A field and its value: in braces, in quotation marks, or up to a comma.
-_FIELD = re.compile(rf'\b(\w++)\s*=\s*({_BRACES}|"(?:[^"{{}}]|{_BRACES})*+"|[^,{{}}]++)')
+_FIELD = re.compile(r",\s*+(\w++)\s*+=")
 
 
 def bibtex(*keys: str) -> str:
@@ -23,8 +19,8 @@ def bibtex(*keys: str) -> str:
 def checked_bibtex(text: str) -> str:
     """BibTeX that somebody wrote; raises `ValueError` where it is none."""
     text = text.strip()
-    if unseen := _UNSEEN.search(text):
-        raise ValueError(f"BibTeX with the character {unseen[0]!a}, which nobody sees; remove it")
+    if unseen := next((letter for letter in text if not letter.isprintable() and not letter.isspace()), ""):
+        raise ValueError(f"BibTeX with the character {unseen!a}, which nobody sees; remove it")
     whole = _ENTRY.match(text) and text.count("{") == text.count("}") and "```" not in text
     if text and not whole:
         raise ValueError(f"{text[:60]!r} is not BibTeX; write it as @misc{{key, title = {{Title}}}}")
@@ -50,12 +46,6 @@ def entries_in(text: str) -> list[str]:
     return [entry.strip() for entry in re.split(r"(?m)^(?=@\w+\s*\{)", text) if entry.strip()]
 
 
-def field_of(entry: str, name: str) -> str:
-    """A field of a BibTeX entry, without braces and in one line; empty where it has none."""
-    value = next((value for field, value in _FIELD.findall(entry) if field.lower() == name), "")
-    return " ".join(re.sub(r'^"|"$|[{}]', "", value).split())
-
-
 def key_of(entry: str) -> str:
     """The key of a BibTeX entry; of what is none, which other people's sources may give, its first words."""
     begin = _ENTRY.match(entry)
@@ -73,7 +63,10 @@ class Reference:
     @classmethod
     def of_entry(cls, entry: str) -> Self:
         """Of BibTeX, under what stands before the colon of its title; an address is one of the web."""
-        title, address = field_of(entry, "title").partition(":")[0] or key_of(entry), field_of(entry, "url")
+        _, *parts = _FIELD.split(re.sub("[{}]", "", entry))
+        texts = (" ".join(text.split()).strip('", ') for text in parts[1::2])
+        fields = dict(zip(map(str.lower, parts[::2]), texts, strict=True))
+        title, address = fields.get("title", "").partition(":")[0] or key_of(entry), fields.get("url", "")
         return cls(title, address if re.fullmatch(r"https?://[^\s()<>\[\]\"'`\\]+", address) else "", entry)
 
 

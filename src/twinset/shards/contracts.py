@@ -97,7 +97,7 @@ class Source(SourceSettings, Part):
         (`contracts.licences.terms.StatedTerms.settled`)."""
         name = self.stage.name
         key, own = sample_key(name, *identity), identity_of(*identity)
-        settled = self.settled((name, *identity), terms, shows, self.makes != "table").columns
+        settled = self.settled((name, *identity), terms, shows, self.makes != "table")._asdict()
         return {"key": key, "identity": own, "group": group or key, "split": self.stage.split, **settled}
 
     def earlier(self) -> FinishedStage:
@@ -188,7 +188,7 @@ class RowStage(Source):
         columns = self.read_columns or [name for name in earlier.columns() if name not in IDENTIFYING]
         for batch in earlier.batches(("identity", *TERMS, *columns)):
             for row in batch.to_pylist():
-                identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
+                identity, shows = json.loads(row.pop("identity")), (Terms(*map(row.pop, TERMS)),)
                 text = canonical_json(row).decode()
                 yield RowCandidate(**self.identified(*identity, shows=shows), row=text)
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.kinds.kind import Stored, Takes, kinds_of, plural
+from twinset.contracts.kinds.kind import SampleKind, Stored, plural
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.ledger import Receipts, read_receipts
@@ -107,10 +107,10 @@ def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterato
     return itertools.islice(samples, limit)
 
 
-def of_kind(samples: Iterable[Stored[Any]], takes: Takes, use: str) -> Iterator[Stored[Any]]:
+def of_kind(samples: Iterable[Stored[Any]], takes: Sequence[SampleKind], use: str) -> Iterator[Stored[Any]]:
     """Samples that must be of certain kinds, else `WrongUse`. use: what takes only these, for the message."""
     for sample in samples:
-        if sample.kind not in kinds_of(takes):
+        if sample.kind not in takes:
             raise WrongUse(
                 f"{sample.key} is a {sample.kind.name}, and {use} takes {plural(takes)}; name other subsets with --only"
             )

@@ -127,7 +127,7 @@ def fields_of(
         **sample.recorded(dataset, sources, pictures),
         "scores": sample.scores,
         "provenance": dict(sample.provenance),
-        **terms.columns,
+        **terms._asdict(),
     }
     words = sample.described()
     return [
@@ -184,10 +184,8 @@ class Row:
     """Verdict on one candidate for a sample.
 
     identity: of the candidate, what its key was made from. filter: kind of the filter that rejected it; ``generator``
-    when it could not be made; empty when kept. reason: why it was rejected; of a kept one its flags, with spaces
-    between them.
-    words: by column (`contracts.kinds.kind.SampleKind.described`). numbers: scores by column. images: sha256 of the
-    encoded ones, by role.
+    when it could not be made; empty when kept. reason: why it was rejected.
+    words: by column (`SampleKind.described`). numbers: scores by column. images: sha256 of the encoded ones, by role.
     content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.
     licence, credit, source_url: as of `contracts.candidate.Candidate`.
     """
@@ -371,10 +369,10 @@ class VerdictCheck:
         if isinstance(verdict, Drop):
             reason, number = verdict.reason, verdict.score
         elif isinstance(verdict, Score):
-            reason, number, name = verdict.flag, verdict.value, verdict.name
+            number, name = verdict.value, verdict.name
         elif not isinstance(verdict, Keep):
             self._refuse(key, f"a {type(verdict).__name__}, not a Keep, Drop or Score; return one verdict a sample")
-        if (reason or isinstance(verdict, Drop)) and reason not in [*self._settings.meanings]:
+        if isinstance(verdict, Drop) and reason not in [*self._settings.meanings]:
             self._refuse(key, f"reason {reason!r} is not explained; add it to {type(self._settings).__name__}.reasons")
         scored = number is not None or isinstance(verdict, Score)
         if scored and not (isinstance(number, float) and math.isfinite(number)):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinset.cards.kinds.kind import IndexSummary
-from twinset.cards.lineage import counted, rejections
+from twinset.cards.lineage import rejections
 from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
 from twinset.contracts.errors import BuildFailed, DecisionsMissing
 from twinset.contracts.kinds import KINDS
@@ -35,9 +35,8 @@ ROUNDS = 3  # make, find what does not agree, make that again
 PARALLEL_HASHES = 4
 ROW_GROUP = 65_536  # rows of a group of the index at least, but for the last; memory holds these and those of one shard
 
-INDEX, REJECTIONS, SIZES, FLAGGED = "index.parquet", "rejections.parquet", "sizes.json", "flagged.parquet"
+INDEX, REJECTIONS, SIZES = "index.parquet", "rejections.parquet", "sizes.json"
 INDEX_FILES = (INDEX, REJECTIONS, SIZES)
-_FLAGGED = pa.schema([(name, pa.string()) for name in ("key", "identity", "tar", "split", "group", "reason")])
 _REJECTED = ("key", "identity", "split", "group", "filter", "reason", "score", "detail")
 #: Which shards the card describes; without it the card is written again.
 DESCRIBED = "log/described.json"
@@ -220,7 +219,7 @@ def write_index(
 ) -> IndexRecord:
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
-    Where samples have flags, ``flagged.parquet`` has a row for each flag of each. Bytes depend on the rows alone.
+    Bytes depend on the rows alone.
     """
     home, sizes = state.home, dict[str, int]()
     store.remove(layout.meta(home, "index.json"))
@@ -229,7 +228,6 @@ def write_index(
         with ExitStack() as stack:
             index = stack.enter_context(_Rows(spool / INDEX, kept_schema))
             rejected = stack.enter_context(_Rows(spool / REJECTIONS, rejected_schema))
-            flagged = stack.enter_context(_Rows(spool / FLAGGED, _FLAGGED))
             for number, split, kept, tar_size in state.done.columns("split", "kept", "tar_size"):
                 with store.open(layout.rows(home, number)) as stream:
                     table = read_parquet(stream)
@@ -240,11 +238,7 @@ def write_index(
                 good = good.append_column("tar", pa.array([tar] * len(good), pa.string()))
                 index.add(good)
                 rejected.add(bad)
-                flagged.add(_flagged(good))
         (spool / SIZES).write_bytes(canonical_json(sizes) + b"\n")
-        if not flagged.count:
-            (spool / FLAGGED).unlink()
-            store.remove(layout.meta(home, FLAGGED))
         files = {path.name: sha256_of_file(path) for path in sorted(spool.iterdir())}
         for name in files:
             store.move_in(spool / name, layout.meta(home, name))
@@ -278,8 +272,6 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         kept_by_split[split] += kept
         if tar_size:
             tars[layout.tar_name(split, number)] = kept
-    record, flagged = read_index_record(store, state.home), layout.meta(state.home, FLAGGED)
-    flags = counted(store, flagged, ["reason"]) if record is not None and FLAGGED in record.files else []
     return IndexSummary(
         planned=state.stage.planned if state.is_one_table else sum(state.done.column("planned")),
         kept=state.kept,
@@ -288,7 +280,6 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         tars=tars,
         bytes=sum(state.done.column("tar_size")),
         images=_images(store, state),
-        flagged={row["reason"]: row["count_all"] for row in flags},
         terms=term_counts(store, state.home),
     )
 
@@ -311,13 +302,6 @@ def shards_digest(state: StageState) -> str:
 def receipts_digest(receipts: Receipts) -> str:
     """The same for the same shards: over split, rows and tar of each, in order."""
     return digest([list(values) for values in receipts.columns("split", "rows_sha256", "tar_sha256")])
-
-
-def _flagged(kept: pa.Table) -> pa.Table:
-    """A row for each flag of each row of kept samples."""
-    flagged = kept.filter(pc.not_equal(kept["reason"], "")).select(_FLAGGED.names).to_pylist()
-    each = [{**row, "reason": flag} for row in flagged for flag in row["reason"].split(" ")]
-    return pa.Table.from_pylist(each, _FLAGGED)
 
 
 class _Rows:

@@ -19,7 +19,7 @@ from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Recipe, Subset, content_of, recipe_from_json
 from twinset.contracts.recipe.allowed import refuse_other_answers
 from twinset.contracts.source import Need
-from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, runtime_facts, versions_of
+from twinset.contracts.stage import ANY_RUNTIME, SCHEMA_VERSION, Facts, Stage, runtime_facts, versions_of
 from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.ledger import Receipts, keep, read_receipts, row_of

@@ -34,6 +34,7 @@ from twinset.contracts.kinds.samples import (
     encodable,
     encode_image,
 )
+from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.parts import Filter, OutOfMemory
 from twinset.contracts.receipt import Made, Receipt
 from twinset.contracts.stage import ANY_RUNTIME, Stage
@@ -316,8 +317,8 @@ class _Samples:
         words = {}
         if isinstance(candidate, CaptionedCandidate):
             words = {"caption0": candidate.captions0[0], "caption1": candidate.captions1[0]}
-        named = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split")}
-        return Row(kind=self._kind, verdict=KEPT, words=words, **named, **candidate.terms.columns)
+        named = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split", *TERMS)}
+        return Row(kind=self._kind, verdict=KEPT, words=words, **named)
 
     def _reject(self, key: str, judge: str, drop: Drop, detail: str = "") -> None:
         row = self.rows[key]
@@ -356,15 +357,13 @@ class _Samples:
                 continue
             kept = []
             for sample, verdicts in _verdicts(samples, check, judge):
-                scores, row = dict(sample.scores), self.rows[sample.key]
+                scores = dict(sample.scores)
                 for role, verdict in verdicts:
                     if isinstance(verdict, Drop):
                         self._reject(sample.key, check.kind, verdict)
                         break
                     if isinstance(verdict, Score):
                         check.added(sample.key, scores, f"{verdict.name}{role.removeprefix('image')}", verdict.value)
-                        if verdict.flag and verdict.flag not in row.reason.split():
-                            row.reason = f"{row.reason} {verdict.flag}".strip()
                 else:
                     kept.append(replace(sample, scores=scores))
             samples = kept

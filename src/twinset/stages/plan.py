@@ -28,7 +28,7 @@ from twinset.stages.table import compute, write_table
 logger = logging.getLogger("twinset")
 
 #: What describes the shards of a plan, and is removed when they are planned again; with all pictures, ``*.png``.
-DESCRIPTIONS = ("index.json", "flagged.parquet", "croissant.json", *INDEX_FILES)
+DESCRIPTIONS = ("index.json", "croissant.json", *INDEX_FILES)
 
 
 def count_plan(worker: StageWorker, store: Store) -> dict[str, Any]:

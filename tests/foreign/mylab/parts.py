@@ -93,4 +93,4 @@ def write_list(shards: Iterator[Shard], folder: Path) -> None:
                 stream.write(f"{one.key}\t{one.texts['caption0']}\t{one.texts['caption1']}\n")
 
 
-LIST = Format(PAIR, write_list)
+LIST = Format((PAIR,), write_list)

@@ -287,7 +287,7 @@ def test_a_record_is_read_alike_in_every_format(
     tmp_path: Path, suffix: str, record: dict[str, Any], captions: list[tuple[str, str, str, str]]
 ) -> None:
     terms = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
-    stated = {**record, **terms.columns}
+    stated = {**record, **terms._asdict()}
     content = (
         parquet_of([stated]) if suffix == "parquet" else json.dumps([stated] if suffix == "json" else stated).encode()
     )

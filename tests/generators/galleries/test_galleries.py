@@ -15,7 +15,6 @@ from PIL import Image
 from twinset.contracts.candidate import from_row, to_row
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.kinds.template import Template
 from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.annotations import (
     OutsideImage,
@@ -25,7 +24,13 @@ from twinset.generators.galleries.annotations import (
     read_scenes,
     read_taxonomy,
 )
-from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates, TemplateCandidate, Templates
+from twinset.generators.galleries.source import (
+    AttributeTemplates,
+    ObjectTemplates,
+    Template,
+    TemplateCandidate,
+    Templates,
+)
 from twinset.shards.contracts import Context
 from twinset_demo import MINIATURE
 

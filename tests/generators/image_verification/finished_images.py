@@ -13,9 +13,9 @@ from PIL import Image
 from tests.generators.finished_stage import write_index
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.kinds.samples import Frame, MediaFile, encode_image
-from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.licences.terms import Terms
 from twinset.contracts.recipe import Encoding
+from twinset.generators.text_pairs import TextPair
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.rows import TarWriter, fields_of
 from twinset.shards.storage import layout

@@ -19,11 +19,10 @@ from tests.generators.finished_stage import write_index
 from tests.generators.selection.scored_stage import drawn, row, stage_of
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
-from twinset.generators.text_pairs import TextPairCandidate, TextPairs
+from twinset.generators.text_pairs import TextPair, TextPairCandidate, TextPairs
 from twinset.shards.contracts import Context
 from twinset.shards.export.formats import export
 from twinset.shards.finished_stage import FinishedStage

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.kind import SampleKind, kinds_of
+from twinset.contracts.kinds.kind import SampleKind
 from twinset.evaluation.metrics.score_kinds import METRICS
 from twinset.evaluation.scorers.kinds import MODELS, open_model
 from twinset.models.encoders.contract import ModelKind
@@ -50,4 +50,4 @@ def test_a_metrics_figures_are_numbers_of_its_events(name: str) -> None:
 def test_an_exporter_says_what_it_takes_and_writes_nothing_of_nothing(name: str) -> None:
     found = EXPORTERS.find(name)
     assert isinstance(found, Format) and callable(found.write)
-    assert kinds_of(found.takes) and all(isinstance(one, SampleKind) for one in kinds_of(found.takes))
+    assert found.takes and all(isinstance(one, SampleKind) for one in found.takes)

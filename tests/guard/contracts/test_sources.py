@@ -43,7 +43,9 @@ def checked(folder: Path, kinds: Iterable[str]) -> dict[str, str]:
     """What is wrong with each kind; in a process of its own, since two threads in dlib corrupt the heap."""
     built(folder, kinds := [*kinds])
     (folder / "check.py").write_text(CHECK)
-    places = os.pathsep.join(map(str, (folder, *(ROOT / part for part in ("tests/foreign", "src", "demo", "")))))
+    places = os.pathsep.join(
+        map(str, (folder, *(ROOT / part for part in ("tests/foreign", "src", "demo", "extras", ""))))
+    )
     stages = {kind: (STAGES[kind], 0 if kind in PLANNED_ONLY else 8) for kind in kinds}
     done = subprocess.run(
         [sys.executable, "check.py", json.dumps(stages)],

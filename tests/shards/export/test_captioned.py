@@ -19,9 +19,9 @@ from tests.made_datasets import MadeDataset
 from tests.made_samples import NEGATIVE_SUBSET, Planned, draw, pair_shards, text_pair_shards
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import TwinsetError, WrongUse
-from twinset.contracts.kinds.image_text import ImageText
-from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.licences.terms import Terms
+from twinset.generators.captions.image_captions import ImageText
+from twinset.generators.text_pairs import TextPair
 from twinset.shards.export.formats import export
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout

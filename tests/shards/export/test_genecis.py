@@ -33,7 +33,7 @@ def test_the_released_evaluation_reads_every_template(made_templates: MadeDatase
     assert sorted(path.name for path in (tmp_path / "to").iterdir()) == sorted(FILES.values())
     found = json.loads((tmp_path / "to" / FILES[task]).read_text("ascii"))
     for template, sample in zip(found, read_samples(made_templates.store, task), strict=True):
-        assert template == {**sample.json.entry, **sample.json.terms.columns}
+        assert template == {**sample.json.entry, **sample.json.terms._asdict()}
         assert template["condition"] == sample.texts["condition"]
         shown = released(template, task.endswith("attribute"))
         assert len(set(shown)) == len(sample.images) == (1 + 10 if task == "focus-attribute" else 1 + 15)

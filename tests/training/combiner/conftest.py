@@ -14,7 +14,7 @@ from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.kinds.samples import Frame, MediaFile
-from twinset.contracts.kinds.triplet import Triplet
+from twinset.generators.triplets.source import Triplet
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.examples.contracts import Example
 

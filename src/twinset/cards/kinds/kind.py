@@ -53,7 +53,7 @@ class IndexSummary:
 
     by_filter: rejected ones by the filter (``generator`` where nothing was made), then reason. kept_by_split: samples a
     split. tars: samples a tar, by path below the subset. bytes: of all tars. images: roles that some sample has a
-    picture for. flagged: kept samples by the flag that they have. terms: by licence and credit.
+    picture for. terms: by licence and credit.
     """
 
     planned: int
@@ -63,5 +63,4 @@ class IndexSummary:
     tars: Mapping[str, int]
     bytes: int
     images: tuple[str, ...] = ()
-    flagged: Mapping[str, int] = field(default_factory=dict)
     terms: Mapping[tuple[str, str], int] = field(default_factory=dict)

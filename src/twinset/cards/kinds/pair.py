@@ -8,7 +8,7 @@ import polars as pl
 
 from twinset.cards.kinds.kind import CardKind, said_of
 from twinset.cards.kinds.statistics import FREQUENT, WORD, how_often, joined, told_blind, word_counts
-from twinset.cards.sheet import Block, Cell, boxed, mark_difference, noted
+from twinset.cards.sheet import Block, Cell, mark_difference, noted
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import PAIR, PairRecord
 from twinset.generators.words_alone.guesses import sign_test
@@ -74,12 +74,11 @@ def _numbers(rows: pl.DataFrame, records: Sequence[PairRecord]) -> dict[str, Any
 
 def _block(pair: Stored[PairRecord]) -> Block:
     sides = mark_difference(*(pair.texts[name] for name in PAIR.texts))
-    boxes = [(one.left, one.top, one.width, one.height) for one in pair.json.boxes]
     cells = [
-        Cell(image=boxed(image, pair.key, boxes) if boxes else image, words=words, side=side)
+        Cell(image=image, words=words, side=side)
         for side, (image, words) in enumerate(zip(pair.images.values(), sides, strict=True))
     ]
-    return Block(pair.key, cells, 2, noted(pair, pair.json.change, *(one.difference for one in pair.json.boxes)))
+    return Block(pair.key, cells, 2, noted(pair, pair.json.change))
 
 
 PAIRS = CardKind(PAIR, _block, _numbers, shown=lambda record: record.image0, **said_of(PAIR))

@@ -40,7 +40,7 @@ def statistics(store: Store, subset: str, kind: CardKind, records: Sequence[Any]
 
 def records_of(store: Store, subset: str, kind: SampleKind) -> list[Any]:
     """The JSON of samples that are looked at, evenly spread over a subset; none where they have no images."""
-    return [one.json for one in of_kind(read_spread(store, subset, SAMPLED), kind, "this")]
+    return [one.json for one in of_kind(read_spread(store, subset, SAMPLED), [kind], "this")]
 
 
 def index_frame(store: Store, subset: str, columns: Sequence[str]) -> pl.DataFrame:

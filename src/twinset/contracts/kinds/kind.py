@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from twinset.contracts.canonical import canonical_json
 from twinset.contracts.kinds.samples import Frame, Json, MediaFile
 from twinset.contracts.licences.terms import Terms
 
@@ -90,18 +89,9 @@ class SampleKind:
         return replace(self, numbers=(*self.numbers, *further))
 
 
-#: What a reader takes: samples of one kind, or of several.
-Takes = SampleKind | tuple[SampleKind, ...]
-
-
-def kinds_of(takes: Takes) -> tuple[SampleKind, ...]:
-    """The kinds, as a tuple also where there is one."""
-    return takes if isinstance(takes, tuple) else (takes,)
-
-
-def plural(takes: Takes) -> str:
-    """The kinds for messages: ``pairs``, or ``pairs or text-pairs``."""
-    return " or ".join(f"{kind.name}s" for kind in kinds_of(takes))
+def plural(kinds: Sequence[SampleKind]) -> str:
+    """Kinds for messages: ``pairs``, or ``pairs or text-pairs``."""
+    return " or ".join(f"{kind.name}s" for kind in kinds)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,9 +117,8 @@ class Sample:
         return {role: frame for role, frame in frames.items() if frame is not None}
 
     def described(self) -> dict[str, str]:
-        """The words of a row, by column; a list as JSON."""
-        words = {name: getattr(self, name) for name in self.kind.described}
-        return {name: text if isinstance(text, str) else canonical_json(text).decode() for name, text in words.items()}
+        """The words of a row, by column."""
+        return {name: getattr(self, name) for name in self.kind.described}
 
     def copied(self) -> Any:
         """The sample as it lies in an earlier stage, with its ``fields`` and ``images``; None where it is made here."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 
 from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind
 from twinset.contracts.kinds.samples import Frame, MediaFile
@@ -25,63 +25,28 @@ class PairCaptions(BaseModel):
     caption1: tuple[str, ...] = Field(min_length=1)
 
 
-Place = Annotated[int, Field(ge=0, lt=1 << 20)]  # in pixels, less than any format has
-Side = Annotated[int, Field(gt=0, lt=1 << 20)]
-
-
-class DifferenceBox(BaseModel):
-    """Where the two images differ, in pixels. label0, label1: what each caption alone says is there; empty for none.
-
-    difference: both in one text. answers: what was asked of the two crops; none where nobody was.
-    """
-
-    left: Place
-    top: Place
-    width: Side
-    height: Side
-    label0: str
-    label1: str
-    difference: str
-    answers: tuple[dict[str, JsonValue], ...]
-
-
 class PairRecord(Record):
-    """The JSON of a pair. boxes: where its images differ, the largest first; absent where no stage looked for them."""
+    """The JSON of a pair."""
 
     change: str
     source: PairSources
     image0: ImageRecord
     image1: ImageRecord
     captions: PairCaptions
-    boxes: tuple[DifferenceBox, ...] = ()
-
-    @property
-    def category(self) -> str:
-        """What differs: such as ``replace_obj`` where its provenance says so, as BiVLC's does, else the change."""
-        kind, subtype = self.provenance.get("type"), self.provenance.get("subtype")
-        return f"{kind}_{subtype}" if kind and subtype else self.change
 
 
 PAIR = SampleKind("pair", PairRecord, ("image0", "image1"), ("caption0", "caption1"))
 
 
-class _Pairs(Sample):
-    """What pairs have, whether they are made or copied."""
-
-    kind: ClassVar[SampleKind] = PAIR
-
-    def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the two sides of a pair, in whichever order."""
-        return sorted(zip(images.values(), self.described().values(), strict=True))
-
-
 @dataclass(slots=True, kw_only=True)
-class Pair(_Pairs):
+class Pair(Sample):
     """A pair.
 
     change: what differs (``relation``, ``status``, ``step`` ...).
     captions0, captions1: all captions that are true of an image, the sample's own first; never empty.
     """
+
+    kind: ClassVar[SampleKind] = PAIR
 
     change: str
     image0: Frame
@@ -96,21 +61,6 @@ class Pair(_Pairs):
         captions = {"caption0": self.captions0, "caption1": self.captions1}
         return {"change": self.change, "source": {"dataset": dataset, **files}, **images, "captions": captions}
 
-
-@dataclass(slots=True, kw_only=True)
-class CopiedPair(_Pairs):
-    """A pair that is copied from an earlier stage, byte by byte.
-
-    fields: of its tar, in their order. images: sha256 by role.
-    """
-
-    caption0: str
-    caption1: str
-    fields: Mapping[str, bytes]
-    images: Mapping[str, str]
-
-    def pictures(self) -> dict[str, Frame]:
-        return {}
-
-    def copied(self) -> Self:
-        return self
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`: the two sides, in whichever order."""
+        return sorted(zip(images.values(), self.described().values(), strict=True))

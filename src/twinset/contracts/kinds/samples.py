@@ -81,14 +81,10 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Keep, and record a number under a name in the sample's JSON; who scores must score all that is kept.
-
-    flag: a reason to look at the sample, short and countable; it is kept all the same. "" without one.
-    """
+    """Keep, and record a number under a name in the sample's JSON; who scores must score all that is kept."""
 
     name: str
     value: float
-    flag: str = ""
 
 
 Verdict = Keep | Drop | Score

@@ -1,11 +1,6 @@
 """Text pairs: an image, a caption of it, and a negative caption that is wrong of it in one thing (TROHN-Text)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from twinset.contracts.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
-from twinset.contracts.kinds.samples import Frame
+from twinset.contracts.kinds.kind import ImageRecord, Record, SampleKind, SourcesRecord
 
 
 class TextPairRecord(Record):
@@ -26,21 +21,3 @@ TEXT_SCORES = ("vera_caption", "vera_negative", "cola_caption", "cola_negative",
 
 TEXTS, COLUMNS = ("caption", "negative_caption"), ("type", "subtype", "image_id")
 TEXT_PAIR = SampleKind("text-pair", TextPairRecord, ("image",), TEXTS, COLUMNS, TEXT_SCORES)
-
-
-@dataclass(slots=True, kw_only=True)
-class TextPair(Sample):
-    """A text pair. image: None where only an index is made. type, subtype, image_id: as in `TextPairRecord`."""
-
-    kind: ClassVar[SampleKind] = TEXT_PAIR
-
-    image: Frame | None
-    caption: str
-    negative_caption: str
-    type: str = ""
-    subtype: str = ""
-    image_id: str = ""
-
-    def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`; without images, of the same image id."""
-        return [self.kind.name, [self.caption, self.negative_caption], dict(images) or self.image_id]

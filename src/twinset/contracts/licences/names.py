@@ -1,6 +1,5 @@
 """What licences are called: by SPDX, by the Hugging Face Hub, by their address."""
 
-import difflib
 import re
 from functools import lru_cache
 
@@ -14,28 +13,19 @@ AND = " AND "  # SPDX's word: all of these hold
 UNKNOWN = "unknown"  # the Hub's word: nobody says it
 LONGEST_CREDIT = 2000  # characters
 
-_WORDS = {
-    "creativecommons": "cc", "publicdomainmark": "ccpdm", "attribution": "by", "sharealike": "sa",
-    "noncommercial": "nc", "noderivatives": "nd", "noderivs": "nd", "international": "", "unported": "", "generic": "",
-    "universal": "",
-}  # fmt: skip
 _CC_URL = re.compile(
     r"https?://creativecommons\.org/(?:licenses|publicdomain)/([a-z-]+)/(\d\.\d)(/(deed|legalcode).*|/?)"
 )
-_SPDX_URL = re.compile(r"https?://spdx\.org/licenses/([\w.+-]+?)(\.html|\.json)?")
 # No scheme that a page would run (javascript:) or that names this machine (file:).
 _URL = re.compile(r"(?:https?|ftp|doi|s3|gs|hf)://[^\s\x00-\x1f\x7f]{1,2000}", re.IGNORECASE)
 
 
 def _key(text: str) -> str:
-    """The same for ``CC BY 4.0``, ``cc-by-4.0`` and ``Creative Commons Attribution 4.0 International``."""
-    key = re.sub(r"(?<!un)licen[cs]e|[^a-z0-9+]", "", text.casefold())  # the Unlicense has no other name
-    for word, short in _WORDS.items():
-        key = key.replace(word, short)
-    return key
+    """The same for ``CC BY 4.0`` and ``cc-by-4.0``, for ``MIT License`` and ``mit``."""
+    return re.sub(r"(?<!un)licen[cs]e|[^a-z0-9+]", "", text.casefold())  # the Unlicense has no other name
 
 
-_HUB = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
+HUB = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
 _LISTED = {
     entry["spdx_license_key"]: entry["other_spdx_license_keys"]
     for entry in get_license_index()
@@ -45,8 +35,8 @@ _LISTED = {
 SPDX = frozenset[str](_LISTED)
 #: Names by the `_key` of each way to write them, such as older identifiers and the Hub's names.
 _KNOWN: dict[str, str] = {_key(older): name for name, spellings in _LISTED.items() for older in spellings}
-_KNOWN |= {_key(name): name for name in (*SPDX, *_HUB["alone"])}
-_KNOWN |= {_key(hub): name for name, hub in _HUB["renamed"].items()} | {"cc0": "CC0-1.0"}
+_KNOWN |= {_key(name): name for name in (*SPDX, *HUB["alone"])}
+_KNOWN |= {_key(hub): name for name, hub in HUB["renamed"].items()} | {"cc0": "CC0-1.0"}
 
 
 @lru_cache(maxsize=4096)
@@ -56,22 +46,15 @@ def known_licence(text: str) -> str | None:
     None for one that no list knows and that does not begin with ``other:``.
     """
     names = {_one(part) for part in text.split(AND)} if text.strip() else set()
-    return None if None in names else AND.join(sorted(filter(None, names), key=order_of))
-
-
-def order_of(licence: str) -> tuple[bool, str]:
-    """What licences are sorted by: those without a known name stand last."""
-    return licence.startswith(OTHER), licence
+    return None if None in names else AND.join(sorted(filter(None, names)))
 
 
 def licence_named(text: str) -> str:
-    """As `known_licence`; raises `ValueError`, naming those that are near, for one that is not known."""
+    """As `known_licence`; raises `ValueError` for one that is not known."""
     if (known := known_licence(text)) is not None:
         return known
     part = " ".join(next(part for part in text.split(AND) if _one(part) is None).split())
-    near = [_KNOWN[key] for key in difflib.get_close_matches(_key(_in_url(part)), _KNOWN, 4, 0.7)]
-    meant = f"did you mean {', '.join(dict.fromkeys(near))}? Else" if near else "name one of SPDX, or"
-    raise ValueError(f"{part[:100]!r} is not the name or URL of a known licence; {meant} write 'other: NAME OR URL'")
+    raise ValueError(f"{part[:100]!r} is not the name or URL of a known licence; write others as 'other: NAME OR URL'")
 
 
 def _one(text: str) -> str | None:
@@ -85,8 +68,7 @@ def _in_url(text: str) -> str:
     """The name in a URL of a licence; the text where it is none."""
     if match := _CC_URL.fullmatch(text):
         return {"zero": "CC0", "mark": "CC-PDM"}.get(match[1], f"CC-{match[1]}") + f"-{match[2]}"
-    match = _SPDX_URL.fullmatch(text)
-    return match[1] if match else text
+    return text.removeprefix("https://spdx.org/licenses/").removesuffix(".html")
 
 
 def credit_named(text: str) -> str:
@@ -103,29 +85,3 @@ def url_named(text: str) -> str:
         remedy = "write it with its scheme, as in https://example.org/photo"
         raise ValueError(f"{text[:100]!r} is not a URL of the web; {remedy}")
     return text
-
-
-def hub_name(licence: str) -> str:
-    """What the Hugging Face Hub calls a licence; ``other`` where it does not know it."""
-    name: str = _HUB["renamed"].get(licence, licence.lower())
-    return name if name in (*_HUB["same"], *_HUB["renamed"].values(), *_HUB["alone"]) else "other"
-
-
-def page_of(licence: str) -> str:
-    """The address of one licence that SPDX or the Hub knows; empty for another."""
-    return f"https://spdx.org/licenses/{licence}" if licence in SPDX else _HUB["alone"].get(licence) or ""
-
-
-def needs_credit(licence: str) -> bool:
-    """Whether one of these licences asks for the author's name."""
-    return any(one.startswith("CC-BY-") for one in licence.split(AND))
-
-
-def forbids_changes(licence: str) -> bool:
-    """Whether one of these licences is one without derivatives."""
-    return any("-ND-" in one for one in licence.split(AND))
-
-
-def allowed(licence: str, only: frozenset[str] | None) -> bool:
-    """Whether all licences of a sample are among some; any is where ``only`` is None."""
-    return only is None or only.issuperset(licence.split(AND))

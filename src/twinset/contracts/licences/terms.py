@@ -8,15 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, field_validator
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.licences.names import (
-    AND,
-    credit_named,
-    forbids_changes,
-    known_licence,
-    licence_named,
-    order_of,
-    url_named,
-)
+from twinset.contracts.licences.names import AND, credit_named, licence_named, url_named
 
 #: Columns of every row, and fields of every sample's JSON, that hold its `Terms`.
 TERMS = ("licence", "credit", "source_url")
@@ -38,33 +30,9 @@ class Terms(NamedTuple):
         """Those in a row of an index, or of a plan."""
         return cls(*(values[name] for name in TERMS))
 
-    @classmethod
-    def taken(cls, row: dict[str, Any]) -> Terms:
-        """As `of`, removed from the row."""
-        return cls(*(row.pop(name) for name in TERMS))
-
-    @classmethod
-    def named(cls, licence: str, credit: str, source_url: str) -> Terms | str:
-        """Terms as a record states them, or the reason to leave it out."""
-        if (known := known_licence(licence)) is None:
-            return "unknown-licence"
-        try:
-            credit = credit_named(credit)
-        except ValueError:
-            return "unknown-credit"
-        try:
-            return cls(known, credit, url_named(source_url))
-        except ValueError:
-            return "unknown-source-url"
-
     def filled(self, others: Terms) -> Terms:
         """Each that is unknown taken from others."""
         return self if all(self) else Terms(*(own or other for own, other in zip(self, others, strict=True)))
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """Each by its name."""
-        return self._asdict()
 
 
 NOTHING = Terms()
@@ -83,7 +51,7 @@ def together(shown: Sequence[Terms]) -> Terms:
         if one.credit
     )
     urls = dict.fromkeys(url for one in distinct for url in one.source_url.split())
-    return Terms(AND.join(sorted(licences, key=order_of)), "; ".join(credits), " ".join(urls))
+    return Terms(AND.join(sorted(licences)), "; ".join(credits), " ".join(urls))
 
 
 class StatedTerms(BaseModel):
@@ -97,13 +65,7 @@ class StatedTerms(BaseModel):
     credit: str = ""
     source_url: str = ""
 
-    @field_validator("licence")
-    @classmethod
-    def _known_licence(cls, text: str) -> str:
-        if not (licence := licence_named(text)) and cls.model_fields["licence"].default != "":
-            raise ValueError("must not be empty; write 'unknown' where nobody says it")
-        return licence
-
+    _known_licence = field_validator("licence")(licence_named)
     _one_line = field_validator("credit")(credit_named)
     _address = field_validator("source_url")(url_named)
 
@@ -112,29 +74,17 @@ class StatedTerms(BaseModel):
         """Its own licence, credit and URL."""
         return Terms(self.licence, self.credit, self.source_url)
 
-    @property
-    def derives(self) -> bool:
-        """Whether it changes what it reads, or draws from it, and may not where a licence says "NoDerivatives"."""
-        return False
-
     def settled(self, place: Sequence[Any], terms: Terms | None, shows: Sequence[Terms], needed: bool) -> Terms:
         """The terms of one candidate.
 
         place: its stage and identity. terms: that its record states; these settings stand for what it does not say.
         shows: of rows of earlier stages that it is made from; these settings are added. needed: whether a licence must
-        be stated. Raises `WrongUse`: it would change what may not be changed, or its licence is nowhere stated.
+        be stated. Raises `WrongUse`: its licence is nowhere stated.
         """
-        own = self.terms
-        found = together((*shows, own)) if shows else terms.filled(own) if terms else own
-        if self.derives and forbids_changes(found.licence):
-            raise WrongUse(
-                f"{place[0]}: {list(place[1:])} would change what is licensed {found.licence}, without derivatives "
-                f"({found.source_url or found.credit or 'no credit'}); leave it out of what the stage reads, or set "
-                "source.allow_no_derivatives: true where you have the right"
-            )
-        if needed and not found.licence:
+        settled = together((*shows, self.terms)) if shows else (terms or NOTHING).filled(self.terms)
+        if needed and not settled.licence:
             raise WrongUse(
                 f"{place[0]}: nothing states the licence of {list(place[1:])}; set source.licence of this stage, or of "
                 "the one that reads the captions, 'unknown' where nobody says it"
             )
-        return found
+        return settled

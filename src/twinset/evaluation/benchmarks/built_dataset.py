@@ -22,6 +22,7 @@ from twinset.contracts.recipe import recipe_from_json
 from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, CaptionedGallery, CaptionedImage
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
+from twinset.generators.copied_pairs import category_of
 from twinset.shards.ledger import Receipts
 from twinset.shards.read import finished
 from twinset.shards.records import planned_stage, subsets_in
@@ -197,7 +198,7 @@ def _pair(subset: str, sample: Stored[PairRecord], pictures: Pictures, where: st
         key=sample.key,
         subset=subset,
         group=record.group if filmed else f"{subset}/{record.group}",
-        category=record.category,
+        category=category_of(record),
         images=(pictures["image0"], pictures["image1"]),
         captions=(sample.texts["caption0"], sample.texts["caption1"]),
     )

@@ -31,7 +31,8 @@ def write_llava(shards: Iterator[Shard], folder: Path) -> None:
                 for name, asked, answer in _chats(row):
                     turns = (("human", f"{IMAGE_TOKEN}\n{asked}"), ("gpt", answer))
                     said = [{"from": who, "value": value} for who, value in turns]
-                    files[shard.split].append({"id": name, "image": image, "conversations": said, **row.terms.columns})
+                    chat = {"id": name, "image": image, "conversations": said, **row.terms._asdict()}
+                    files[shard.split].append(chat)
 
 
 def _chats(row: Row) -> Iterator[tuple[str, str, str]]:

@@ -67,7 +67,7 @@ def _exported(
         paths = {role: _write_image(image, sample, images, folder) for role, image in sample.images.items()}
         for path, caption in itertools.product(paths.values(), sample.texts.values()):
             flat.append({"image": path, "caption": caption})
-        yield sample, {**paths, **sample.texts, "key": sample.key, **sample.json.terms.columns}
+        yield sample, {**paths, **sample.texts, "key": sample.key, **sample.json.terms._asdict()}
 
 
 def _write_image(content: bytes, sample: Stored[PairRecord], images: Path, folder: str) -> str:
@@ -100,4 +100,4 @@ def _by_object(pairs: Exported) -> dict[str, list[Entry]]:
 #: What a key of the file, a video, has; a plan never splits a group.
 _BY_VIDEO: dict[str, Callable[[Exported], Any]] = {"action-genome": _by_object, "gebc": _entries, "youcook2": _entries}
 
-EQBEN_FORMAT = Format(PAIR, write_eqben)
+EQBEN_FORMAT = Format((PAIR,), write_eqben)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from twinset.contracts.doors import Registry
 from twinset.contracts.errors import WrongUse, naming
-from twinset.contracts.licences.names import allowed, licence_named
+from twinset.contracts.licences.names import AND, licence_named
 
 if TYPE_CHECKING:
-    from twinset.contracts.kinds.kind import Takes
+    from twinset.contracts.kinds.kind import SampleKind
     from twinset.shards.storage.store import Store
 
 W = TypeVar("W")
@@ -32,12 +32,12 @@ class Shard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """takes: the kind of samples that it holds, or several. write: all shards, subset by subset, into a folder.
+    """takes: the kinds of samples that it holds. write: all shards, subset by subset, into a folder.
 
     images: whether it needs them, and is given `contracts.kinds.kind.Stored`; else `shards.rows.Row` of each sample.
     """
 
-    takes: Takes
+    takes: Sequence[SampleKind]
     write: Callable[[Iterator[Shard], Path], None]
     images: bool = True
 
@@ -66,7 +66,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
     WrongUse when the format is unknown or holds other kinds of samples, ``to`` exists and is not an empty folder, or
     there is nothing to export.
     """
-    from twinset.contracts.kinds.kind import kinds_of, plural
+    from twinset.contracts.kinds.kind import plural
     from twinset.shards.records import planned_stage
     from twinset.shards.storage.whole_file import new_folder
 
@@ -75,7 +75,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
         only = frozenset(map(licence_named, licences)) or None
     for subset in subsets:
         makes = planned_stage(store, subset).facts["makes"]
-        if makes not in (kind.name for kind in kinds_of(chosen.takes)):
+        if makes not in (kind.name for kind in chosen.takes):
             raise WrongUse(
                 f"{subset} holds {makes}s, and {use} takes {plural(chosen.takes)}; name other subsets with --only, or "
                 "a format that takes these (docs/export.md)"
@@ -85,8 +85,9 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
     def picked(samples: Iterable[Any]) -> Iterator[Any]:
         for sample in samples:
             licence = getattr(sample, "json", sample).licence
-            (exported if allowed(licence, only) else left_out)[licence] += 1
-            if allowed(licence, only):
+            fits = only is None or only.issuperset(licence.split(AND))
+            (exported if fits else left_out)[licence] += 1
+            if fits:
                 yield sample
 
     def shards() -> Iterator[Shard]:

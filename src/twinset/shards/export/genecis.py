@@ -63,7 +63,7 @@ def write_genecis(shards: Iterator[Shard], folder: Path) -> None:
 
 def _entry(sample: Stored[TemplateRecord]) -> dict[str, Any]:
     """A sample's entry, held against what the released loaders of its task take out of it."""
-    task, entry = sample.json.task, {**sample.json.entry, **sample.json.terms.columns}
+    task, entry = sample.json.task, {**sample.json.entry, **sample.json.terms._asdict()}
     if task not in TASKS:
         raise BuildFailed(f"{sample.key}: task {task!r} is none of {', '.join(TASKS)}; build this shard again")
     model = _Entry[_Crop] if task.endswith("attribute") else _Entry[_Scene]
@@ -76,4 +76,4 @@ def _entry(sample: Stored[TemplateRecord]) -> dict[str, Any]:
     return entry
 
 
-GENECIS_FORMAT = Format(TEMPLATE, write_genecis)
+GENECIS_FORMAT = Format((TEMPLATE,), write_genecis)

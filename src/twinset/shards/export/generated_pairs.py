@@ -44,7 +44,7 @@ def _row(pair: Stored[PairRecord]) -> dict[str, Any]:
         **{name: str(about[name]) for name in ("image_id", "type", "subtype")},
         **dict(zip(("caption", "negative_caption"), pair.texts.values(), strict=True)),
         **{name: {"bytes": image, "path": f"{pair.key}.{name}.{pair.extension}"} for name, image in images},
-        **pair.json.terms.columns,
+        **pair.json.terms._asdict(),
     }
 
 
@@ -66,5 +66,5 @@ def split_schema(columns: Sequence[str], images: Collection[str] = IMAGES) -> pa
     return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
 
 
-BIVLC_FORMAT = Format(PAIR, partial(write_generated, columns=BIVLC))
-TROHN_IMG_FORMAT = Format(PAIR, partial(write_generated, columns=TROHN))
+BIVLC_FORMAT = Format((PAIR,), partial(write_generated, columns=BIVLC))
+TROHN_IMG_FORMAT = Format((PAIR,), partial(write_generated, columns=TROHN))

@@ -40,7 +40,7 @@ def write_tars(shards: Iterator[Shard], folder: Path) -> None:
         (folder / shard.split).mkdir(exist_ok=True)
         with TarWriter(folder / shard.split / name) as tar:
             for row in caption_rows(shard.samples):
-                text, about = row.caption.encode("utf-8"), canonical_json(row.terms.columns)
+                text, about = row.caption.encode("utf-8"), canonical_json(row.terms._asdict())
                 tar.add_sample(row.key, [(row.extension, row.image), ("txt", text), ("json", about)])
                 sizes[shard.split][name] += 1
     for split, found in sizes.items():

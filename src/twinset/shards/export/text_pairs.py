@@ -25,7 +25,7 @@ WORDS = ("image_id", "caption", "negative_caption")
 
 def write_trohn(shards: Iterator[Shard], folder: Path) -> None:
     """Write a Parquet file a split."""
-    rows = ((shard.split, [{**row.words, **row.terms.columns} for row in shard.samples]) for shard in shards)
+    rows = ((shard.split, [{**row.words, **row.terms._asdict()} for row in shard.samples]) for shard in shards)
     write_splits(rows, split_schema((*WORDS, *TERMS)), folder)
 
 
@@ -46,7 +46,7 @@ def write_sugarcrepe(shards: Iterator[Shard], folder: Path) -> None:
                     )
                 file = files[f"{shard.split}/{kind}"]
                 entry = {"filename": _file_of(row, shard.subset), **{name: row.words[name] for name in WORDS[1:]}}
-                file.append({**entry, **row.terms.columns}, str(file.length))
+                file.append({**entry, **row.terms._asdict()}, str(file.length))
     lift_only_folder(folder)
 
 
@@ -65,5 +65,5 @@ def _file_of(row: Row, subset: str) -> str:
     return name if name.lower().endswith(IMAGE_SUFFIXES) else f"{name}.jpg"
 
 
-TROHN_FORMAT = Format(TEXT_PAIR, write_trohn, images=False)
-SUGARCREPE_FORMAT = Format(TEXT_PAIR, write_sugarcrepe, images=False)
+TROHN_FORMAT = Format((TEXT_PAIR,), write_trohn, images=False)
+SUGARCREPE_FORMAT = Format((TEXT_PAIR,), write_sugarcrepe, images=False)
