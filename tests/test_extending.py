@@ -25,11 +25,11 @@ from PIL import Image
 import twinset
 from tests.made_datasets import MadeDataset
 from twinset.cards.sheet import mark_difference, words_of
-from twinset.contracts.markdown import cell, plain, short
 from twinset.contracts.receipt import IndexRecord
 from twinset.evaluation.answers.parser import LONGEST, parse
 from twinset.filters.captions import MotionWords
 from twinset.generators.kubric_scenes.assets import references
+from twinset.generators.markdown import cell, plain, short
 from twinset.generators.negative_captions.changes import _WORD
 from twinset.generators.negative_captions.wording import edited
 from twinset.generators.video.action_genome import FRAME

@@ -26,11 +26,11 @@ from pydantic import Field, field_validator, model_validator
 
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.markdown import table
 from twinset.contracts.parts import EXAMPLES
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
 from twinset.generators.caption_scores.source import CaptionScores
+from twinset.generators.markdown import table
 from twinset.generators.mixing import mixed
 from twinset.generators.negative_captions.kinds import KINDS, columns_of, scored_schema
 from twinset.generators.negative_captions.prompts import SUFFIX

@@ -5,9 +5,9 @@ import pytest
 from twinset.cards.lineage import DATA, FORM, METHOD, PROCEDURE, citations_of, described_origin, works_cited
 from twinset.cards.rendering import TEMPLATES
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.markdown import templates
 from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
 from twinset.contracts.references import Reference, checked_cite, entries_in, key_of
+from twinset.generators.markdown import templates
 
 
 @pytest.mark.parametrize(

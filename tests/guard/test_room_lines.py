@@ -8,20 +8,20 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
-    "flows": 700,
-    "generators": 12970,
-    "filters": 535,
-    "contracts": 2910,
-    "stages": 2998,
-    "shards": 3966,
+    "flows": 699,
+    "generators": 13264,
+    "filters": 533,
+    "contracts": 2238,
+    "stages": 2990,
+    "shards": 3964,
     "models": 6581,
-    "cards": 1699,
+    "cards": 1700,
     "review": 2442,
-    "training": 7581,
+    "training": 7576,
     "evaluation": 12363,
-    "cli": 1598,
+    "cli": 1599,
     "demo": 153,
-    "extras": 5464,
+    "extras": 5466,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -24,6 +24,7 @@ from twinset.contracts.kinds import KINDS
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.references import key_of
 from twinset.contracts.stage import Stage
+from twinset.generators.markdown import card_block
 from twinset.generators.words_alone.guesses import LEAST_GROUPS
 from twinset.generators.words_alone.probe import LEAST
 from twinset.models.engines import metered_engine
@@ -61,7 +62,7 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
         store.remove(layout.meta(subset, terms.CREDITS))
     found["made"], found["words"] = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
     planner, reports = settings.source, reports_of(store, subset, settings.source)
-    found["chosen"] = planner.said("left_out", reports).strip()
+    found["chosen"] = card_block(planner, "left_out", reports).strip()
     again = rebuilding(store, recipe.only([stage.name]), [*(step.stage for step in found["earlier"]), stage])
     text = card(stage, recipe, summary, front_matter(store, subset), again, **found)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
@@ -99,7 +100,7 @@ def card(
         kind=kind,
         record=list(KINDS[source.makes].record.model_fields) if kind else [],
         noun=kind.noun if kind else "candidate",
-        noted=[made.said("notes") for made in (source, *(used.source for used in made_in))],
+        noted=[card_block(made, "notes") for made in (source, *(used.source for used in made_in))],
         steps=steps,
         reasons=sorted(set[tuple[str, str]]().union(*(step.reasons for step in steps))),
         again=again,
@@ -176,8 +177,8 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
         source = settings.source
         found = reports_of(store, recipe.home(one), source)
         # Its own introduction stands at the card's top.
-        introduction = source.said("introduction").strip() if one != name else ""
-        text = "\n\n".join((introduction, source.said("how_made", found).strip()))
+        introduction = card_block(source, "introduction").strip() if one != name else ""
+        text = "\n\n".join((introduction, card_block(source, "how_made", found).strip()))
         for file, panels in source.panels(found).items():
             own = file if one == name else f"{one}-{file}"  # two stages of one kind have pictures of one name
             text = text.replace(f"({layout.META}/{file})", f"({layout.META}/{own})")

@@ -12,8 +12,8 @@ from twinset.cards.rendering import render
 from twinset.cards.sheet import LONGEST_TEXT, Block, Marked, contact_sheet, thumbnail
 from twinset.cards.terms import by_licence
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.markdown import ranked
 from twinset.contracts.stage import Stage
+from twinset.generators.markdown import ranked
 from twinset.shards.read import finished, read_spread, term_counts
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.storage import layout

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from twinset.contracts.markdown import short
+from twinset.generators.markdown import short
 
 #: How often each whole number occurs, or names with their counts, most frequent first.
 Counts = Mapping[Any, int]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from twinset.contracts.markdown import templates
+from twinset.generators.markdown import templates
 
 TEMPLATES = Path(__file__).parent / "templates"
 

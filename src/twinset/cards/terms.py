@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from twinset.contracts.licences.names import AND, HUB, OTHER, SPDX, UNKNOWN
-from twinset.contracts.markdown import Markdown, cell, no_formula, ranked
 from twinset.generators.licences import forbids_changes
+from twinset.generators.markdown import Markdown, cell, no_formula, ranked
 
 CREDITS = "credits.csv"
 SHOWN = 20  # credits that a card shows itself

@@ -14,7 +14,6 @@ from twinset.contracts.doors import Registry, marks, problem_at
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.licences.terms import StatedTerms
 from twinset.contracts.locations import Location, Typed, is_brought_model, is_model_folder, is_place
-from twinset.contracts.markdown import block_of
 from twinset.contracts.references import Reference
 
 
@@ -181,10 +180,6 @@ class SourceSettings(PlacedSettings, StatedTerms):
     #: Markdown with the blocks ``introduction``, such as the question that a task asks, ``how_made``, ``left_out`` and
     #: ``notes`` (a list of what no count can tell), filled with ``source`` (these settings) and ``reports``.
     card_template: ClassVar[Path | None] = None
-
-    def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
-        """Markdown of a block of the card's template; empty without one. reports: JSON of the class's, by name."""
-        return block_of(self.card_template, block, source=self, reports=reports or {})
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Any]:
         """`cards.plots.Panels` of pictures that the card names as ``_meta/NAME.png``, by name; none without reports."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from twinset.cards.terms import lacking
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
@@ -142,20 +143,23 @@ def contradiction(stage: Stage, planned: Sequence[PlannedShard]) -> str:
 
 def _write_candidates(worker: StageWorker, folder: Path) -> tuple[PlanSummary, dict[str, int]]:
     """Write the candidates of a stage into a folder and check them; returns also candidates by `counted_as`."""
-    origin, kinds = worker.source.planned_from, Counter[str]()
-    candidates = _candidates(worker, kinds)
+    origin, kinds, terms = worker.source.planned_from, Counter[str](), Counter[tuple[str, str]]()
+    candidates = _candidates(worker, kinds, terms)
     summary = write_plan(candidates, worker.source.candidate, worker.subset.shard_size, folder, origin)
     check_plan(folder, summary, origin)
+    if worker.name in worker.recipe.subsets and (lacks := lacking(worker.name, terms)):
+        logger.warning("%s: twinset publish refuses it so", "; ".join(lacks))
     return summary, {kind: count for kind, count in kinds.items() if kind}
 
 
-def _candidates(worker: StageWorker, kinds: Counter[str]) -> Iterator[Candidate]:
-    """Raises `WrongUse` where annotations alone are read, and give none. kinds: counts them."""
+def _candidates(worker: StageWorker, kinds: Counter[str], terms: Counter[tuple[str, str]]) -> Iterator[Candidate]:
+    """Raises `WrongUse` where annotations alone are read, and give none. kinds, terms: count them."""
     source = worker.source
     source.excluded.clear()
     try:
         for candidate in islice(source.plan(), worker.subset.count):
             kinds[candidate.counted_as] += 1
+            terms[candidate.licence, candidate.credit[:1]] += 1
             yield candidate
         if not kinds and worker.subset.count != 0 and not source.reads and source.planned_from != source.kind:
             left_out = source.excluded

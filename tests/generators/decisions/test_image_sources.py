@@ -19,6 +19,7 @@ from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.generated_images import ImageChoice
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks
 from twinset.generators.generated_pairs.source import GeneratedPairs
+from twinset.generators.markdown import card_block
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -164,7 +165,7 @@ def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
     keys = {n: sample_key("images", n, "negative_caption", image) for n, image in ((0, 1), (2, 0))}
     assert planned == [(f"caption {n}", key, 1.0) for n, key in keys.items()]
     assert stage.excluded == {"not-chosen": 1}
-    assert "People chose the image of each negative caption" in source.said("how_made")
+    assert "People chose the image of each negative caption" in card_block(source, "how_made")
     unused = GeneratedPairs.model_validate(settings)
     assert source.reads == (*unused.reads, "best")
     assert (source.chosen_by, unused.chosen_by) == ("people", "score")
@@ -186,7 +187,7 @@ def test_a_tie_waits_for_one_more_annotator_and_the_card_says_how_well_they_agre
     say(tmp_path / FILE, [answer(first, "c", "2", stage="chosen")])
     stage = source.open(context(tmp_path))
     assert stage.waiting() is None
-    card = source.said("how_made", {"decisions.json": json.loads(stage.report_files()["decisions.json"])})
+    card = card_block(source, "how_made", {"decisions.json": json.loads(stage.report_files()["decisions.json"])})
     assert "was asked in 3 tasks; 3 people gave 7 answers" in card
     assert "| replace_obj | 2 | 1 | 50.0% |" in card and "| all | 3 | 2 | 66.7% |" in card
     assert "Cohen's kappa (kept or dropped): mean 0.00 over 2 pairs of annotators: 0.00 (3 tasks)" in card

@@ -14,6 +14,7 @@ from tests.models.diffusion.tiny_models import save_small
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
+from twinset.generators.markdown import card_block
 from twinset.generators.negative_captions.prompts import NegativePrompts
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.negative_images import NegativeImages
@@ -97,7 +98,10 @@ def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
 def test_settings_are_those_of_the_engine(earlier: Earlier, model: str) -> None:
     opened = source(model).open(Context("trohn-img", earlier=earlier))
     assert opened.weights().keys() == {"engine", "model"} and opened.with_micro_batch(1).batch_size() == 1
-    assert "steps is 1" in source(model).said("notes") and "rombach2022high" in source(model).engine.reference.bibtex
+    assert (
+        "steps is 1" in card_block(source(model), "notes")
+        and "rombach2022high" in source(model).engine.reference.bibtex
+    )
     chosen = source(model, engine={"kind": "diffusion", "model": "small", "device": "gpu"})
     assert (chosen.pool, chosen.shards_at_a_time) == ("gpu", 1) and source(model).pool == "cpu"
     assert source(model).terms.licence == "other: of the model" and source(model, licence="MIT").terms.licence == "MIT"

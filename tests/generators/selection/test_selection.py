@@ -20,6 +20,7 @@ from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.models import Recipe
 from twinset.generators.caption_scores.source import CaptionScores
+from twinset.generators.markdown import card_block
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.selection.source import COARSE, balanced, cells_of, ranks_of
 
@@ -115,7 +116,7 @@ def test_losses_are_counted_and_named(tmp_path: Path) -> None:
     assert ("no-full-stop", 'scores ["c/62"]') in source.excluded.examples
     report = json.loads(source.report_files()["selection.json"])
     assert [step["kept"]["unknown"] for step in report["steps"]] == [63, 61, 31, 31, 30, 30, 30, 30]
-    text = source.said("how_made", {"selection.json": report})
+    text = card_block(source, "how_made", {"selection.json": report})
     assert report["kinds"] == ["unknown"] and "| unknown |" in text
     assert "| same-meaning | −30 | −30 |" in text and "| selected | 30 | 30 |" in text
     gaps = report["gaps"]["vera"]

@@ -12,6 +12,7 @@ import pytest
 
 from tests.generators.triplets.conftest import OWN, RATED, relations_of
 from twinset.contracts.errors import WrongUse
+from twinset.generators.markdown import card_block
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.mining import BLOCK, Miner
 from twinset.generators.triplets.published import PublishedRules
@@ -159,7 +160,7 @@ def test_the_report_counts_and_the_card_tells_it() -> None:
     report = json.loads(source.report_files()["mining.json"])
     funnel, relations = report["funnel"], len(OWN.split(", "))
     assert (funnel["relations with both words rated"], funnel["eligible subjects"]) == (relations - 1, 4)
-    card = source.said("how_made", {"mining.json": report})
+    card = card_block(source, "how_made", {"mining.json": report})
     last, relations_of_eligible = (
         funnel["references within reach of the threshold"],
         funnel["relations of eligible subjects"],
@@ -170,5 +171,5 @@ def test_the_report_counts_and_the_card_tells_it() -> None:
 
 def test_the_card_claims_no_limit_that_is_not_set() -> None:
     source = opened(max_uses=2)
-    assert "at most 2 have one image" in source.said("how_made")
-    assert "at most 2" not in source.model_copy(update={"rules": "published"}).said("how_made")
+    assert "at most 2 have one image" in card_block(source, "how_made")
+    assert "at most 2" not in card_block(source.model_copy(update={"rules": "published"}), "how_made")

@@ -11,7 +11,7 @@ from twinset.cards.kinds.statistics import FREQUENT, condition_numbers, how_ofte
 from twinset.cards.sheet import Block, Cell, words
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.template import TEMPLATE, TemplateRecord
-from twinset.contracts.markdown import ranked
+from twinset.generators.markdown import ranked
 
 ACROSS = 5  # images of a gallery side by side
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from twinset.contracts.markdown import Markdown, no_formula, plain
-from twinset.contracts.markdown import table as markdown_table
 from twinset.evaluation.metrics.figures import Figure
+from twinset.generators.markdown import Markdown, no_formula, plain
+from twinset.generators.markdown import table as markdown_table
 
 COUNTS = ("n", "groups", "ties %")  # columns beside figures
 #: Figures as papers head them; those that are not here have no place in a compact table.

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.markdown import no_formula
 from twinset.generators.decisions.answers import COLUMNS, table_of, to_row
+from twinset.generators.markdown import no_formula
 from twinset.review.exchange.label_studio import Address, Answered, Form, LabelStudio, Row, Show
 from twinset.shards.plan import parquet_batches, parquet_columns
 from twinset.shards.storage.whole_file import whole_file

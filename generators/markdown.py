@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
+from twinset.contracts.source import SourceSettings
+
 if TYPE_CHECKING:
     import jinja2
 
@@ -131,13 +133,14 @@ def templates(*folders: Path) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    found.filters |= _FILTERS
+    found.filters |= _FILTERS | {"card_block": card_block}
     return found
 
 
-def block_of(template: Path | None, name: str, **values: Any) -> str:
-    """The text of one block of a template; empty where there is no such block, or no template."""
-    if template is None:
+def card_block(source: SourceSettings, name: str, reports: Mapping[str, Any] | None = None) -> str:
+    """Markdown of a block of a source's card template; empty without one. reports: JSON of the class's, by name."""
+    if source.card_template is None:
         return ""
-    found = templates(template.parent).get_template(template.name)
-    return "".join(found.blocks[name](found.new_context(values))) if name in found.blocks else ""
+    found = templates(source.card_template.parent).get_template(source.card_template.name)
+    context = found.new_context({"source": source, "reports": reports or {}})
+    return "".join(found.blocks[name](context)) if name in found.blocks else ""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from twinset.contracts.markdown import Markdown, cell, code, fence, plain, short, statements, table
+from twinset.generators.markdown import Markdown, cell, code, fence, plain, short, statements, table
 
 HOSTILE = [
     *("[click](https://evil.example)", "![x](https://evil.example/x.png)", "[click][1]", "[1]: https://evil.example"),
