@@ -209,3 +209,11 @@ def test_circles_and_unknown_stages_are_refused() -> None:
         reading = {name: {"source": {"kind": "test-longer", "words": read}} for name, read in stages.items()}
         with pytest.raises(InvalidRecipe, match=words):
             recipe_of({}, reading)
+
+
+def test_planning_warns_of_terms_that_publish_refuses(
+    planned_build: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    planned_build(Store(str(tmp_path)), "greys", [("a", 1, 2)], licence="unknown")
+    message = "greys: 1 samples have no licence that is known; set subsets.greys.source.licence, or one a row"
+    assert [record.message for record in caplog.records] == [f"{message}: twinset publish refuses it so"]
