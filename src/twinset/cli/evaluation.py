@@ -261,27 +261,27 @@ def answers(folder: Path, *, out: Path | None = None, seed: Seed = 0, resamples:
         folder: with positive-first/SPLIT.json and negative-first/SPLIT.json, as SugarCrepe released them
         out: also write the choices as a Parquet file of scores, for twinset eval compare
     """
-    from twinset.evaluation.answers.report import ALL, report, write_scores
+    import polars as pl
 
-    found = report(folder, seed, resamples)
+    from twinset.evaluation.answers.figures import measure_answers, read_answers, write_choices
+    from twinset.evaluation.metrics.figures import figures_json
+
+    read = read_answers(folder)
+    found = measure_answers(read, seed, resamples)
     if out is not None:
-        write_scores(out, found.answers, {"model": f"answers in {folder.name}"})
-    for note in found.notes:
-        tell(note)
-    rows = []
-    for name, split in (found.splits if len(found.splits) == 1 else {**found.splits, ALL: found.all}).items():
-        rows += [(f"{name} {order}", part.n, part.figures) for order, part in split.orders.items()]
-        rows += [(f"{name} both orders", split.both.n, split.both.figures)] if split.both is not None else []
+        write_choices(out, read, f"answers in {folder.name}")
+    columns = ["file", "key", "text", "choice", "reason", "right", "as_published"]
+    unparsed = read.filter(pl.col("choice").is_null()).select(columns).to_dicts()
+    differences = read.filter(pl.col("right").ne_missing(pl.col("as_published"))).select(columns).to_dicts()
 
     def show() -> None:
-        print_figures(rows)
-        say(f"read in another way by the released evaluation: {len(found.differences):,}")
-        for read in found.unparsed:  # as literals: an answer can hold control characters
-            say(f"{read.file}: {read.answered.key}: {read.reading.reason}: {read.answered.text[:160]!r}")
-        for file, stray in found.stray.items():
-            say(f"{file}: not answers: {', '.join(stray)}")
+        print_figures((rows, n, figures) for rows, (n, figures) in found.items())
+        say(f"read in another way by the released evaluation: {len(differences):,}")
+        for row in unparsed:  # as literals: an answer can hold control characters
+            say(f"{row['file']}: {row['key']}: {row['reason']}: {row['text'][:160]!r}")
 
-    answer(found.as_json(), show)
+    measured = {rows: {"n": n, **figures_json(dict(figures))} for rows, (n, figures) in found.items()}
+    answer({"figures": measured, "unparsed": unparsed, "differences": differences}, show)
 
 
 def human(
