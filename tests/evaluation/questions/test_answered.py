@@ -77,15 +77,15 @@ def test_images_that_cannot_be_read_are_asked_of_nobody_and_left_out_of_both(tmp
 
 def test_a_query_of_image_and_text_together_is_not_a_pair(tmp_path: Path) -> None:
     cirr(tmp_path / "cirr")
-    with pytest.raises(NotApplicable, match=r"asks with image and text together.*--model image\+text:ENCODER"):
+    with pytest.raises(NotApplicable, match=r"does not ask about pairs .*--model image\+text:ENCODER"):
         write_questions([("cirr", str(tmp_path / "cirr"))], [], tmp_path / "Q")
     assert not (tmp_path / "Q").exists()
 
 
 WRONG: list[tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = [
     (lambda pairs: pairs[1:], r"1 of 34 pairs have no score, first image 0, text 0; score every row"),
-    (lambda pairs: pd.concat([pairs, pairs[3:4]]), r"row 35, columns image, text: a pair that an earlier row has"),
-    (lambda pairs: pairs.assign(image=pairs.image + 1), "a pair that .*Q does not ask; remove the row"),
+    (lambda pairs: pd.concat([pairs, pairs[3:4]]), r"rows 4 and 35 have the same image, text, '1 / 1' .*keep one of them"),
+    (lambda pairs: pairs.assign(image=pairs.image + 1), "Q does not ask this pair; remove the row"),
     (lambda pairs: pairs.drop(columns="score"), "no column 'score'"),
     (lambda pairs: pairs.assign(score=pairs.score.where(pairs.image > 0)), "row 1, column score has no number"),
 ]
@@ -118,5 +118,5 @@ def test_a_benchmark_that_moved_is_named_and_one_that_changed_is_refused(tmp_pat
 
 
 def test_questions_are_written_into_a_new_folder_alone(tmp_path: Path, asked: Path) -> None:
-    with pytest.raises(WrongUse, match="is there already"):
+    with pytest.raises(WrongUse, match="exists and is not an empty folder"):
         write_questions([("winoground", str(tmp_path / "winoground"))], [], asked)
