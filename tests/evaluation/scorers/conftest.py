@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.evaluation.scorers.tiny_models import save_transformers
-from twinset.evaluation.scorers.openai_server import ADDRESS, KEY, SETTINGS
+from twinset.evaluation.scorers.asking import ADDRESS, KEY, SETTINGS
 
 
 @pytest.fixture(scope="module")

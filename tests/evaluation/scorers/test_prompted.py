@@ -318,7 +318,7 @@ def test_each_prompt_is_a_model_and_others_are_left_as_they_are(
     assert asking.words == "mine 3" and asking.directions == ("text",)
     for text, problem in (
         ("openai-chooser/vqascore:m", "the prompt vqascore asks for yes, not choice"),
-        ("openai-chooser/options:m", "a server does not say how likely options are"),
+        ("openai-chooser/visualgptscore:m", "the prompt visualgptscore asks for likelihood, not choice"),
         ("openai-chooser/none:m", "there is no prompt 'none'; name one of choose, "),
         (f"openai-chooser/{tmp_path}/no.yaml:m", "not a file of prompts"),
         ("random/vqascore:ViT-B-32", "random is not asked by a prompt"),
@@ -343,4 +343,4 @@ def test_models_are_told_apart_by_what_is_asked(environment: Callable[..., None]
     environment("http://127.0.0.1:1/v1")
     texts = ["openai-chooser:m", "openai-chooser/eqben:m", "openai-yesno:m", "openai-vqascore:m", "openai-chooser:n:7b"]
     assert len({open_model(one, Running()).digest() for one in texts}) == 5
-    assert chooser(texts[-1]).speaker.identity[1] == "n:7b"
+    assert chooser(texts[-1]).model.identity[1] == "n:7b"

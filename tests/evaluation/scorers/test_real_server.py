@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.transformers_server import serving
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.evaluation.scorers.openai_server import ADDRESS, SETTINGS
+from twinset.evaluation.scorers.asking import ADDRESS, SETTINGS
 from twinset.models.encoders.contract import Chooser, Matcher, Question
 from twinset.models.language_models.answers import Answers
 

@@ -21,7 +21,7 @@ from tests.evaluation.scorers.opened import FAST, encoder
 from tests.evaluation.scorers.tiny_models import SIZE, images, open_clip_config, open_clip_network, save_transformers
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import KINDS, MODELS, check_model, open_model
-from twinset.evaluation.scorers.specific_solutions import read_categories
+from twinset.evaluation.scorers.composers import read_categories
 from twinset.models.encoders.checkpoints import read_weights
 from twinset.models.encoders.contract import Composer, NotApplicable, unit
 from twinset.models.files import ModelMissing

@@ -39,7 +39,7 @@ from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.evaluation.scorers.openai_server import ADDRESS, KEY, SETTINGS
+from twinset.evaluation.scorers.asking import ADDRESS, KEY, SETTINGS
 from twinset.models.encoders.contract import DualEncoder, Matcher
 
 CHECKOUT = Path(__file__).resolve().parents[3]

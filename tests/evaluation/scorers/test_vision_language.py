@@ -69,7 +69,7 @@ def test_sum_mean_and_prior_are_those_of_the_tokens(folder: Path) -> None:
     debiased = found["visualgptscore-debiased"]
     assert debiased.shape == (2, 3) and np.array_equal(debiased[:, :2], found["visualgptscore"])
     null = Image.new("RGB", (224, 224), (127, 127, 127))
-    model = scorer.speaker.model  # type: ignore[attr-defined]
+    model = scorer.model.model  # type: ignore[attr-defined]
     alone = [float(one.sum()) for one in model.continued([null], scorer.prompt.text, CAPTIONS)]
     assert debiased[:, 2] == pytest.approx(alone)
 
@@ -80,7 +80,7 @@ def test_options_are_chosen_by_their_likelihood_and_kept(folder: Path, monkeypat
     image = pictures(1)[0]
     asked = [Question("text", (image,), CAPTIONS), Question("image", (image, *pictures(1, seed=1)), CAPTIONS[:1])]
     found = scorer.choose(asked)
-    model = scorer.speaker.model  # type: ignore[attr-defined]
+    model = scorer.model.model  # type: ignore[attr-defined]
     prompts = [scorer._shown(one) for one in asked]
     for said, shown in zip(found, prompts, strict=True):
         one, two = (float(tokens.sum()) for tokens in model.continued(shown.images, shown.text, ["1", "2"]))
@@ -93,7 +93,7 @@ def test_one_that_loops_and_one_that_gives_nan_say_so(folder: Path, monkeypatch:
     monkeypatch.setattr(vision_language, "WRITTEN", 4)
     scorer = open_model(f"vlm/choose:{folder}", FAST)
     assert isinstance(scorer, PromptedChooser)
-    model: Any = scorer.speaker.model  # type: ignore[attr-defined]
+    model: Any = scorer.model.model  # type: ignore[attr-defined]
     wall = model.tokenizer.get_vocab()["wall"]
     head_row = torch.arange(len(model.model.lm_head.weight))
     only = model.model.lm_head.register_forward_hook(lambda head, read, logits: logits + 1000 * (head_row == wall))
@@ -103,7 +103,7 @@ def test_one_that_loops_and_one_that_gives_nan_say_so(folder: Path, monkeypatch:
     for weight in model.model.parameters():
         weight.data.fill_(np.nan)
     assert scorer.choose([question._replace(captions=CAPTIONS[::-1])]) == ["not a number"]
-    yes = PromptedYes("m", open_model(f"vlm:{folder}", FAST).prompt, scorer.speaker)  # type: ignore[attr-defined]
+    yes = PromptedYes("m", open_model(f"vlm:{folder}", FAST).prompt, scorer.model)  # type: ignore[attr-defined]
     scores = yes.score(pictures(1), CAPTIONS[:1])
     assert np.isnan(scores[0, 0]) and yes.reasons[int(scores[0, 1])] == "not a number"
 
