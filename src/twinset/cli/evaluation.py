@@ -1,7 +1,6 @@
 """``twinset eval``: models on benchmarks, and figures of what models or people answered."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -222,7 +221,7 @@ def questions(*, benchmark: Benchmarks, out: Path, data: Folders = (), only: Onl
     """
     from twinset.evaluation.questions.asked import write_questions
 
-    answer({"out": out, **asdict(write_questions(named(benchmark, data), only, out))})
+    answer({"out": out, **write_questions(named(benchmark, data), only, out)})
 
 
 def compare(

@@ -18,7 +18,7 @@ from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.store import FeatureStore, pair_name
-from twinset.evaluation.questions.asked import ABOUT, IMAGES, PAIRS, TEXTS, Place
+from twinset.evaluation.questions.asked import ABOUT, IMAGES, PAIRS, TEXTS
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.run import WrittenScores
 from twinset.evaluation.score_files.opening import open_scores
@@ -28,7 +28,7 @@ from twinset.shards.storage.spool import temporary_folder
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_PLACES = TypeAdapter(list[Place])
+_PLACES = TypeAdapter(list[tuple[str, str, list[str]]])
 _PAIR = ["image", "text"]
 _NONE = "it is not what `twinset eval questions` wrote; write the questions again"
 
@@ -45,15 +45,17 @@ def score_answers(
         threshold: score above which the model says that an image and a text match.
 
     Raises:
-        WrongUse: a pair has no score or two, or was not asked; or a benchmark is not what was asked.
+        WrongUse: a pair has no score or two, or was not asked; or a benchmark asks something else now.
     """
     try:
         places = _PLACES.validate_json((questions / ABOUT).read_bytes())
     except (OSError, ValidationError) as error:
         raise WrongUse(f"{questions / ABOUT}: {_NONE}") from error
-    if unknown := next((name for name in moved if name not in [one.name for one in places]), None):
-        raise WrongUse(f"--benchmark {unknown}: {questions} asks {', '.join(one.name for one in places)}")
-    benchmarks = [one for place in places for one in _opened(place, moved.get(place.name, place.folder))]
+    names = [name for name, _, _ in places]
+    if unknown := next((name for name in moved if name not in names), None):
+        raise WrongUse(f"--benchmark {unknown}: {questions} asks {', '.join(names)}")
+    opened = [open_benchmarks(name, moved.get(name, folder), subsets) for name, folder, subsets in places]
+    benchmarks = [one for several in opened for one in several]
     scorer, written = _Elsewhere(model, sha256_of_file(file)[0], threshold), list[WrittenScores]()
     facts = {"model": model, "model_digest": scorer.digest(), **({} if threshold is None else {"threshold": threshold})}
     with ExitStack() as stack:
@@ -68,17 +70,6 @@ def score_answers(
     return written, benchmarks
 
 
-def _opened(place: Place, folder: str) -> list[Benchmark]:
-    """The benchmarks of a folder; raises `WrongUse` where they are not as they were."""
-    found = open_benchmarks(place.name, folder, place.subsets)
-    if {one.name: one.digest() for one in found} != place.digests:
-        raise WrongUse(
-            f"{folder}: {place.name} is not as it was when the questions were written; name the folder by --benchmark "
-            f"{place.name}=DIR, or write the questions again"
-        )
-    return found
-
-
 class _Elsewhere(Matcher):
     """A model whose scores are all known already."""
 
@@ -89,7 +80,9 @@ class _Elsewhere(Matcher):
         return self._digest
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        raise WrongUse(f"{self.name}: an image or the text {texts[0][:60]!r} was not asked; write the questions again")
+        raise WrongUse(
+            f"an image or the text {texts[0][:60]!r} was not asked: a benchmark is not as it was; ask it again"
+        )
 
 
 def _keep_scores(store: FeatureStore, file: Path, questions: Path) -> None:

@@ -5,15 +5,15 @@ Q/images.parquet       image (the number), file (of the tar), member, sha256
 Q/texts.parquet        text (a number), content, sha256; of what a benchmark itself asks, its question and the answer
                        whose probability is the score
 Q/pairs.parquet        image, text, score (empty: to be filled in)
-Q/benchmarks.json      names, folders, subsets and digests of the benchmarks
+Q/benchmarks.json      names, folders and subsets of the benchmarks
 """
 
 import json
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,46 +33,26 @@ IMAGES, TEXTS, PAIRS, ABOUT = "images.parquet", "texts.parquet", "pairs.parquet"
 TAR = "images/00000.tar"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Benchmarks that are asked: as ``--benchmark NAME=DIR --only SUBSET`` names them, and the digest of each."""
-
-    name: str
-    folder: str
-    subsets: list[str]
-    digests: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """How much is asked, and by reason how many examples are not: their images cannot be read."""
-
-    images: int
-    texts: int
-    pairs: int
-    left_out: dict[str, int]
-
-
-def write_questions(benchmarks: Sequence[tuple[str, str]], subsets: Sequence[str], out: Path) -> Written:
+def write_questions(benchmarks: Sequence[tuple[str, str]], subsets: Sequence[str], out: Path) -> dict[str, Any]:
     """Write what some benchmarks ask into a new folder, whole or not at all.
 
     Args:
         benchmarks: names and folders, as ``--benchmark`` has them.
         subsets: that are read of each; all when empty.
 
+    Returns:
+        How many ``images``, ``texts`` and ``pairs`` are asked, and of ``left_out`` by reason how many examples are not.
+
     Raises:
         WrongUse: ``out`` is there already, or a benchmark is wrong.
         NotApplicable: one asks with an image and a text together, or about two texts.
     """
-    places = []
     with new_folder(out, "folder") as folder, _Questions(folder) as asked:
         for name, data in benchmarks:
-            opened = open_benchmarks(name, data, subsets)
-            for benchmark in opened:
+            for benchmark in open_benchmarks(name, data, subsets):
                 asked.add(benchmark)
-            where = data if "://" in data else str(Path(data).absolute())
-            places.append(Place(name, where, list(subsets), {one.name: one.digest() for one in opened}))
-        (folder / ABOUT).write_text(json.dumps([asdict(one) for one in places], indent=1) + "\n", "utf-8")
+        places = [(name, data if "://" in data else str(Path(data).absolute()), subsets) for name, data in benchmarks]
+        (folder / ABOUT).write_text(json.dumps(places) + "\n", "utf-8")
         return asked.write_tables()
 
 
@@ -131,7 +111,7 @@ class _Questions(ExitStack):
             self._texts[name] = len(self._texts), content, name[1:].hex(), *own
         return self._texts[name][0]
 
-    def write_tables(self) -> Written:
+    def write_tables(self) -> dict[str, Any]:
         """Write the three tables, in order of their numbers."""
         columns = {"image": pl.Int32, **dict.fromkeys(("file", "member", "sha256"), pl.String)}
         pl.DataFrame([*self._images.values()], columns, orient="row").write_parquet(self.folder / IMAGES)
@@ -140,4 +120,5 @@ class _Questions(ExitStack):
         code = np.unique(np.concatenate(self._pairs))
         pairs = pl.DataFrame({"image": code >> 32, "text": code & 0xFFFFFFFF}).cast(pl.Int32)
         pairs.with_columns(score=pl.lit(None, pl.Float32)).write_parquet(self.folder / PAIRS)
-        return Written(len(self._images), len(self._texts), len(pairs), dict(sorted(self.left_out.items())))
+        counts = {"images": len(self._images), "texts": len(self._texts), "pairs": len(pairs)}
+        return {**counts, "left_out": dict(sorted(self.left_out.items()))}

@@ -80,29 +80,29 @@ class _Predicting(Composer):
         raise NotApplicable(f"{self.name}: reads the words of a query, and not their features")
 
 
+def _folded(name: str) -> str:
+    return " ".join(name.lower().split())
+
+
 class FocusAttribute(_Predicting):
     """The attribute of the asked type that fits the reference best, by its feature alone, is the query."""
 
     def compose_said(self, images: Floats, texts: Floats, said: Sequence[str]) -> Floats:
-        return np.stack([self._query(image, condition) for image, condition in zip(images, said, strict=True)])
-
-    def _query(self, image: Floats, condition: str) -> Floats:
-        features = self._types.get(" ".join(condition.lower().split()))
-        if features is None:
-            raise NotApplicable(
-                f"{self.name}: {condition!r} is no type of attributes in {self.path}; ask it of Focus on an Attribute "
-                "alone, with --only focus-attribute"
-            )
-        return np.asarray(features[int((features @ unit(image)).argmax())])
+        queries = []
+        for image, condition in zip(unit(images), said, strict=True):
+            features = self._types.get(_folded(condition))
+            if features is None:
+                raise NotApplicable(
+                    f"{self.name}: {condition!r} is no type of attributes in {self.path}; ask it of Focus on an "
+                    "Attribute alone, with --only focus-attribute"
+                )
+            queries.append(features[int((features @ image).argmax())])
+        return np.stack(queries)
 
     @cached_property
     def _types(self) -> dict[str, Floats]:
-        taxonomy = read_taxonomy(self.path)
-        return {
-            " ".join(name.lower().split()): self.encoder.encode_texts(words)
-            for name, words in taxonomy.items()
-            if words
-        }
+        types = read_taxonomy(self.path).items()
+        return {_folded(name): self.encoder.encode_texts(words) for name, words in types if words}
 
 
 class ChangeAttribute(_Predicting):

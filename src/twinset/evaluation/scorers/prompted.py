@@ -40,6 +40,7 @@ OPTIONS = ("1", "2")
 class _Prompted:
     def __init__(self, name: str, prompt: Prompt, model: Asker) -> None:
         self.name, self.words, self.prompt, self.model = name, f"{prompt.name} {prompt.version}", prompt, model
+        self.directions = prompt.directions
 
     def digest(self) -> str:
         return digest([self.prompt.asks, self.model.identity, self.prompt.digest()])
@@ -48,12 +49,12 @@ class _Prompted:
 class PromptedChooser(_Prompted, Chooser):
     """Shown images and captions, it names one, in its own words or by the likelier of `OPTIONS`."""
 
-    def __init__(self, name: str, prompt: Prompt, model: Asker) -> None:
-        super().__init__(name, prompt, model)
-        self.directions = prompt.directions
-
     def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
-        _refuse_questions(self.name, [text for one in questions for text in one.captions])
+        for own in (text for one in questions for text in one.captions if isinstance(text, OwnQuestion)):
+            raise NotApplicable(
+                f"{self.name}: reads captions, and the benchmark asks {own.asked[:100]!r}; name a model that answers, "
+                "such as openai-yesno:MODEL or vlm:FOLDER"
+            )
         answers = self.model.ask([self._asked(one) for one in questions])
         return [self._read(answer, one) for answer, one in zip(answers, questions, strict=True)]
 
@@ -66,11 +67,11 @@ class PromptedChooser(_Prompted, Chooser):
 
     def _read(self, answer: Answer, question: Question) -> tuple[int, ...] | str:
         """Places of what is chosen; in place of these ``tie``, ``cut`` at its greatest length, or another reason."""
-        if self.prompt.answer == "options":
-            chance = _chance(answer)
-            return chance if isinstance(chance, str) else "tie" if chance == 0.5 else (int(chance < 0.5),)
-        if answer.finish in (REFUSED, NOT_A_NUMBER):
+        if answer.finish in UNANSWERED:
             return answer.finish
+        if self.prompt.answer == "options":
+            chance, reason = _scored(answer)
+            return UNANSWERED[reason] if np.isnan(chance) else "tie" if chance == 0.5 else (int(chance < 0.5),)
         if question.direction == "pairing":
             found = parse_pairing(answer.text)
         elif question.direction == "image":
@@ -82,20 +83,11 @@ class PromptedChooser(_Prompted, Chooser):
         return "cut" if answer.finish == LENGTH and found.reason != "empty" else found.reason
 
 
-def _refuse_questions(name: str, texts: Sequence[str]) -> None:
-    """Raise `NotApplicable` where a text is a benchmark's question, which is no caption."""
-    if question := next((text.asked for text in texts if isinstance(text, OwnQuestion)), None):
-        raise NotApplicable(
-            f"{name}: reads captions, and the benchmark asks {question[:100]!r}; name a model that answers, such as "
-            "openai-yesno:MODEL or vlm:FOLDER"
-        )
-
-
-def _chance(answer: Answer) -> float | str:
-    """The probability of the first answer, or why there is none."""
-    if answer.finish in (REFUSED, NOT_A_NUMBER):
-        return answer.finish
-    return float(answer.text) if answer.text else "no-answer"
+def _scored(answer: Answer) -> tuple[float, int]:
+    """The probability of the first of two answers and 0, or NaN and the place of a reason in `UNANSWERED`."""
+    if answer.text and answer.finish not in UNANSWERED:
+        return float(answer.text), 0
+    return np.nan, UNANSWERED.index(answer.finish if answer.finish in UNANSWERED else "no-answer")
 
 
 def about_captions(answer: str) -> str:
@@ -136,14 +128,10 @@ class PromptedYes(_Prompted, Matcher):
             else Asked((image,), filled(self.prompt.text or "", [text.strip()]), YES_NO)
             for image, text in zip(images, texts, strict=True)
         ]
-        rows = []
-        for answer, text in zip(self.model.ask(asked), texts, strict=True):
-            chance = _chance(answer)
-            if isinstance(chance, str):
-                rows.append((np.nan, UNANSWERED.index(chance)))
-            else:
-                rows.append((1 - chance if isinstance(text, OwnQuestion) and text.right == 1 else chance, 0))
-        return np.array(rows, np.float32).reshape(-1, 2)
+        rows = np.array([_scored(answer) for answer in self.model.ask(asked)], np.float32).reshape(-1, 2)
+        turned = [isinstance(text, OwnQuestion) and text.right == 1 for text in texts]
+        rows[turned, 0] = 1 - rows[turned, 0]
+        return rows
 
 
 def _open(default: str, local: bool, text: str, parts: Sequence[str], running: Running) -> Scorer:
@@ -151,21 +139,20 @@ def _open(default: str, local: bool, text: str, parts: Sequence[str], running: R
 
     One on a server is only asked for what ``default`` asks for, which its kind says.
     """
-    prompt = prompt_of(text.partition(":")[0].partition("/")[2] or default, text)
+    prompt = prompt_of(text, default)
+    model: Asker
     if local:
-        model: Asker = LocalAsker(open_vision_language(parts[0], running))
+        model = LocalAsker(open_vision_language(parts[0], running))
     else:
-        if prompt.asks != (usual := prompt_of(default, text).asks):
-            raise WrongUse(
-                f"--model {text}: the prompt {prompt.name} asks for {prompt.asks}, not {usual}; name another"
-            )
+        if prompt.asks != (usual := prompt_of("", default).asks):
+            raise WrongUse(f"--model {text}: its prompt asks for {prompt.asks}, not {usual}; name another one")
         free = prompt.asks == "choice" and prompt.answer == "free"
         model = ServerAsker(server_settings(text, parts[0], WRITTEN if free else 1))
     return PromptedChooser(text, prompt, model) if prompt.asks == "choice" else PromptedYes(text, prompt, model)
 
 
 def _check_local(text: str, parts: Sequence[str]) -> None:
-    prompt_of(text.partition(":")[0].partition("/")[2] or "vqascore", text)
+    prompt_of(text, "vqascore")
     find_vision_language(parts[0])
 
 

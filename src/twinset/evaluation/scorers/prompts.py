@@ -75,22 +75,20 @@ class Prompt(BaseModel):
 _PROMPTS = TypeAdapter(dict[str, Prompt])
 
 
-def prompt_of(text: str, model: str) -> Prompt:
-    """The prompt of a name, or of a file (``FILE.yaml`` of one prompt, ``FILE.yaml#NAME`` of several).
-
-    Args:
-        model: as ``--model`` names it, for messages.
+def prompt_of(model: str, default: str) -> Prompt:
+    """The prompt that a model's name has, ``KIND/PROMPT:…``: a name, or a file (``FILE.yaml`` of one prompt,
+    ``FILE.yaml#NAME`` of several); else that of the name ``default``.
     """
+    text = model.partition(":")[0].partition("/")[2] or default
     file, _, name = text.partition("#")
     path = Path(file).expanduser()
     if path.suffix not in (".yaml", ".yml"):
         path, name = FILE, text
     try:
         prompts = _PROMPTS.validate_python(load_yaml(path.read_bytes()))
-    except ValidationError as error:
-        raise WrongUse(f"{path}: {problems_of(error)}; {FILE.name} of twinset shows the form") from error
-    except (OSError, RecursionError, yaml.YAMLError) as error:
-        raise WrongUse(f"{path}: not a file of prompts ({error}); {FILE.name} of twinset shows the form") from error
+    except (ValidationError, OSError, RecursionError, yaml.YAMLError) as error:
+        problem = problems_of(error) if isinstance(error, ValidationError) else f"not a file of prompts ({error})"
+        raise WrongUse(f"{path}: {problem}; {FILE.name} of twinset shows the form") from error
     if not name and len(prompts) == 1:
         (name,) = prompts
     if name not in prompts:
