@@ -29,7 +29,7 @@ def asked(tmp_path: Path) -> Path:
     flickr30k(tmp_path / "flickr30k")
     places = [(name, str(tmp_path / name)) for name in ("winoground", "flickr30k")]
     found = write_questions(places, [], tmp_path / "Q")
-    assert (found.images, found.texts, found.pairs, found.left_out) == (8, 13, 34, {})
+    assert found == {"images": 8, "texts": 13, "pairs": 34, "left_out": {}}
     return tmp_path / "Q"
 
 
@@ -70,7 +70,7 @@ def test_images_that_cannot_be_read_are_asked_of_nobody_and_left_out_of_both(tmp
     winoground(tmp_path / "winoground")
     put(tmp_path / "winoground/images/ex_1_img_0.png", picture(2, "PNG")[:60])
     found = write_questions([("winoground", str(tmp_path / "winoground"))], [], tmp_path / "Q")
-    assert (found.images, found.pairs, found.left_out) == (5, 10, {"undecodable image": 1})
+    assert (found["images"], found["pairs"], found["left_out"]) == (5, 10, {"undecodable image": 1})
     (one,) = put_scores(scored(tmp_path / "Q"), "mine", tmp_path / "run", {}, tmp_path / "Q", None)["scores"]
     assert (one["rows"], one["left_out"]) == (2, {"undecodable image": 1})
 
@@ -109,7 +109,7 @@ def test_a_benchmark_that_moved_is_named_and_one_that_changed_is_refused(tmp_pat
     assert len(put_scores(file, "mine", tmp_path / "run", moved, asked, None)["scores"]) == 2
     lines = (tmp_path / "moved/examples.jsonl").read_text()
     (tmp_path / "moved/examples.jsonl").write_text(lines.replace("red", "blue"))
-    with pytest.raises(WrongUse, match="winoground is not as it was when the questions were written"):
+    with pytest.raises(WrongUse, match="a benchmark is not as it was; ask it again"):
         put_scores(file, "mine", tmp_path / "run", moved, asked, None)
     with pytest.raises(WrongUse, match=r"--benchmark coco: .* asks winoground, flickr30k"):
         put_scores(file, "mine", tmp_path / "run", {"coco": "there"}, asked, None)
