@@ -12,10 +12,14 @@ import pandas as pd
 import pytest
 
 from tests.evaluation.benchmarks.made_layouts import cirr, flickr30k, picture, put, winoground
+from tests.evaluation.features.small_benchmark import SmallBenchmark
+from tests.evaluation.scorers.shown_images import matching
 from tests.evaluation.scorers.tiny_models import save_transformers
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
+from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.from_python import evaluate, put_scores
+from twinset.evaluation.questions.answered import score_answers
 from twinset.evaluation.questions.asked import write_questions
 from twinset.models.encoders.contract import NotApplicable
 
@@ -84,7 +88,10 @@ def test_a_query_of_image_and_text_together_is_not_a_pair(tmp_path: Path) -> Non
 
 WRONG: list[tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = [
     (lambda pairs: pairs[1:], r"1 of 34 pairs have no score, first image 0, text 0; score every row"),
-    (lambda pairs: pd.concat([pairs, pairs[3:4]]), r"rows 4 and 35 have the same image, text, '1 / 1' .*keep one of them"),
+    (
+        lambda pairs: pd.concat([pairs, pairs[3:4]]),
+        r"rows 4 and 35 have the same image, text, '1 / 1' .*keep one of them",
+    ),
     (lambda pairs: pairs.assign(image=pairs.image + 1), "Q does not ask this pair; remove the row"),
     (lambda pairs: pairs.drop(columns="score"), "no column 'score'"),
     (lambda pairs: pairs.assign(score=pairs.score.where(pairs.image > 0)), "row 1, column score has no number"),
@@ -120,3 +127,21 @@ def test_a_benchmark_that_moved_is_named_and_one_that_changed_is_refused(tmp_pat
 def test_questions_are_written_into_a_new_folder_alone(tmp_path: Path, asked: Path) -> None:
     with pytest.raises(WrongUse, match="exists and is not an empty folder"):
         write_questions([("winoground", str(tmp_path / "winoground"))], [], asked)
+
+
+def test_a_benchmarks_own_question_is_asked_once_for_each_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = (OwnQuestion("no caption", "Is it red?"), OwnQuestion("no caption", "Is it red?", right=1))
+    benchmark = SmallBenchmark(lambda: [matching("k", own)])
+    for module in ("asked", "answered"):
+        monkeypatch.setattr(f"twinset.evaluation.questions.{module}.open_benchmarks", lambda *_: [benchmark])
+    assert write_questions([("small", str(tmp_path))], [], tmp_path / "Q")["pairs"] == 4
+    texts = pd.read_parquet(tmp_path / "Q" / "texts.parquet")
+    assert texts[["question", "answer"]].values.tolist() == [["Is it red?", "yes"], ["Is it red?", "no"]]
+    pairs = pd.read_parquet(tmp_path / "Q" / "pairs.parquet")
+    pairs["score"] = [0.9, 0.1, 0.2, 0.8]  # image 0 is red
+    pairs.to_csv(tmp_path / "mine.csv")
+    ((written,), _) = score_answers(tmp_path / "mine.csv", tmp_path / "Q", "mine", tmp_path / "run", {}, 0.5)
+    (row,) = pd.read_parquet(written.path).to_dict("records")
+    assert [row[name] for name in ("s00", "s01", "s10", "s11")] == pytest.approx([0.9, 0.1, 0.2, 0.8])

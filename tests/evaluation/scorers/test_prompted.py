@@ -3,13 +3,11 @@
 import base64
 import io
 import json
-import logging
 import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
@@ -32,7 +30,6 @@ from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.asking import ADDRESS, KEY, SETTINGS
 from twinset.evaluation.scorers.kinds import check_model, open_model, with_prompts
-from twinset.evaluation.scorers.prompted import PromptedYes
 from twinset.models.encoders.contract import Question, Running
 
 
@@ -80,32 +77,6 @@ def test_two_images_are_sent_as_two_or_side_by_side_and_captions_never_read_as_p
             assert sizes(server.bodies[-1]) == sent
             text = server.bodies[-1]["messages"][0]["content"][-1]["text"]
             assert captions[0] in text and ("caption 2: b." in text) == (prompt == "eqben")
-
-
-@pytest.mark.parametrize(
-    ("kind", "question"),
-    [
-        ("openai-yesno:m", "Does this image show: '{}'? Answer the question about the image with one word, yes or no."),
-        ("openai-vqascore:m", 'Does this figure show "{}"? Please answer yes or no.'),
-    ],
-)
-def test_pairs_are_scored_by_the_probability_of_yes(environment: Callable[..., None], kind: str, question: str) -> None:
-    texts = [*CAPTIONS, "a wall"]
-
-    def reply(body: Body, _: int) -> Reply:
-        colour, text = seen(body)
-        assert text in [question.format(one) for one in texts]
-        return likely(Yes=0.6, No=0.2) if ("red" in text) == (colour[0] == 255) else likely(yes=0.1, no=0.9)
-
-    with serving(reply) as server:
-        environment(server.url)
-        model = open_model(kind, Running())
-        assert isinstance(model, PromptedYes)
-        found = model.score([RED, RED, BLUE, RED], [*CAPTIONS, CAPTIONS[1], CAPTIONS[0]])
-        assert found.dtype == np.float32 and found.tolist() == pytest.approx(
-            np.array([[0.75, 0], [0.1, 0], [0.75, 0], [0.75, 0]])
-        )
-        assert len(server.bodies) == 3
 
 
 def test_options_are_two_answers_of_which_the_likelier_is_chosen(environment: Callable[..., None]) -> None:
@@ -176,7 +147,10 @@ def test_each_prompt_is_a_model_and_others_are_left_as_they_are(
         with_prompts(models[1:], ["eqben"])
     for wrong, problem in (
         ("a: {version: 1, asks: choice, source: s, text: '{caption1}'}", "text: must have {caption1} and {caption2}"),
-        ("a: {version: 1, asks: choice, source: s}", "asks nothing; write text, or for a choice text, image or pairing"),
+        (
+            "a: {version: 1, asks: choice, source: s}",
+            "asks nothing; write text, or for a choice text, image or pairing",
+        ),
         ("a: {version: 1, asks: 'yes', source: s, text: '{caption}', prize: 1}", "prize: Extra inputs"),
         ("a: &b {version: 1}", "not a file of prompts|Field required|asks"),
         ("[1", "not a file of prompts"),
@@ -184,28 +158,6 @@ def test_each_prompt_is_a_model_and_others_are_left_as_they_are(
         (tmp_path / f"{len(wrong)}.yaml").write_text(wrong)
         with pytest.raises(WrongUse, match=problem):
             check_model(f"openai-chooser/{tmp_path}/{len(wrong)}.yaml:m")
-
-
-def test_of_a_server_that_dies_what_was_answered_is_kept_and_the_wait_is_shown_at_once(
-    environment: Callable[..., None], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    dead = True
-
-    def reply(body: Body, number: int) -> Reply:
-        return failure(503, "gone") if dead and number >= 3 else completion("(1)")
-
-    def score() -> Path:
-        return run([SmallBenchmark(lambda: [matching("both")])], ["openai-chooser:m"], tmp_path, tmp_path)[0].path
-
-    with serving(reply) as server, caplog.at_level(logging.WARNING):
-        environment(server.url, concurrency=1, retries=1)
-        with pytest.raises(BuildFailed, match=r"tried 2 times, last: 503: gone.*what was answered stays"):
-            score()
-        assert "503: gone; asked again in 0.01 s, at most 1 times more" in caplog.text
-        assert not [*tmp_path.glob("scores/*/*")]
-        dead, asked_before = False, len(server.bodies)
-        assert pq.read_table(score()).column("ipos2t").to_pylist() == [0.5]
-        assert len(server.bodies) == asked_before + 5, "of 8 questions 3 were answered"
 
 
 def test_the_environment_leads_to_the_server(environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +210,8 @@ def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path:
         for _ in range(2):
             found = run([SmallBenchmark(lambda: examples)], models, tmp_path / "out", tmp_path / "cache")
             assert len(server.bodies) == 4 + 4 + 2 * 4, "each order of each image and each caption, each pair, once"
+    texts = {body["messages"][0]["content"][-1]["text"] for body in server.bodies}
+    assert f'Does this figure show "{CAPTIONS[0]}"? Please answer yes or no.' in texts
     names = [["ipos2t", "ineg2t", "tpos2i", "tneg2i"], *[["s00", "s01", "s10", "s11"]] * 2]
     tables = [pq.read_table(one.path).select(some).to_pylist() for one, some in zip(found, names, strict=True)]
     likelihood = {"s00": 0.75, "s01": pytest.approx(0.1), "s10": pytest.approx(0.1), "s11": 0.75}
