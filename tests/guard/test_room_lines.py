@@ -18,8 +18,8 @@ LINES = {
     "cards": 1699,
     "review": 2442,
     "training": 7581,
-    "evaluation": 11546,
-    "cli": 1598,
+    "evaluation": 11565,
+    "cli": 1592,
     "demo": 153,
     "extras": 5464,
 }

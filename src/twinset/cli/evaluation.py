@@ -260,27 +260,22 @@ def answers(folder: Path, *, out: Path | None = None, seed: Seed = 0, resamples:
         folder: with positive-first/SPLIT.json and negative-first/SPLIT.json, as SugarCrepe released them
         out: also write the choices as a Parquet file of scores, for twinset eval compare
     """
-    import polars as pl
-
-    from twinset.evaluation.answers.figures import measure_answers, read_answers, write_choices
-    from twinset.evaluation.metrics.figures import figures_json
+    from twinset.evaluation.answers.figures import document_of, measure_answers, read_answers, write_choices
 
     read = read_answers(folder)
     found = measure_answers(read, seed, resamples)
     if out is not None:
         write_choices(out, read, f"answers in {folder.name}")
-    columns = ["file", "key", "text", "choice", "reason", "right", "as_published"]
-    unparsed = read.filter(pl.col("choice").is_null()).select(columns).to_dicts()
-    differences = read.filter(pl.col("right").ne_missing(pl.col("as_published"))).select(columns).to_dicts()
+    document = document_of(read, found)
 
     def show() -> None:
-        print_figures((rows, n, figures) for rows, (n, figures) in found.items())
-        say(f"read in another way by the released evaluation: {len(differences):,}")
-        for row in unparsed:  # as literals: an answer can hold control characters
+        for split, orders in found.items():
+            print_figures((f"{split} {order.replace('_', ' ')}", *measured) for order, measured in orders.items())
+        say(f"read in another way by the released evaluation: {len(document['differences']):,}")
+        for row in document["unparsed"]:  # as literals: an answer can hold control characters
             say(f"{row['file']}: {row['key']}: {row['reason']}: {row['text'][:160]!r}")
 
-    measured = {rows: {"n": n, **figures_json(dict(figures))} for rows, (n, figures) in found.items()}
-    answer({"figures": measured, "unparsed": unparsed, "differences": differences}, show)
+    answer(document, show)
 
 
 def human(

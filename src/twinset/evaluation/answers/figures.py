@@ -21,7 +21,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.strict_yaml import problems_of
 from twinset.evaluation.answers.parser import as_published, parse
 from twinset.evaluation.examples import MATCHING_SCORES
-from twinset.evaluation.metrics.figures import Figure
+from twinset.evaluation.metrics.figures import Figure, figures_json
 from twinset.evaluation.metrics.measure import measure
 from twinset.generators.annotation_files import read_json
 from twinset.shards.storage.whole_file import whole_file
@@ -36,8 +36,8 @@ COLUMNS = {
     **dict.fromkeys(("file", "split", "order", "key", *QUESTION, "text"), pl.String),
     **{"choice": pl.Int8, "reason": pl.String, "right": pl.Boolean, "as_published": pl.Boolean},
 }
-#: Figures with their number of examples, by rows: a split or all, and an order or both.
-Figures = Mapping[str, tuple[int, Mapping[str, Figure]]]
+#: Figures with their number of examples, by split, or all, and by order, or both.
+Figures = Mapping[str, Mapping[str, tuple[int, dict[str, Figure]]]]
 
 
 class _Answer(BaseModel):
@@ -114,16 +114,35 @@ def measure_answers(answers: pl.DataFrame, seed: int = 0, resamples: int = 2000)
     both_orders = {name: rights.eq_missing(n) for name, n in (("right", 2), ("wrong", 0), ("inconsistent", 1))}
     both_orders |= {"unparsed": rights.is_null(), "average": right.eq_missing(pl.lit(value=True)), "first": first}
     parts = [(order, answers.filter(pl.col("order") == order), one_order) for order in ORDERS]
-    parts += [("both orders", _paired(answers), both_orders)]
-    found: dict[str, tuple[int, dict[str, Figure]]] = {}
-    splits = [*answers["split"].unique().sort()]
+    parts += [("both_orders", _paired(answers), both_orders)]
+    splits, found = [*answers["split"].unique().sort()], dict[str, dict[str, tuple[int, dict[str, Figure]]]]()
     for split in splits if len(splits) == 1 else [*splits, ALL]:
         for order, every, figures in parts:
             rows = every if split == ALL else every.filter(pl.col("split") == split)
             if len(rows):
                 count = rows.select(pl.struct(EXAMPLE).n_unique()).item()
-                found[f"{split} {order}"] = count, _measured(rows, figures, seed, resamples)
+                found.setdefault(split, {})[order] = count, _measured(rows, figures, seed, resamples)
     return found
+
+
+def document_of(answers: pl.DataFrame, measured: Figures) -> dict[str, Any]:
+    """What ``twinset eval answers --json`` prints: ``{"splits": {SPLIT: {ORDER: {"n", "as_published", FIGURE: …}}}}``,
+    with ``all`` of several splits, answers without a choice, and those that the released rule reads in another way.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for split, orders in measured.items():
+        for order, (n, figures) in orders.items():
+            right = answers.filter(pl.col("order") == order, (pl.lit(split) == ALL) | (pl.col("split") == split))[
+                "as_published"
+            ]
+            counts = {"right": right.sum(), "wrong": right.not_().sum(), "unparsed": right.null_count()}
+            published = {"as_published": counts} if order in ORDERS else {}
+            found.setdefault(split, {})[order] = {"n": n, **published, **figures_json(figures)}
+    listed = answers.select("file", "key", "text", "choice", "reason", "right", "as_published")
+    unlike = pl.col("right").ne_missing(pl.col("as_published"))
+    lists = {"unparsed": listed.filter(pl.col("choice").is_null()), "differences": listed.filter(unlike)}
+    whole = {ALL: found.pop(ALL)} if ALL in found else {}
+    return {**whole, "splits": found, **{name: rows.to_dicts() for name, rows in lists.items()}}
 
 
 def _paired(answers: pl.DataFrame) -> pl.DataFrame:

@@ -153,7 +153,7 @@ def _check(form: str, name: str, parts: Sequence[str]) -> None:
 
 
 def _open(make: Callable[..., Composer], form: str, name: str, parts: Sequence[str], running: Running) -> Composer:
-    """A rule about the encoder that the last part names, and a file; raises `WrongUse` where it is no dual encoder."""
+    """What an image and a text ask for together, by a rule or network and the dual encoder that ENCODER names."""
     _check(form, name, parts)
     encoder = open_model(parts[-1], running)
     if not isinstance(encoder, DualEncoder) or encoder.several:

@@ -135,9 +135,9 @@ class PromptedYes(_Prompted, Matcher):
 
 
 def _open(default: str, local: bool, text: str, parts: Sequence[str], running: Running) -> Scorer:
-    """A multimodal language model, asked by the prompt in ``KIND/PROMPT:…``, or by ``default``.
+    """A multimodal language model, asked by a prompt: ``KIND:MODEL``, or ``KIND/PROMPT:MODEL``.
 
-    One on a server is only asked for what ``default`` asks for, which its kind says.
+    default: prompt where none is named; a model on a server is asked for the same by any other, as its kind says.
     """
     prompt = prompt_of(text, default)
     model: Asker
