@@ -1,7 +1,6 @@
 """``twinset eval``: models on benchmarks, and figures of what models or people answered."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -222,7 +221,7 @@ def questions(*, benchmark: Benchmarks, out: Path, data: Folders = (), only: Onl
     """
     from twinset.evaluation.questions.asked import write_questions
 
-    answer({"out": out, **asdict(write_questions(named(benchmark, data), only, out))})
+    answer({"out": out, **write_questions(named(benchmark, data), only, out)})
 
 
 def compare(
@@ -261,27 +260,22 @@ def answers(folder: Path, *, out: Path | None = None, seed: Seed = 0, resamples:
         folder: with positive-first/SPLIT.json and negative-first/SPLIT.json, as SugarCrepe released them
         out: also write the choices as a Parquet file of scores, for twinset eval compare
     """
-    from twinset.evaluation.answers.report import ALL, report, write_scores
+    from twinset.evaluation.answers.figures import document_of, measure_answers, read_answers, write_choices
 
-    found = report(folder, seed, resamples)
+    read = read_answers(folder)
+    found = measure_answers(read, seed, resamples)
     if out is not None:
-        write_scores(out, found.answers, {"model": f"answers in {folder.name}"})
-    for note in found.notes:
-        tell(note)
-    rows = []
-    for name, split in (found.splits if len(found.splits) == 1 else {**found.splits, ALL: found.all}).items():
-        rows += [(f"{name} {order}", part.n, part.figures) for order, part in split.orders.items()]
-        rows += [(f"{name} both orders", split.both.n, split.both.figures)] if split.both is not None else []
+        write_choices(out, read, f"answers in {folder.name}")
+    document = document_of(read, found)
 
     def show() -> None:
-        print_figures(rows)
-        say(f"read in another way by the released evaluation: {len(found.differences):,}")
-        for read in found.unparsed:  # as literals: an answer can hold control characters
-            say(f"{read.file}: {read.answered.key}: {read.reading.reason}: {read.answered.text[:160]!r}")
-        for file, stray in found.stray.items():
-            say(f"{file}: not answers: {', '.join(stray)}")
+        for split, orders in found.items():
+            print_figures((f"{split} {order.replace('_', ' ')}", *measured) for order, measured in orders.items())
+        say(f"read in another way by the released evaluation: {len(document['differences']):,}")
+        for row in document["unparsed"]:  # as literals: an answer can hold control characters
+            say(f"{row['file']}: {row['key']}: {row['reason']}: {row['text'][:160]!r}")
 
-    answer(found.as_json(), show)
+    answer(document, show)
 
 
 def human(

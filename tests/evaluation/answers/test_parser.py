@@ -6,18 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.evaluation.answers.parser import (
-    LONGEST,
-    ONE,
-    PAIR,
-    REASONS,
-    TWO,
-    Reading,
-    as_published,
-    marked,
-    parse,
-    parse_pairing,
-)
+from twinset.evaluation.answers.parser import LONGEST, ONE, Reading, as_published, parse, parse_pairing
 
 DOG, CAT = "A dog chases a cat across the yard.", "A cat chases a dog across the yard"
 
@@ -47,6 +36,14 @@ FIRST = (
     "The second thing I see is a cat; the answer is (1).",
     "<think>It may be (1), or (2).</think>(1)",
     *("The caption that best fits is: 1", "The caption that best describes the image is 1.", "The one that fits: 1"),
+    *(
+        "The best match is 1",
+        "Best fit: 1",
+        "1 is the better caption",
+        "1 best describes it.",
+        "It should be caption 1",
+    ),
+    *("The answer should be 1", "I'd go for 1.", "The caption that fits the image best is 1, not 2."),
     DOG,
     f'"{DOG.lower()}"',
     f"The best caption is:\n\n{DOG}",
@@ -78,8 +75,8 @@ NONE = {
     "Both (1) and (2) are correct.": "both",
     "The first caption is about a dog; the second caption is about a cat.": "both",
     f"(1) {DOG}\n(2) {CAT}\nOutput (1) or (2).": "both",
-    f"(1) {CAT}": "contradiction",
-    f"The answer is option 2: {DOG}": "contradiction",
+    f"(1) {CAT}": "both",
+    f"The answer is option 2: {DOG}": "both",
     "I'm sorry, I can't help with that.": "refusal",
     "As an AI model I have no opinion.": "refusal",
     "It's not (2).": "no choice",
@@ -96,13 +93,13 @@ NONE = {
 
 @pytest.mark.parametrize("answer", FIRST)
 def test_a_choice_is_read_in_every_form_and_for_both_numbers(answer: str) -> None:
-    assert parse(answer, (DOG, CAT)) == Reading(1)
+    assert parse(answer, (DOG, CAT)) == Reading((1,))
     swapped = answer.translate({ord(a): b for a, b in zip("12１①", "21２②", strict=True)})
     for words in (("first", "second"), ("First", "Second"), ("former", "latter"), ("one", "two"), ("One", "Two")):
         if "one is" not in swapped:
             swapped = _exchanged(swapped, *words)
     if swapped != answer:
-        assert parse(swapped, (CAT, DOG)) == Reading(2), swapped
+        assert parse(swapped, (CAT, DOG)) == Reading((2,)), swapped
 
 
 def _exchanged(text: str, a: str, b: str) -> str:
@@ -111,31 +108,26 @@ def _exchanged(text: str, a: str, b: str) -> str:
 
 @pytest.mark.parametrize("answer", NONE)
 def test_an_answer_without_a_choice_says_why(answer: str) -> None:
-    assert parse(answer, (DOG, CAT)) == Reading(None, NONE[answer])
-
-
-def test_every_reason_is_explained_and_met() -> None:
-    assert {*NONE.values(), "too long"} == {*REASONS}
+    assert parse(answer, (DOG, CAT)) == Reading((), NONE[answer])
 
 
 def test_a_caption_that_holds_the_other_one_is_told_apart() -> None:
     short, long = "A dog and a cat on a couch.", "A dog and a cat on a couch under a blanket."
-    assert parse(long, (short, long)) == parse(long, (short, long)) == Reading(2)
-    assert parse(short, (short, long)) == parse(f"I see this: {short}", (short, long)) == Reading(1)
-    assert parse(short, (short, short)) == Reading(None, "no choice")
-    assert parse("A doge", ("a dog", "a cat")) == Reading(None, "no choice")
-    assert parse("A dog.", ("a dog", "a cat")) == Reading(1)
+    assert parse(long, (short, long)) == parse(long, (short, long)) == Reading((2,))
+    assert parse(short, (short, long)) == parse(f"I see this: {short}", (short, long)) == Reading((1,))
+    assert parse(short, (short, short)) == Reading((), "no choice")
+    assert parse("A doge", ("a dog", "a cat")) == Reading((), "no choice")
+    assert parse("A dog.", ("a dog", "a cat")) == Reading((1,))
 
 
 def test_words_of_a_quoted_caption_are_not_read() -> None:
     captions = ("Neither man wears the first (2) hats", "The second man is not in option 2")
-    assert parse("Neither man wears the first (2) hats.", captions) == Reading(1)
-    assert parse("(2) The second man is not in option 2", captions) == Reading(2)
+    assert parse("Neither man wears the first (2) hats.", captions) == Reading((1,))
+    assert parse("(2) The second man is not in option 2", captions) == Reading((2,))
 
 
 def test_marks_in_an_answer_are_not_mentions() -> None:
-    assert marked("(1) or (2)", None) == PAIR and marked("the first, not 2)", None) == f"{ONE}, not {TWO}"
-    assert parse(ONE) == Reading(None, "empty") and parse(f"a{TWO}b") == Reading(None, "no choice")
+    assert parse(ONE) == Reading((), "empty") and parse(f"a{ONE}b") == Reading((), "no choice")
 
 
 def test_the_published_rule_wants_one_number_in_parentheses() -> None:
@@ -148,29 +140,12 @@ def test_the_published_rule_wants_one_number_in_parentheses() -> None:
 def test_long_answers_take_little_time(piece: str) -> None:
     began = time.process_time()
     parse(piece * (LONGEST // len(piece)), (DOG, CAT))
-    assert parse(piece * (10_000_000 // len(piece))) == Reading(None, "too long")
+    assert parse(piece * (10_000_000 // len(piece))) == Reading((), "too long")
+    parse_pairing((piece + "left right: ") * (LONGEST // (len(piece) + 12)))
     assert time.process_time() - began < 5
 
 
-WORDS = [
-    "(1)",
-    "(2)",
-    "1",
-    "neither",
-    "nor",
-    "both",
-    "not",
-    "first",
-    "caption",
-    "is",
-    "better",
-    "than",
-    "<think>",
-    ONE,
-    DOG,
-]
-
-
+WORDS = ["(1)", "(2)", "1", "neither", "nor", "both", "not", "first", "caption", "is", "better", "than", "<think>", ONE]
 EVERY_CHARACTER = st.text(st.characters(exclude_categories=()))  # halves of surrogate pairs, too
 
 
@@ -179,10 +154,8 @@ EVERY_CHARACTER = st.text(st.characters(exclude_categories=()))  # halves of sur
     st.tuples(EVERY_CHARACTER, EVERY_CHARACTER),
 )
 def test_nothing_raises_and_every_answer_has_a_choice_or_a_reason(answer: str, captions: tuple[str, str]) -> None:
-    for reading in (parse(answer, captions), parse(answer)):
-        assert (reading.choice is None and reading.reason in REASONS) or (
-            reading.choice in (1, 2) and reading.reason == ""
-        )
+    for reading in (parse(answer, captions), parse(answer), parse_pairing(answer)):
+        assert bool(reading.choices) != (reading.reason in {*NONE.values(), "too long"})
 
 
 @pytest.mark.parametrize(
@@ -200,6 +173,10 @@ def test_nothing_raises_and_every_answer_has_a_choice_or_a_reason(answer: str, c
         ("It is 2;1 rather than 1;2.", (2, 1)),
         ("Not 1;2 but 2;1", (2, 1)),
         ("<think>1;2, or rather not</think> 2;1", (2, 1)),
+        ("2;1 is correct; 1;2 is not.", (2, 1)),
+        ("1;2 would be wrong: 2;1, instead of 1;2", (2, 1)),
+        ("2;1. The pairing 1;2 is incorrect.", (2, 1)),
+        ("It isn't 1;2.", ()),
         ("I cannot see any image.", ()),
         ("", ()),
         ("<think>1;2", ()),

@@ -12,10 +12,14 @@ import pandas as pd
 import pytest
 
 from tests.evaluation.benchmarks.made_layouts import cirr, flickr30k, picture, put, winoground
+from tests.evaluation.features.small_benchmark import SmallBenchmark
+from tests.evaluation.scorers.shown_images import matching
 from tests.evaluation.scorers.tiny_models import save_transformers
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
+from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.from_python import evaluate, put_scores
+from twinset.evaluation.questions.answered import score_answers
 from twinset.evaluation.questions.asked import write_questions
 from twinset.models.encoders.contract import NotApplicable
 
@@ -29,7 +33,7 @@ def asked(tmp_path: Path) -> Path:
     flickr30k(tmp_path / "flickr30k")
     places = [(name, str(tmp_path / name)) for name in ("winoground", "flickr30k")]
     found = write_questions(places, [], tmp_path / "Q")
-    assert (found.images, found.texts, found.pairs, found.left_out) == (8, 13, 34, {})
+    assert found == {"images": 8, "texts": 13, "pairs": 34, "left_out": {}}
     return tmp_path / "Q"
 
 
@@ -70,22 +74,25 @@ def test_images_that_cannot_be_read_are_asked_of_nobody_and_left_out_of_both(tmp
     winoground(tmp_path / "winoground")
     put(tmp_path / "winoground/images/ex_1_img_0.png", picture(2, "PNG")[:60])
     found = write_questions([("winoground", str(tmp_path / "winoground"))], [], tmp_path / "Q")
-    assert (found.images, found.pairs, found.left_out) == (5, 10, {"undecodable image": 1})
+    assert (found["images"], found["pairs"], found["left_out"]) == (5, 10, {"undecodable image": 1})
     (one,) = put_scores(scored(tmp_path / "Q"), "mine", tmp_path / "run", {}, tmp_path / "Q", None)["scores"]
     assert (one["rows"], one["left_out"]) == (2, {"undecodable image": 1})
 
 
 def test_a_query_of_image_and_text_together_is_not_a_pair(tmp_path: Path) -> None:
     cirr(tmp_path / "cirr")
-    with pytest.raises(NotApplicable, match=r"asks with image and text together.*--model image\+text:ENCODER"):
+    with pytest.raises(NotApplicable, match=r"does not ask about pairs .*--model image\+text:ENCODER"):
         write_questions([("cirr", str(tmp_path / "cirr"))], [], tmp_path / "Q")
     assert not (tmp_path / "Q").exists()
 
 
 WRONG: list[tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = [
     (lambda pairs: pairs[1:], r"1 of 34 pairs have no score, first image 0, text 0; score every row"),
-    (lambda pairs: pd.concat([pairs, pairs[3:4]]), r"row 35, columns image, text: a pair that an earlier row has"),
-    (lambda pairs: pairs.assign(image=pairs.image + 1), "a pair that .*Q does not ask; remove the row"),
+    (
+        lambda pairs: pd.concat([pairs, pairs[3:4]]),
+        r"rows 4 and 35 have the same image, text, '1 / 1' .*keep one of them",
+    ),
+    (lambda pairs: pairs.assign(image=pairs.image + 1), "Q does not ask this pair; remove the row"),
     (lambda pairs: pairs.drop(columns="score"), "no column 'score'"),
     (lambda pairs: pairs.assign(score=pairs.score.where(pairs.image > 0)), "row 1, column score has no number"),
 ]
@@ -109,7 +116,7 @@ def test_a_benchmark_that_moved_is_named_and_one_that_changed_is_refused(tmp_pat
     assert len(put_scores(file, "mine", tmp_path / "run", moved, asked, None)["scores"]) == 2
     lines = (tmp_path / "moved/examples.jsonl").read_text()
     (tmp_path / "moved/examples.jsonl").write_text(lines.replace("red", "blue"))
-    with pytest.raises(WrongUse, match="winoground is not as it was when the questions were written"):
+    with pytest.raises(WrongUse, match="a benchmark is not as it was; ask it again"):
         put_scores(file, "mine", tmp_path / "run", moved, asked, None)
     with pytest.raises(WrongUse, match=r"--benchmark coco: .* asks winoground, flickr30k"):
         put_scores(file, "mine", tmp_path / "run", {"coco": "there"}, asked, None)
@@ -118,5 +125,23 @@ def test_a_benchmark_that_moved_is_named_and_one_that_changed_is_refused(tmp_pat
 
 
 def test_questions_are_written_into_a_new_folder_alone(tmp_path: Path, asked: Path) -> None:
-    with pytest.raises(WrongUse, match="is there already"):
+    with pytest.raises(WrongUse, match="exists and is not an empty folder"):
         write_questions([("winoground", str(tmp_path / "winoground"))], [], asked)
+
+
+def test_a_benchmarks_own_question_is_asked_once_for_each_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = (OwnQuestion("no caption", "Is it red?"), OwnQuestion("no caption", "Is it red?", right=1))
+    benchmark = SmallBenchmark(lambda: [matching("k", own)])
+    for module in ("asked", "answered"):
+        monkeypatch.setattr(f"twinset.evaluation.questions.{module}.open_benchmarks", lambda *_: [benchmark])
+    assert write_questions([("small", str(tmp_path))], [], tmp_path / "Q")["pairs"] == 4
+    texts = pd.read_parquet(tmp_path / "Q" / "texts.parquet")
+    assert texts[["question", "answer"]].values.tolist() == [["Is it red?", "yes"], ["Is it red?", "no"]]
+    pairs = pd.read_parquet(tmp_path / "Q" / "pairs.parquet")
+    pairs["score"] = [0.9, 0.1, 0.2, 0.8]  # image 0 is red
+    pairs.to_csv(tmp_path / "mine.csv")
+    ((written,), _) = score_answers(tmp_path / "mine.csv", tmp_path / "Q", "mine", tmp_path / "run", {}, 0.5)
+    (row,) = pd.read_parquet(written.path).to_dict("records")
+    assert [row[name] for name in ("s00", "s01", "s10", "s11")] == pytest.approx([0.9, 0.1, 0.2, 0.8])

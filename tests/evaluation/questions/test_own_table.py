@@ -41,7 +41,7 @@ def test_a_csv_becomes_the_score_file_that_a_run_writes(tmp_path: Path, run_tabl
 
 def test_examples_without_a_row_are_counted_and_strange_rows_refused(tmp_path: Path, run_table: pd.DataFrame) -> None:
     assert put(tmp_path, run_table[1:])["left_out"] == {"no row": 1}
-    with pytest.raises(WrongUse, match=r"1 keys are not of winoground, the first 'strange'"):
+    with pytest.raises(WrongUse, match="the key 'strange' is not of winoground; remove its row"):
         put(tmp_path, run_table.assign(key=["strange", *run_table.key[1:]]))
     with pytest.raises(WrongUse, match=r"mine\.csv: rows 1 and 3 have the same key, .*; keep one row of each"):
         put(tmp_path, run_table.assign(key=[*run_table.key[:2], run_table.key[0]]))

@@ -1,4 +1,4 @@
-"""Models of transformers, of a few thousand parameters, and the way to a server."""
+"""The way to a server."""
 
 import json
 from collections.abc import Callable
@@ -7,16 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.scorers.tiny_models import save_transformers
-from twinset.evaluation.scorers.openai_server import ADDRESS, KEY, SETTINGS
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("models")
-    kinds = {"clip": "clip", "siglip": "siglip", "siglip2": "siglip2", "blip-itm": "blip", "blip2-itm": "blip-2"}
-    kinds |= {"vilt": "vilt", "flava": "flava"}
-    return {kind: save_transformers(folder / kind, name) for kind, name in kinds.items()}
+from twinset.evaluation.scorers.asking import ADDRESS, KEY, SETTINGS
 
 
 @pytest.fixture

@@ -12,17 +12,20 @@ from PIL import Image
 
 from tests.evaluation.benchmarks.made_layouts import eqben
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
+from tests.evaluation.scorers.opened import FAST
 from tests.models.visual_questions.tiny_vision_language import pictures, save
+from tests.transformers_server import serving
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import run
+from twinset.evaluation.scorers.asking import ADDRESS, SETTINGS
 from twinset.evaluation.scorers.kinds import open_model, with_prompts
-from twinset.evaluation.scorers.prompted import PromptedChooser, PromptedLikelihood, PromptedYes
-from twinset.models.encoders.contract import Question, Running
+from twinset.evaluation.scorers.prompted import PromptedChooser, PromptedYes
+from twinset.models.encoders.contract import Question
+from twinset.models.language_models.answers import Answers
 from twinset.models.visual_questions import vision_language
 
-FAST = Running(batch=4, threads=1)
 CAPTIONS = ("a red wall", "a blue wall without windows")
 
 
@@ -37,63 +40,47 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vision_language, "LIKELIEST", 1000)
 
 
+def chooser(text: str) -> Any:
+    found = open_model(text, FAST)
+    assert isinstance(found, PromptedChooser)
+    return found
+
+
 def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_network(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vision_language, "WRITTEN", 3)
-    prompts = ["vqascore", "yes-no", "visualgptscore", "visualgptscore-mean", "visualgptscore-debiased", "options"]
-    models = with_prompts([f"vlm:{folder}"], prompts)
+    prompts = {"vqascore": 1, "yes-no": 1, "options": 2}
+    models = with_prompts([f"vlm:{folder}"], [*prompts])
     benchmark = SmallBenchmark(lambda: matchings(Shelf(), 4, 4))
     first = run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
     assert [one.model for one in first] == models and all(one.rows == 4 for one in first)
     kept = {one.path: one.path.read_bytes() for one in first}
-    figures = [[*measure(one.path).all.figures] for one in first]
-    assert all({"text", "image", "group"} <= {*names} for names in figures)
+    assert all({"text", "image", "group"} <= measure(one.path).all.figures.keys() for one in first)
     told = [json.loads(pq.read_schema(one.path).metadata[b"twinset"]) for one in first]
-    assert [one["prompt"] for one in told] == [f"{name} 1" for name in prompts]
-    assert 0 <= told[4]["alpha_0"] <= 1 and told[0]["threshold"] == 0.5 and "threshold" not in told[2]
-    for name in ("next_tokens", "continued", "write"):
+    assert [one["prompt"] for one in told] == [f"{name} {version}" for name, version in prompts.items()]
+    for name in ("next_tokens", "yes", "write"):
         monkeypatch.setattr(vision_language.VisionLanguageModel, name, None)
     run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
     assert {path: path.read_bytes() for path in kept} == kept
 
 
-def test_sum_mean_and_prior_are_those_of_the_tokens(folder: Path) -> None:
-    found = {}
-    for name in ("visualgptscore", "visualgptscore-mean", "visualgptscore-debiased"):
-        scorer = open_model(f"vlm/{name}:{folder}", FAST)
-        assert isinstance(scorer, PromptedLikelihood)
-        found[name] = scorer.score(pictures(1) * 2, CAPTIONS)
-    tokens = [len(text.split()) for text in CAPTIONS]
-    assert found["visualgptscore-mean"][:, 0] == pytest.approx(found["visualgptscore"][:, 0] / tokens)
-    debiased = found["visualgptscore-debiased"]
-    assert debiased.shape == (2, 3) and np.array_equal(debiased[:, :2], found["visualgptscore"])
-    null = Image.new("RGB", (224, 224), (127, 127, 127))
-    model = scorer.speaker.model  # type: ignore[attr-defined]
-    alone = [float(one.sum()) for one in model.continued([null], scorer.prompt.text, CAPTIONS)]
-    assert debiased[:, 2] == pytest.approx(alone)
+def test_options_are_chosen_by_their_first_token_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer, (image, other) = chooser(f"vlm/options:{folder}"), (*pictures(1), *pictures(1, seed=1))
+    questions = [Question("text", (image,), CAPTIONS), Question("image", (image, other), CAPTIONS[:1])]
+    found, model = scorer.choose(questions), scorer.model.model
+    for chosen, question in zip(found, questions, strict=True):
+        (likelier,) = model.yes(question.images, [scorer._asked(question).text], ("1", "2"))
+        assert chosen == (int(likelier < 0.5),)
+    monkeypatch.setattr(model, "yes", None)
+    assert scorer.choose(questions[::-1]) == found[::-1]
 
 
-def test_options_are_chosen_by_their_likelihood_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer = open_model(f"vlm/options:{folder}", FAST)
-    assert isinstance(scorer, PromptedChooser) and scorer.directions == ("text", "image")
-    image = pictures(1)[0]
-    asked = [Question("text", (image,), CAPTIONS), Question("image", (image, *pictures(1, seed=1)), CAPTIONS[:1])]
-    found = scorer.choose(asked)
-    model = scorer.speaker.model  # type: ignore[attr-defined]
-    prompts = [scorer._shown(one) for one in asked]
-    for said, shown in zip(found, prompts, strict=True):
-        one, two = (float(tokens.sum()) for tokens in model.continued(shown.images, shown.text, ["1", "2"]))
-        assert said == (int(two > one),)
-    monkeypatch.setattr(model, "continued", None)
-    assert scorer.choose(asked[::-1]) == found[::-1]
-
-
-def test_one_that_loops_and_one_that_gives_nan_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_loops_and_one_that_gives_nan_say_so(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(vision_language, "WRITTEN", 4)
-    scorer = open_model(f"vlm/choose:{folder}", FAST)
-    assert isinstance(scorer, PromptedChooser)
-    model: Any = scorer.speaker.model  # type: ignore[attr-defined]
+    scorer = chooser(f"vlm/choose:{folder}")
+    model: Any = scorer.model.model
     wall = model.tokenizer.get_vocab()["wall"]
     head_row = torch.arange(len(model.model.lm_head.weight))
     only = model.model.lm_head.register_forward_hook(lambda head, read, logits: logits + 1000 * (head_row == wall))
@@ -103,20 +90,12 @@ def test_one_that_loops_and_one_that_gives_nan_say_so(folder: Path, monkeypatch:
     for weight in model.model.parameters():
         weight.data.fill_(np.nan)
     assert scorer.choose([question._replace(captions=CAPTIONS[::-1])]) == ["not a number"]
-    yes = PromptedYes("m", open_model(f"vlm:{folder}", FAST).prompt, scorer.speaker)  # type: ignore[attr-defined]
+    yes = PromptedYes("m", open_model(f"vlm:{folder}", FAST).prompt, scorer.model)  # type: ignore[attr-defined]
     scores = yes.score(pictures(1), CAPTIONS[:1])
     assert np.isnan(scores[0, 0]) and yes.reasons[int(scores[0, 1])] == "not a number"
-
-
-def test_a_network_that_only_gives_nan_is_an_error(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        vision_language.VisionLanguageModel, "yes", lambda self, images, texts, words: [np.nan] * len(texts)
-    )
-    benchmark = SmallBenchmark(lambda: matchings(Shelf(), 3))
+    monkeypatch.setattr("twinset.evaluation.scorers.prompted.open_vision_language", lambda name, running: model)
     with pytest.raises(WrongUse, match=r"answers nothing \(12 not a number\)"):
-        run([benchmark], [f"vlm:{folder}"], tmp_path / "out", tmp_path / "cache", FAST)
+        run([SmallBenchmark(lambda: matchings(Shelf(), 3))], [f"vlm:{folder}"], tmp_path / "out", tmp_path / "c", FAST)
 
 
 def test_an_image_that_the_processor_does_not_take_is_refused_and_others_are_answered(
@@ -124,17 +103,12 @@ def test_an_image_that_the_processor_does_not_take_is_refused_and_others_are_ans
 ) -> None:
     folder = save(tmp_path / "qwen", "qwen2_vl")  # it takes none that is over 200 times as wide as high
     wide, usual = Image.new("RGB", (900, 4)), pictures(1)[0]
-    for prompt in ("vqascore", "visualgptscore", "visualgptscore-debiased"):
-        scorer = open_model(f"vlm/{prompt}:{folder}", FAST)
-        assert isinstance(scorer, PromptedYes | PromptedLikelihood)
-        scores = scorer.score([wide, usual], ["a red wall"] * 2)
-        assert (
-            np.isnan(scores[0, 0]) and scorer.reasons[int(scores[0, 1])] == "refused" and not np.isnan(scores[1]).any()
-        )
+    scorer = open_model(f"vlm:{folder}", FAST)
+    assert isinstance(scorer, PromptedYes)
+    scores = scorer.score([wide, usual], ["a red wall"] * 2)
+    assert np.isnan(scores[0, 0]) and scorer.reasons[int(scores[0, 1])] == "refused" and not np.isnan(scores[1]).any()
     for prompt in ("choose", "options"):
-        chooser = open_model(f"vlm/{prompt}:{folder}", FAST)
-        assert isinstance(chooser, PromptedChooser)
-        assert chooser.choose([Question("text", (wide,), CAPTIONS)]) == ["refused"]
+        assert chooser(f"vlm/{prompt}:{folder}").choose([Question("text", (wide,), CAPTIONS)]) == ["refused"]
     assert "images of 900 x 4" in caplog.text
 
 
@@ -149,9 +123,23 @@ def test_the_command_asks_a_part_by_each_prompt_and_the_report_shows_how_far_fig
     assert main([*command, "--cache", str(tmp_path / "cache")]) == 0
     found = json.loads(capsys.readouterr().out)["scores"]
     assert [one["model"] for one in found] == [f"vlm/vqascore:{folder}", f"vlm/{own}:{folder}"]
-    rows = [pq.read_table(one["path"]).select(["key", "subset"]).to_pylist() for one in found]
-    assert rows[0] == rows[1] and len(rows[0]) == len({row["subset"] for row in rows[0]}) > 1
     told = json.loads(pq.read_schema(found[1]["path"]).metadata[b"twinset"])
     assert told["prompt"] == "mine 2" and told["title"].endswith(", 1 of each subset (seed 3)")
     moves = (tmp_path / "out" / "tables" / "eqben-prompts.csv").read_text()
     assert f"vlm:{folder},text,2," in moves and "mine 2" in moves
+
+
+@pytest.mark.slow
+def test_a_real_server_reads_images_and_is_asked_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SETTINGS, json.dumps({"answers": str(tmp_path), "max_tokens": 1, "concurrency": 2}))
+    questions, found = [Question("text", (one,), CAPTIONS) for one in pictures(2)], []
+    with serving(tmp_path / "log") as address:
+        monkeypatch.setenv(ADDRESS, address)
+        for _ in range(2):
+            scorer = open_model(f"openai-chooser:{folder}", FAST)
+            assert isinstance(scorer, PromptedChooser)
+            found.append(scorer.choose(questions))
+    assert found[0] == found[1] and len(found[0]) == 2
+    assert Answers(tmp_path).spent(str(folder)).answers == 2

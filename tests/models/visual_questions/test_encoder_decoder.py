@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.models.visual_questions.tiny_vision_language import ENCODING, pictures, save
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.evaluation.scorers.prompted import PromptedChooser, PromptedLikelihood, PromptedYes
+from twinset.evaluation.scorers.prompted import PromptedChooser, PromptedYes
 from twinset.models.encoders.contract import NotApplicable, Question, Running
 from twinset.models.visual_questions import vision_language
 from twinset.models.visual_questions.encoder_decoder import EncoderDecoder, open_vision_language
@@ -67,12 +67,11 @@ def test_all_ways_to_ask_give_scores(folder: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("TWINSET_CACHE", str(tmp_path))
     monkeypatch.setattr(vision_language, "LIKELIEST", 1000)
     monkeypatch.setattr(vision_language, "WRITTEN", 4)
-    yes, likely = open_model(f"vlm:{folder}", FAST), open_model(f"vlm/visualgptscore:{folder}", FAST)
-    assert isinstance(yes, PromptedYes) and isinstance(likely, PromptedLikelihood)
+    yes = open_model(f"vlm:{folder}", FAST)
+    assert isinstance(yes, PromptedYes)
     shown = pictures(2)
     scores = yes.score([shown[0], *shown], [*CAPTIONS[:2], CAPTIONS[1]])
     assert ((scores[:, 0] > 0) & (scores[:, 0] < 1)).all() and len({*scores[:, 0].tolist()}) == 3
-    assert (likely.score(shown, CAPTIONS[:2])[:, 0] < 0).all()
     chooser = open_model(f"vlm/options:{folder}", FAST)
     assert isinstance(chooser, PromptedChooser)
     assert chooser.choose([Question("text", (shown[0],), ("a red wall", "a blue wall"))])[0] in ((0,), (1,))

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -43,53 +44,46 @@ def take_scores(
     Raises:
         WrongUse: a key is there twice or is not the benchmark's, no example has a row, or a score is missing.
     """
-    opened = open_scores(file)
-    first = next((one for one in benchmark.examples() if not isinstance(one, LeftOut)), None)
-    if first is None:
+    opened, every = open_scores(file), [*benchmark.examples()]
+    left_out = Counter(one.reason for one in every if isinstance(one, LeftOut))
+    examples = [one for one in every if not isinstance(one, LeftOut)]
+    if not examples:
         raise WrongUse(f"{benchmark.title}: all examples are left out; there is nothing to score")
-    schema, columns = _columns(opened, benchmark.name, first)
+    schema, columns = _columns(opened, benchmark.name, examples[0])
     rows = _read(opened, schema, columns)
-    keyed = None
+    identity = pl.DataFrame(
+        [[getattr(one, name) for name, _ in IDENTITY] for one in examples], [*dict(IDENTITY)], orient="row"
+    )
     if KEY in opened.names:
         opened.refuse_repeats([KEY], "keep one row of each")
-        keyed = {key: row for row, key in enumerate(rows.column(KEY).to_pylist())}
-    found, chosen, left_out = dict[str, list[str]](), list[int](), Counter[str]()
-    for name, _ in IDENTITY:
-        found[name] = []
-    for example in benchmark.examples():
-        if isinstance(example, LeftOut):
-            left_out[example.reason] += 1
-            continue
-        place = len(chosen) if keyed is None else keyed.pop(example.key, None)
-        if place is None:
-            left_out["no row"] += 1
-            continue
-        chosen.append(place)
-        for name, values in found.items():
-            values.append(getattr(example, name))
-    if keyed:
-        raise WrongUse(f"{file}: {len(keyed):,} keys are not of {benchmark.name}, the first {next(iter(keyed))!r}")
-    if not chosen or (keyed is None and len(chosen) != rows.num_rows):
+        for (strange,) in rows.join(identity, KEY, "anti").select(KEY).head(1).iter_rows():
+            raise WrongUse(f"{file}: the key {strange!r} is not of {benchmark.name}; remove its row")
+    elif len(rows) != len(examples):
         raise WrongUse(
-            f"{file}: {rows.num_rows:,} rows without keys, and {benchmark.name} asks {len(chosen):,}; write "
-            "the column key, as `twinset eval run` does"
+            f"{file}: {len(rows):,} rows without keys, and {benchmark.name} asks {len(examples):,}; write the column "
+            "key, as `twinset eval run` does"
         )
+    else:
+        rows = rows.with_columns(identity[KEY])
+    joined = identity.join(rows, KEY, maintain_order="left")
+    if lost := len(identity) - len(joined):
+        left_out["no row"] = lost
     facts = {
         **{"benchmark": benchmark.name, "title": benchmark.title, "model": model, "left_out": dict(left_out)},
         **{"model_digest": sha256_of_file(file)[0], "data_digest": benchmark.digest()},
         **({} if threshold is None else {"threshold": threshold}),
         **({"metrics": [*benchmark.metrics]} if benchmark.metrics else {}),
-        **({APART: True} if benchmark.apart and len({*found["subset"]}) > 1 else {}),
+        **({APART: True} if benchmark.apart and joined["subset"].n_unique() > 1 else {}),
     }
-    table = {**found, **{name: rows.column(name).take(chosen) for name in columns}}
     # A kind of table is known by its columns: those that the file lacks are null.
-    table |= {one.name: pa.nulls(len(chosen), one.type) for one in schema if one.name not in {*table, *OPTIONAL}}
-    fields = [field for field in schema if field.name in table]
-    metadata = {"twinset": json.dumps(facts, sort_keys=True)}
+    lacking = {name: None for name in schema.names if name not in {*joined.columns, *OPTIONAL}}
+    table = joined.with_columns(**lacking)
+    fields = [field for field in schema if field.name in table.columns]
+    written = pa.schema(fields, {"twinset": json.dumps(facts, sort_keys=True)})
     path = scores_path(out, benchmark.name, model)
     with whole_file(path) as beside:
-        pq.write_table(pa.Table.from_pydict(table, pa.schema(fields, metadata)), beside)
-    return WrittenScores(benchmark.name, model, path, len(chosen), 0)
+        pq.write_table(table.select(written.names).to_arrow().cast(written), beside)
+    return WrittenScores(benchmark.name, model, path, len(table), 0)
 
 
 def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Schema, dict[str, str]]:
@@ -106,16 +100,16 @@ def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Sche
     raise WrongUse(f"{file.where}: no scores in its columns: {file.listed}; {benchmark} needs {'; or '.join(wanted)}")
 
 
-def _read(file: ScoreFile, schema: pa.Schema, names: dict[str, str]) -> pa.Table:
+def _read(file: ScoreFile, schema: pa.Schema, names: dict[str, str]) -> pl.DataFrame:
+    """Its columns as those of a table, and ``key`` where it has one."""
     keys = [KEY] if KEY in file.names else []
-    lots = [
-        pa.table(
-            {name: batch.texts(name, empty=False) for name in keys}
-            | {name: _column(batch, called, schema.field(name).type) for name, called in names.items()}
+    return pl.concat(
+        pl.DataFrame(
+            {name: pl.Series(batch.texts(name, empty=False)) for name in keys}
+            | {name: pl.Series(_column(batch, called, schema.field(name).type)) for name, called in names.items()}
         )
         for batch in file.batches([*keys, *names.values()])
-    ]
-    return pa.concat_tables(lots).combine_chunks()
+    )
 
 
 def _column(batch: Batch, name: str, kind: pa.DataType) -> pa.Array:

@@ -1,99 +1,77 @@
-"""Multimodal language models that are asked by a prompt: to choose, for yes or no, or how likely a caption is.
-
-What differs between a server and a network here is only how a prompt with images gets an answer back: `Speaker`.
-"""
+"""Multimodal language models that are asked by a prompt: to choose, or for yes or no."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.answers.parser import parse, parse_pairing
 from twinset.evaluation.examples import OwnQuestion
-from twinset.evaluation.scorers.prompts import ChoicePrompt, LikelihoodPrompt, Prompt, YesPrompt, filled
-from twinset.models.encoders.contract import Chooser, Direction, Floats, Matcher, NotApplicable, Question, Scorer
+from twinset.evaluation.scorers.asking import Asked, Asker, LocalAsker, ServerAsker, server_settings
+from twinset.evaluation.scorers.prompts import Prompt, filled, prompt_of
+from twinset.models.encoders.contract import (
+    Chooser,
+    Floats,
+    Matcher,
+    ModelKind,
+    NotApplicable,
+    Question,
+    Running,
+    Scorer,
+)
 from twinset.models.language_models.answers import LENGTH, REFUSED, YES_NO, Answer
-from twinset.models.visual_questions.vision_language import NOT_A_NUMBER
+from twinset.models.visual_questions.encoder_decoder import open_vision_language
+from twinset.models.visual_questions.vision_language import NOT_A_NUMBER, WRITTEN, find_vision_language
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: Why there is no answer, besides the parser's reasons.
-UNANSWERED = {
-    REFUSED: "the server, or the model's image processor, does not accept the question or the image",
-    "no-answer": "the model says neither yes nor no",
-    "cut": "the answer reached its greatest length without a choice, as one that loops does",
-    NOT_A_NUMBER: "the network gives NaN",
-    "tie": "both options are equally likely",
-}
+#: Why a pair has no score: the question or the image is not accepted, the model gives neither answer, or NaN.
+UNANSWERED = (REFUSED, "no-answer", NOT_A_NUMBER)
 OPTIONS = ("1", "2")
 
 
-class Shown(NamedTuple):
-    """Images, then a text. answers: of which `Speaker.yes` gives the probability of the first."""
-
-    images: tuple[Image, ...]
-    text: str
-    answers: tuple[str, str] = YES_NO
-
-
-class Speaker(Protocol):
-    """A model that reads prompts with images. identity: what decides its answers, besides the prompts."""
-
-    identity: list[Any]
-
-    def write(self, asked: Sequence[Shown]) -> list[Answer]:
-        """What it answers to each, in its own words."""
-
-    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float] | str]:
-        """Log-likelihoods of each option as the answer to each, or a reason of `UNANSWERED`.
-
-        Raises:
-            WrongUse: it is on a server, which gives none.
-        """
-
-    def yes(self, asked: Sequence[Shown]) -> list[float | str]:
-        """P(yes) / (P(yes) + P(no)) of each, or of its own two answers; or a reason of `UNANSWERED`."""
-
-    def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats | str]:
-        """Log-probabilities of the tokens of each text as the answer to a prompt, NaN where the network gives it, or a
-        reason of `UNANSWERED`; raises as `options`.
-        """
-
-
-class PromptedChooser(Chooser):
-    """Shown images and captions, it names one, in its own words or by the likelier of `OPTIONS`."""
-
-    def __init__(self, name: str, prompt: ChoicePrompt, speaker: Speaker) -> None:
-        self.name, self.words, self.prompt, self.speaker = name, prompt.told, prompt, speaker
-        self.directions: tuple[Direction, ...] = prompt.directions
+class _Prompted:
+    def __init__(self, name: str, prompt: Prompt, model: Asker) -> None:
+        self.name, self.words, self.prompt, self.model = name, f"{prompt.name} {prompt.version}", prompt, model
+        self.directions = prompt.directions
 
     def digest(self) -> str:
-        return digest(["chooser", self.speaker.identity, self.prompt.digest()])
+        return digest([self.prompt.asks, self.model.identity, self.prompt.digest()])
+
+
+class PromptedChooser(_Prompted, Chooser):
+    """Shown images and captions, it names one, in its own words or by the likelier of `OPTIONS`."""
 
     def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
-        _refuse_questions(self.name, [text for one in questions for text in one.captions])
-        asked = [self._shown(one) for one in questions]
-        if self.prompt.answer == "options":
-            return [one if isinstance(one, str) else _likelier(*one) for one in self.speaker.options(asked, OPTIONS)]
-        answers = self.speaker.write(asked)
+        for own in (text for one in questions for text in one.captions if isinstance(text, OwnQuestion)):
+            raise NotApplicable(
+                f"{self.name}: reads captions, and the benchmark asks {own.asked[:100]!r}; name a model that answers, "
+                "such as openai-yesno:MODEL or vlm:FOLDER"
+            )
+        answers = self.model.ask([self._asked(one) for one in questions])
         return [self._read(answer, one) for answer, one in zip(answers, questions, strict=True)]
 
-    def _shown(self, question: Question) -> Shown:
-        form = getattr(self.prompt, question.direction)
+    def _asked(self, question: Question) -> Asked:
         images = question.images
         if len(images) == 2 and self.prompt.images == "joined":
             images = (joined(*images),)
-        return Shown(images, filled(form, question.captions))
+        text = filled(getattr(self.prompt, question.direction), question.captions)
+        return Asked(images, text, OPTIONS if self.prompt.answer == "options" else None)
 
     def _read(self, answer: Answer, question: Question) -> tuple[int, ...] | str:
-        if answer.finish in (REFUSED, NOT_A_NUMBER):
+        """Places of what is chosen; in place of these ``tie``, ``cut`` at its greatest length, or another reason."""
+        if answer.finish in UNANSWERED:
             return answer.finish
+        if self.prompt.answer == "options":
+            chance, reason = _scored(answer)
+            return UNANSWERED[reason] if np.isnan(chance) else "tie" if chance == 0.5 else (int(chance < 0.5),)
         if question.direction == "pairing":
             found = parse_pairing(answer.text)
         elif question.direction == "image":
@@ -101,35 +79,23 @@ class PromptedChooser(Chooser):
         else:
             found = parse(answer.text, (question.captions[0], question.captions[1]))
         if found.choices:
-            return tuple(one - 1 for one in found.choices)
+            return tuple(number - 1 for number in found.choices)
         return "cut" if answer.finish == LENGTH and found.reason != "empty" else found.reason
 
 
-def _refuse_questions(name: str, texts: Sequence[str]) -> None:
-    """Raise `NotApplicable` where a text is a benchmark's question, which is no caption."""
-    if question := next((text.asked for text in texts if isinstance(text, OwnQuestion)), None):
-        raise NotApplicable(
-            f"{name}: reads captions, and the benchmark asks {question[:100]!r}; name a model that answers, such as "
-            "openai-yesno:MODEL or vlm:FOLDER"
-        )
-
-
-def _likelier(first: float, second: float) -> tuple[int, ...] | str:
-    if np.isnan([first, second]).any():
-        return NOT_A_NUMBER
-    return "tie" if first == second else (int(second > first),)
-
-
-_SIDES = {"left": "first", "right": "second"}
+def _scored(answer: Answer) -> tuple[float, int]:
+    """The probability of the first of two answers and 0, or NaN and the place of a reason in `UNANSWERED`."""
+    if answer.text and answer.finish not in UNANSWERED:
+        return float(answer.text), 0
+    return np.nan, UNANSWERED.index(answer.finish if answer.finish in UNANSWERED else "no-answer")
 
 
 def about_captions(answer: str) -> str:
     """An answer that chooses an image, in the words of one that chooses a caption, which `parse` reads."""
     noun = r"(?:image|picture|photo|photograph|one)\b"
-    answer = re.sub(
-        rf"\b(left|right)(?=(?:[- ]?(?:hand|side))? {noun})", lambda m: _SIDES[m[1].lower()], answer, flags=re.I
-    )
-    return re.sub(r"\b(?:image|picture|photo|photograph)\b", "caption", answer, flags=re.I)
+    for side, place in (("left", "first"), ("right", "second")):
+        answer = re.sub(rf"\b{side}(?=(?:[- ]?(?:hand|side))? {noun})", place, answer, flags=re.IGNORECASE)
+    return re.sub(r"\b(?:image|picture|photo|photograph)\b", "caption", answer, flags=re.IGNORECASE)
 
 
 def joined(first: Image, second: Image) -> Image:
@@ -147,89 +113,51 @@ def joined(first: Image, second: Image) -> Image:
     return found
 
 
-class PromptedYes(Matcher):
+class PromptedYes(_Prompted, Matcher):
     """Asked whether an image shows a text, or what a benchmark itself asks. The score is P(yes) / (P(yes) + P(no)) of
     the first token, or the same of the right answer and the wrong one.
     """
 
     threshold = 0.5  # yes is likelier than no
-    reasons = tuple(UNANSWERED)
-
-    def __init__(self, name: str, prompt: YesPrompt, speaker: Speaker) -> None:
-        self.name, self.words, self.prompt, self.speaker = name, prompt.told, prompt, speaker
-
-    def digest(self) -> str:
-        return digest(["yes", self.speaker.identity, self.prompt.digest()])
+    reasons = UNANSWERED
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         asked = [
-            Shown((image,), text.asked, text.answers)
+            Asked((image,), text.asked, text.answers)
             if isinstance(text, OwnQuestion)
-            else Shown((image,), filled(self.prompt.text, [text.strip()]))
+            else Asked((image,), filled(self.prompt.text or "", [text.strip()]), YES_NO)
             for image, text in zip(images, texts, strict=True)
         ]
-        told = self.speaker.yes(asked)
-        other = [isinstance(text, OwnQuestion) and text.right == 1 for text in texts]
-        right = [1 - one if turn and not isinstance(one, str) else one for one, turn in zip(told, other, strict=True)]
-        return answered(right, self.reasons)
+        rows = np.array([_scored(answer) for answer in self.model.ask(asked)], np.float32).reshape(-1, 2)
+        turned = [isinstance(text, OwnQuestion) and text.right == 1 for text in texts]
+        rows[turned, 0] = 1 - rows[turned, 0]
+        return rows
 
 
-class PromptedLikelihood(Matcher):
-    """How likely a text is as the answer about an image (VisualGPTScore).
+def _open(default: str, local: bool, text: str, parts: Sequence[str], running: Running) -> Scorer:
+    """A multimodal language model, asked by a prompt: ``KIND:MODEL``, or ``KIND/PROMPT:MODEL``.
 
-    has_prior: whether `score` gives one more column, the log-likelihood with a null image.
+    default: prompt where none is named; a model on a server is asked for the same by any other, as its kind says.
     """
-
-    reasons = (NOT_A_NUMBER, REFUSED)
-
-    def __init__(self, name: str, prompt: LikelihoodPrompt, speaker: Speaker) -> None:
-        self.name, self.words, self.prompt, self.speaker = name, prompt.told, prompt, speaker
-        self.has_prior = prompt.score == "debiased"
-        self._prior = lru_cache(4096)(self._prior_of)
-
-    def digest(self) -> str:
-        return digest(["likelihood", self.speaker.identity, self.prompt.digest()])
-
-    def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        _refuse_questions(self.name, texts)
-        asked = [(Shown((image,), self.prompt.text), text.strip()) for image, text in zip(images, texts, strict=True)]
-        told = self.speaker.likelihoods(asked)
-        found = answered([self._score(one) for one in told], self.reasons)
-        if not self.has_prior:
-            return found
-        prior = np.array([self._prior(text.strip()) for text in texts], np.float32)
-        found[np.isnan(prior) & ~np.isnan(found[:, 0])] = np.nan, self.reasons.index(NOT_A_NUMBER)
-        return np.column_stack([found, prior])
-
-    def _score(self, tokens: Floats | str) -> float | str:
-        if isinstance(tokens, str):
-            return tokens
-        score = float(tokens.mean() if self.prompt.score == "mean" else tokens.sum())
-        return NOT_A_NUMBER if np.isnan(score) else score
-
-    def _prior_of(self, text: str) -> float:
-        from PIL import Image as images
-
-        null = images.new("RGB", (NULL, NULL), (127, 127, 127))
-        (told,) = self.speaker.likelihoods([(Shown((null,), self.prompt.text), text)])
-        return float(np.nan) if isinstance(told, str) else float(told.sum())
+    prompt = prompt_of(text, default)
+    model: Asker
+    if local:
+        model = LocalAsker(open_vision_language(parts[0], running))
+    else:
+        if prompt.asks != (usual := prompt_of("", default).asks):
+            raise WrongUse(f"--model {text}: its prompt asks for {prompt.asks}, not {usual}; name another one")
+        free = prompt.asks == "choice" and prompt.answer == "free"
+        model = ServerAsker(server_settings(text, parts[0], WRITTEN if free else 1))
+    return PromptedChooser(text, prompt, model) if prompt.asks == "choice" else PromptedYes(text, prompt, model)
 
 
-NULL = 224  # pixels of the side of the null image, plain grey
+def _check_local(text: str, parts: Sequence[str]) -> None:
+    prompt_of(text, "vqascore")
+    find_vision_language(parts[0])
 
 
-def answered(told: Sequence[float | str], reasons: Sequence[str]) -> Floats:
-    """As `Matcher.score` gives it where there are ``reasons``: scores, with NaN and a reason's place where there is
-    none, shape (n, 2).
-    """
-    rows = [(np.nan, reasons.index(one)) if isinstance(one, str) else (one, 0) for one in told]
-    return np.array(rows, np.float32).reshape(-1, 2)
-
-
-def prompted(name: str, prompt: Prompt, speaker: Speaker) -> Scorer:
-    """The scorer that a prompt asks for."""
-    if isinstance(prompt, ChoicePrompt):
-        return PromptedChooser(name, prompt, speaker)
-    if isinstance(prompt, YesPrompt):
-        return PromptedYes(name, prompt, speaker)
-    return PromptedLikelihood(name, prompt, speaker)
+VLM = ModelKind(partial(_open, "vqascore", True), "FOLDER", check=_check_local, prompts=True)
+CHOOSER, YES_OR_NO, VQASCORE = (
+    ModelKind(opens, "MODEL", check=partial(opens, running=Running()), prompts=True)
+    for opens in (partial(_open, default, False) for default in ("choose", "yes-no", "vqascore"))
+)

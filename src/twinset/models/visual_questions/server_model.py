@@ -19,24 +19,18 @@ HANDED_OVER = 64  # images at a time
 
 
 class VisionServer(OnServer):
-    """An engine (`models.visual_questions.settings.VisualQuestionAnswerer`) on a server.
-
-    Args:
-        instruction: how to answer; added to every question.
-        answers: whose first is given a probability.
-    """
+    """An engine (`models.visual_questions.settings.VisualQuestionAnswerer`) on a server."""
 
     micro_batch = HANDED_OVER
 
-    def __init__(self, settings: Server, instruction: str = INSTRUCTION, answers: tuple[str, str] = YES_NO) -> None:
-        self.settings, self.instruction, self.words = settings, instruction, answers
+    def __init__(self, settings: Server) -> None:
+        self.settings = settings
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         images = [EncodedImage(one.image, one.media_type) for one in inquiries]
-        model = _Chat(self.settings)
-        model.words = self.words
+        model = ProbabilityModel(self.settings, YES_NO)
         requests = [
-            Request((Message("user", f"{question} {self.instruction}".rstrip()),), 0, (image,))
+            Request((Message("user", f"{question} {INSTRUCTION}"),), 0, (image,))
             for image, one in zip(images, inquiries, strict=True)
             for question in one.questions
         ]
@@ -44,10 +38,12 @@ class VisionServer(OnServer):
         return [_probabilities(one, [next(told) for _ in one.questions]) for one in inquiries]
 
 
-class _Chat(ServerModel):
-    """Chats that are answered with a probability. words: both answers."""
+class ProbabilityModel(ServerModel):
+    """Chats that are answered with the probability of the first of two words among both."""
 
-    words = YES_NO
+    def __init__(self, settings: Server, words: tuple[str, str]) -> None:
+        super().__init__(settings)
+        self.words = words
 
     def parsed(self, content: bytes, counted: bool) -> Answer:
         """As `ServerModel.parsed`; the text is the probability of yes, or empty where neither yes nor no is likely."""
@@ -62,8 +58,8 @@ class _Chat(ServerModel):
 
 
 _WORD = re.compile(r"\W*(\w+)")
-#: A letter alone or before its option: "a kite" begins with an article.
-_LETTER = re.compile(r"(?i)\W*(?:(?:the )?(?:correct )?(?:answer|option)(?: is)?\b\W*)?([a-z])(?:\W*$|[:.)\]*\"'])")
+#: A letter or digit alone or before its option: "a kite" begins with an article.
+_LETTER = re.compile(r"(?i)\W*(?:(?:the )?(?:correct )?(?:answer|option)(?: is)?\b\W*)?([a-z\d])(?:\W*$|[:.)\]*\"'])")
 
 
 def _probability(completion: Any, text: str, words: tuple[str, str]) -> float | None:

@@ -128,7 +128,7 @@ class Server(OpenAI, QuestionAnswererSettings):
 
     temperature: Literal[0] = 0
     top_p: Literal[1] = 1
-    max_tokens: int = Field(default=1, ge=1, le=100)
+    max_tokens: int = Field(default=1, ge=1, le=100_000)
     answer_format: Literal["text"] = "text"
 
     worker = "twinset.models.visual_questions.server_model:VisionServer"

@@ -11,7 +11,7 @@ from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.examples import Query
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, kept_if_interrupted, text_name
-from twinset.evaluation.scorers.kinds import Averaged
+from twinset.evaluation.scorers.composers import Averaged
 from twinset.models.encoders.contract import DualEncoder, Floats
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, picture
 from twinset.training.examples.batches import MAX_BROKEN, Batch

@@ -20,7 +20,7 @@ from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache
-from twinset.evaluation.scorers.kinds import Combiner
+from twinset.evaluation.scorers.composers import Combiner
 from twinset.models.encoders.contract import DualEncoder, Running
 from twinset.models.encoders.open_clip_models import OpenClip
 from twinset.shards.storage.spool import temporary_folder

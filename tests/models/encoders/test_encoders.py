@@ -1,15 +1,6 @@
-"""Models on a server on loopback: where it is, faults, kills, and nothing paid twice.
-
-Encoders and fusion models of open_clip and transformers, as published and as their own code computes them.
-"""
+"""Encoders and fusion models of open_clip and transformers, as published and as their own code computes them."""
 
 import json
-import logging
-import os
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,158 +10,19 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from tests.evaluation.features.small_benchmark import SmallBenchmark
+from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
-from tests.evaluation.scorers.shown_images import (
-    BLUE,
-    CAPTIONS,
-    RED,
-    asked,
-    chooser,
-    likely,
-    looks,
-    matching,
-    seen,
-    shades,
-)
-from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network
-from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
-from tests.waiting import wait_until
-from twinset.contracts.errors import BuildFailed, WrongUse
+from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network, save_tokenizer
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.examples import Matching, Query
+from twinset.evaluation.features.pictures import decode
+from twinset.evaluation.features.similarities import cosines
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.evaluation.scorers.openai_server import ADDRESS, KEY, SETTINGS
 from twinset.models.encoders.contract import DualEncoder, Matcher
-
-CHECKOUT = Path(__file__).resolve().parents[3]
-
-
-def test_faults_that_pass_are_waited_out(environment: Callable[..., None]) -> None:
-    faults = [
-        failure(429, "slow down", retry_after="0"),
-        failure(500, "oops"),
-        Reply(completion("(2)").content, cut=40),
-        Reply(b'{"choices": ['),
-    ]
-
-    def reply(body: Body, number: int) -> Reply:
-        return faults[number] if number < len(faults) else looks(body, number)
-
-    with serving(reply) as server:
-        environment(server.url, concurrency=1)
-        assert chooser().choose(asked([RED, BLUE])) == [(0,), (1,)]
-        assert len(server.bodies) == 6 and set(server.answered.values()) == {1}
-
-
-KILLED = """
-from tests.evaluation.scorers.shown_images import asked, chooser, shades
-from tests.waiting import wait_until
-chooser().choose(asked(shades()))
-"""
-
-
-@pytest.mark.slow  # answers on disk and kills: tests/models/language_models/test_answers.py
-def test_what_was_answered_before_a_kill_is_not_paid_for_again(environment: Callable[..., None]) -> None:
-    reached, killed = threading.Event(), threading.Event()
-
-    def reply(body: Body, number: int) -> Reply:
-        if number == 4:
-            reached.set()
-            killed.wait()
-            return failure(500, "nobody waits for this")
-        return completion("(1)")
-
-    with serving(reply) as server:
-        environment(server.url, concurrency=1)
-        process = subprocess.Popen([sys.executable, "-c", KILLED], cwd=CHECKOUT)
-        wait_until(reached.is_set, process)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        killed.set()
-        assert chooser().choose(asked(shades())) == [(0,)] * 6
-        assert len(server.answered) == 6 and set(server.answered.values()) == {1}
-
-
-def test_of_a_server_that_dies_what_was_answered_is_kept_and_the_wait_is_shown_at_once(
-    environment: Callable[..., None], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    dead = True
-
-    def reply(body: Body, number: int) -> Reply:
-        return failure(503, "gone") if dead and number >= 3 else completion("(1)")
-
-    def score() -> Path:
-        return run([SmallBenchmark(lambda: [matching("both")])], ["openai-chooser:m"], tmp_path, tmp_path)[0].path
-
-    with serving(reply) as server, caplog.at_level(logging.WARNING):
-        environment(server.url, concurrency=1, retries=1)
-        with pytest.raises(BuildFailed, match=r"tried 2 times, last: 503: gone.*what was answered stays"):
-            score()
-        assert "503: gone; asked again in 0.01 s, at most 1 times more" in caplog.text
-        assert not [*tmp_path.glob("scores/*/*")]
-        dead, asked_before = False, len(server.bodies)
-        assert pq.read_table(score()).column("ipos2t").to_pylist() == [0.5]
-        assert len(server.bodies) == asked_before + 5, "of 8 questions 3 were answered"
-
-
-def test_the_environment_leads_to_the_server(environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(looks) as server:
-        environment(server.url, max_cost=1e-9, price_in=1)
-        monkeypatch.setenv(KEY, "sesame")
-        with pytest.raises(BuildFailed, match="max_cost is 1e-09"):
-            chooser().choose(asked([RED]))
-        monkeypatch.setenv(SETTINGS, json.dumps({"answers": json.loads(os.environ[SETTINGS])["answers"]}))
-        chooser().choose(asked([RED]))
-        assert server.keys == ["Bearer sesame"]
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "problem"),
-    [
-        (ADDRESS, "", f"--model openai-chooser:m: there is no environment variable {ADDRESS}; set it to"),
-        (ADDRESS, "here", "base_url: .*write the address of a server"),
-        (SETTINGS, "{", f"{SETTINGS} is not JSON"),
-        (SETTINGS, "[1]", f"{SETTINGS} is not a JSON object"),
-        (SETTINGS, '{"prize_in": 1}', "prize_in: unknown key; did you mean 'price_in'"),
-        (SETTINGS, '{"max_cost": 1}', "max_cost needs price_in"),
-        (SETTINGS, '{"model": "n"}', f"{SETTINGS} has model, which --model"),
-        (SETTINGS, '{"temperature": 1}', "temperature: Input should be 0"),
-    ],
-)
-def test_a_wrong_environment_is_said(
-    environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, variable: str, value: str, problem: str
-) -> None:
-    environment("http://127.0.0.1:1/v1")
-    monkeypatch.setenv(variable, value)
-    with pytest.raises(WrongUse, match=problem):
-        chooser()
-
-
-def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path: Path) -> None:
-    examples = [matching("both"), matching("swapped", CAPTIONS[::-1])]
-
-    def reply(body: Body, number: int) -> Reply:
-        if len(body["messages"][0]["content"]) == 3:
-            return completion("(1)")  # of two images it takes the first
-        colour, text = seen(body)
-        if "Does" in text:
-            return likely(Yes=0.6, No=0.2) if ("red" in text) == (colour[0] == 255) else likely(yes=0.1, no=0.9)
-        return looks(body, number) if colour[0] == 255 else completion("(1)")  # of blue it says what comes first
-
-    models = ["openai-chooser:m", "openai-yesno:m", "openai-vqascore:m"]
-    with serving(reply) as server:
-        environment(server.url)
-        for _ in range(2):
-            found = run([SmallBenchmark(lambda: examples)], models, tmp_path / "out", tmp_path / "cache")
-            assert len(server.bodies) == 4 + 4 + 2 * 4, "each order of each image and each caption, each pair, once"
-    names = [["ipos2t", "ineg2t", "tpos2i", "tneg2i"], *[["s00", "s01", "s10", "s11"]] * 2]
-    tables = [pq.read_table(one.path).select(some).to_pylist() for one, some in zip(found, names, strict=True)]
-    likelihood = {"s00": 0.75, "s01": pytest.approx(0.1), "s10": pytest.approx(0.1), "s11": 0.75}
-    turned = {"s00": pytest.approx(0.1), "s01": 0.75, "s10": 0.75, "s11": pytest.approx(0.1)}
-    tied = {"ineg2t": 0.5, "tpos2i": 0.5, "tneg2i": 0.5}
-    assert tables[0] == [{"ipos2t": 1, **tied}, {"ipos2t": 0, **tied}]
-    assert tables[1:] == [[likelihood, turned]] * 2
-
+from twinset.models.encoders.fusion_models import FusionScorer
+from twinset.training.fusion.models import open_start
+from twinset.training.fusion.settings import FusionSettings
 
 LAYOUTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "plain": lambda weights: weights,
@@ -304,9 +156,6 @@ def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, s
         assert found == [text for text, tokens in whole.items() if tokens > most] != [], kind
 
 
-# --- transformers ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["clip", "siglip", "siglip2"])
 def test_encoders_of_transformers_give_the_cosines_of_its_own_forward_pass(saved: dict[str, Path], kind: str) -> None:
     import transformers
@@ -367,3 +216,99 @@ def test_fusion_models_give_the_log_odds_of_their_own_forward_pass(saved: dict[s
     assert scores == pytest.approx(expected, abs=1e-5)
     order = [2, 0, 0]
     assert np.array_equal(found.score([shown[n] for n in order], [TEXTS[n] for n in order]), scores[order])
+
+
+NETWORKS = {"blip": "BlipForImageTextRetrieval", "blip2": "Blip2ForImageTextRetrieval"}
+
+
+def blip_reference(kind: str, folder: Path, image: Any, text: str, matching: bool) -> torch.Tensor:
+    """The output of the network for one pair, by its own processor and tokenizer."""
+    import transformers
+
+    model = getattr(transformers, NETWORKS[kind]).from_pretrained(folder).eval()
+    read = transformers.AutoTokenizer.from_pretrained(folder)(
+        [text], return_tensors="pt", truncation=True, max_length=48
+    )
+    pixels = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")([image], return_tensors="pt")
+    asked = {"input_ids": read["input_ids"], "attention_mask": read["attention_mask"], **pixels}
+    with torch.inference_mode():
+        if kind == "blip":
+            return model(**asked, use_itm_head=matching).itm_score[0]
+        return model(**asked, use_image_text_matching_head=matching).logits_per_image[0]
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_both_heads_score_as_transformers_own_forward_pass(saved: dict[str, Path], kind: str) -> None:
+    folder, shown = saved[f"{kind}-itm"], images(3)
+    matcher, contrast = open_model(f"{kind}-itm:{folder}", FAST), encoder(f"{kind}-itc:{folder}")
+    assert isinstance(matcher, Matcher)
+    found = [matcher.score([image] * len(TEXTS), TEXTS) for image in shown]
+    logits = [[blip_reference(kind, folder, image, text, True) for text in TEXTS] for image in shown]
+    assert np.allclose(found, [[float(one[1] - one[0]) for one in row] for row in logits], atol=1e-5)
+    similar = cosines(contrast.image_features([contrast.prepare(one) for one in shown]), contrast.encode_texts(TEXTS))
+    if kind == "blip":
+        similar = contrast.encode_images(shown) @ contrast.encode_texts(TEXTS).T
+    expected = [[float(blip_reference(kind, folder, image, text, False)) for text in TEXTS] for image in shown]
+    assert np.allclose(similar, expected, atol=1e-5)
+    assert np.array_equal(contrast.text_features(TEXTS[::-1])[::-1], contrast.text_features(TEXTS))
+    assert contrast.too_long([*TEXTS, "a " * 46]) == TEXTS[2:] and contrast.digest() != matcher.digest()
+
+
+@pytest.mark.parametrize("kind", ["blip-itm", "blip2-itm"])
+def test_an_image_is_seen_once_for_the_texts_that_it_is_scored_with(
+    saved: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, (one, two) = open_model(f"{kind}:{saved[kind]}", FAST), images(2)
+    assert isinstance(found, FusionScorer)
+    texts = [f"a {word} on the mat" for word in ("cat", "dog", "red", "blue")]
+    alone = np.array([found.score([one] * 10, [text] * 10)[0] for text in texts])
+    seen, see = list[int](), found.see
+    monkeypatch.setattr(found, "see", lambda pixels: seen.append(len(pixels["pixel_values"])) or see(pixels))
+    scores = found.score([one, one, one, one, two, two, two, two, two, two], [*texts, *texts, *texts[:2]])
+    assert seen == [8] and np.array_equal(scores[:4], alone) and np.array_equal(scores[8:], scores[4:6])
+
+
+def test_pairs_and_galleries_are_scored_by_the_nearest_of_several_features(
+    saved: dict[str, Path], tmp_path: Path
+) -> None:
+
+    model, shelf = f"blip2-itc:{saved['blip2-itm']}", Shelf()
+    pictures, texts = [shelf.picture(n) for n in range(4)], ["a cat", "the red dog"]
+    found = encoder(model)
+    features = found.image_features([found.prepare(decode(one.where, one.read())) for one in pictures])
+    assert features.shape == (4, 24) and found.text_features(texts).shape == (2, 8)
+    each = features.reshape(4, 3, 8)
+    each = each / np.linalg.norm(each, axis=2, keepdims=True)
+    by_hand = (each @ found.encode_texts(texts).T).max(1)
+    assert np.allclose(cosines(features, found.encode_texts(texts)), by_hand, atol=1e-6)
+    pair = Matching(
+        key="m", subset="s", group="g", images=(pictures[0], pictures[1]), captions=("a cat", "the red dog")
+    )
+    captions = Query(
+        key="i", subset="s", group="g", image=pictures[0], text=None, gallery=texts, targets=frozenset({0})
+    )
+    shown = Query(key="t", subset="s", group="g", image=None, text="a cat", gallery=pictures, targets=frozenset({2}))
+    tables = []
+    for name, examples in (("pairs", [pair]), ("queries", [captions, shown])):
+        (written,) = run([SmallBenchmark(examples.copy)], [model], tmp_path / name, tmp_path / "cache", FAST)
+        tables.append(pq.read_table(written.path).to_pylist())
+    assert [tables[0][0][f"s{n}{m}"] for n in (0, 1) for m in (0, 1)] == pytest.approx(by_hand[:2].ravel(), abs=1e-6)
+    assert tables[1][0]["higher"] == int(by_hand[0, 1] > by_hand[0, 0])
+    assert tables[1][1]["higher"] == int((by_hand[:, 0] > by_hand[2, 0]).sum())
+    with pytest.raises(WrongUse, match="one feature an image"):
+        open_model(f"image+text:{model}", FAST)
+
+
+def test_a_tokenizer_of_another_model_and_a_training_are_refused(saved: dict[str, Path], tmp_path: Path) -> None:
+    import json
+    import shutil
+
+    folder = shutil.copytree(saved["blip2-itm"], tmp_path / "other")
+    save_tokenizer(folder, "blip")
+    tokens = json.loads((folder / "tokenizer.json").read_text())
+    tokens["model"]["vocab"]["purple"] = len(tokens["model"]["vocab"])
+    (folder / "tokenizer.json").write_text(json.dumps(tokens))
+    with pytest.raises(WrongUse, match="15 tokens and its Q-Former 14"):
+        open_model(f"blip2-itc:{folder}", FAST)
+    with pytest.raises(WrongUse, match="is not trained by its matching head"):
+        open_start(FusionSettings(model=f"blip2-itm:{saved['blip2-itm']}", data=("x",)))
