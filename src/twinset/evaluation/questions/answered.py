@@ -14,7 +14,7 @@ from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Benchmark, Picture, Query
 from twinset.evaluation.features.score_table import write_scores
-from twinset.evaluation.features.similarities import Asked, Left, Similarities
+from twinset.evaluation.features.similarities import Asked, Left, Similarities, entries
 from twinset.evaluation.features.store import FeatureStore, text_name
 from twinset.evaluation.questions.asked import ABOUT, IMAGES, PAIR_COLUMNS, PAIRS, TEXTS, Place
 from twinset.evaluation.report.model_answers import scores_path
@@ -60,7 +60,7 @@ def score_answers(
     facts = {"model": model, "model_digest": scorer.digest(), **({} if threshold is None else {"threshold": threshold})}
     table, written = _Table(open_scores(file), questions), list[WrittenScores]()
     with ExitStack() as stack:
-        store = stack.enter_context(closing(FeatureStore(stack.enter_context(temporary_folder()), "nothing")))
+        store = FeatureStore(stack.enter_context(temporary_folder()), "nothing")
         similarities = stack.enter_context(closing(_ByTable(scorer, store, table)))
         for benchmark in benchmarks:
             path = scores_path(out, benchmark.name, model)
@@ -126,12 +126,16 @@ class _ByTable(Similarities):
         self.table = table
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
-        galleries = {id(one.gallery): (one.gallery, one.key) for one in examples if isinstance(one, Query)}
-        named = self._named(examples, galleries.values())
-        strange = ((name, picture) for name, (picture, _) in named.items() if name not in self.table.images)
-        for _, picture, _ in self.pictures.decoded(strange, lambda image: image, 0):
+        strange = (
+            (name, entry)
+            for entry in entries(examples)
+            if isinstance(entry, Picture)
+            and isinstance(name := self.pictures.name_or_problem(entry), bytes)
+            and name not in self.table.images
+        )
+        for _, picture, _ in self.pictures.decoded(strange, lambda image: image):
             raise WrongUse(f"{picture.where}: is not as it was when the questions were written; write them again")
-        return self._left_out(examples)
+        return self.left_out(examples)
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
         return self.table.scores([self.pictures.name(picture) for picture in images], texts)

@@ -22,7 +22,7 @@ from twinset.contracts.errors import WrongUse, in_words
 from twinset.evaluation.dataset_parts import open_benchmarks
 from twinset.evaluation.examples import Benchmark, OwnQuestion, Picture, Query
 from twinset.evaluation.features.pairs import pairs_of
-from twinset.evaluation.features.pictures import FORMATS, REMEMBERED, Unusable
+from twinset.evaluation.features.pictures import FORMATS, Unusable
 from twinset.evaluation.features.score_table import windows
 from twinset.evaluation.features.similarities import of_texts
 from twinset.evaluation.features.store import image_name, text_name
@@ -40,6 +40,7 @@ TEXT_COLUMNS = pa.schema(
 )
 PAIR_COLUMNS = pa.schema([("image", pa.int32()), ("text", pa.int32()), ("score", pa.float32())])
 IMAGES_A_TAR = 10_000
+REMEMBERED = 1 << 16  # numbers of pictures by where they lie
 _ROWS = 65_536  # written at a time
 _TABLES = """
 CREATE TABLE images (image INTEGER PRIMARY KEY, name BLOB UNIQUE, file TEXT, member TEXT);
