@@ -61,11 +61,9 @@ def evaluate(
     if isinstance(benchmarks, str):
         raise WrongUse(f"benchmarks {benchmarks!r}: name the folder too, as in {{'sugarcrepe': 'data/sugarcrepe'}}")
     places = benchmarks.items() if isinstance(benchmarks, Mapping) else benchmarks
-    out = local_folder_of(out)
+    out, cached, running = local_folder_of(out), Path(cache) if cache else None, Running(device, batch, threads)
     whole = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
     opened = limited(whole, limit, seed)
-    running = Running(device, batch, threads)
-    cached = Path(cache) if cache else None
     asked = with_prompts(names_in(models), names_in(prompts))
     runs = {name: names_in(models) for name, models in (seeds or {}).items()}
     return _reported(run(opened, asked, out, cached, running, on_progress), opened, out, runs)

@@ -118,9 +118,10 @@ def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
     like = [one for one in models if one != model and scores_path(path.parent, "", one).name == path.name]
     held = _about(path).get("model", model)
     if like or held != model:
+        other = like[0] if like else held
         raise WrongUse(
-            f"--model {model}: its scores and those of {like[0] if like else held} would be one file, {path}; score one "
-            "of them in another --out, or name it another way, such as by a link to its folder"
+            f"--model {model}: its scores and those of {other} would be one file, {path}; score one of them in another "
+            "--out, or name it another way, such as by a link to its folder"
         )
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 
 from tests.evaluation.features.score_tables import by_features, pixels, scored
 from tests.evaluation.features.small_benchmark import PlainEncoder, PlainPairs, Shelf, SmallBenchmark, drawn, matchings
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.answers.figures import scores
 from twinset.evaluation.examples import MATCHING_SCORES, Grounding, LeftOut, Matching, Picture, Query
 from twinset.evaluation.features import score_table
@@ -183,7 +183,6 @@ def test_what_has_no_answer_is_a_tie_counted_and_named(tmp_path: Path, caplog: p
     assert json.loads(pq.read_schema(path).metadata[b"twinset"])["unanswered"] == {"refusal": 4}
     listed = [json.loads(line) for line in path.with_suffix(".unanswered.jsonl").read_text().splitlines()]
     assert listed[0] == {"key": "0", "what": "tpos2i, in order", "reason": "refusal"} and len(listed) == 4
-    assert "example 0, tpos2i, in order: no answer, refusal" in caplog.text
     assert "4 answers of 16 no score (4 refusal)" in caplog.text
     table(tmp_path, Rule(sees), pairs(2))
     assert not path.with_suffix(".unanswered.jsonl").exists()
@@ -323,7 +322,7 @@ def test_a_benchmark_of_which_nothing_can_be_scored_is_an_error_and_writes_nothi
         scored(lambda: matchings(Shelf({0: None}), 4, distinct=1), by_features(tmp_path), tmp_path / "s" / "s.parquet")
     with pytest.raises(WrongUse, match=r"\(it has none\)"):
         scored(list, by_features(tmp_path), tmp_path / "s" / "s.parquet")
-    assert list((tmp_path / "s").iterdir()) == []
+    assert not (tmp_path / "s").exists()
 
 
 def test_an_image_of_a_later_window_that_does_not_decode_is_left_out_there_too(
@@ -337,7 +336,7 @@ def test_an_image_of_a_later_window_that_does_not_decode_is_left_out_there_too(
 @pytest.mark.parametrize(
     ("give", "said"),
     [
-        (lambda rows: rows * np.nan, r"NaN or infinity for shelf/0.png \(example m-0\)"),
+        (lambda rows: rows * np.nan, r"NaN or infinity for shelf/0.png"),
         (lambda rows: rows[:-1], r"array \(3, 6\) of float32 for 4 inputs"),
         (lambda rows: rows.astype(np.float64), "of float64"),
         (lambda rows: rows[:, :, None], r"array \(4, 6, 1\)"),
@@ -353,17 +352,13 @@ def test_wrong_outputs_name_the_model_and_the_example(tmp_path: Path, give: Any,
         scored(lambda: matchings(Shelf(), 5), by_features(tmp_path, Wrong()), tmp_path / "s.parquet")
 
 
-def test_memory_that_runs_out_halves_the_passes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    class Small(PlainEncoder):
+def test_memory_that_runs_out_is_an_error_with_its_remedy(tmp_path: Path) -> None:
+    class Large(PlainEncoder):
         def image_features(self, prepared: Any) -> Floats:
-            if len(prepared) > 2:
-                raise MemoryError("too many")
-            return super().image_features(prepared)
+            raise MemoryError("too many")
 
-    table = scored(lambda: matchings(Shelf(), 6), by_features(tmp_path, Small(), batch=8), tmp_path / "s.parquet")
-    expected = scored(lambda: matchings(Shelf(), 6), by_features(tmp_path / "b"), tmp_path / "t.parquet")
-    assert table.equals(expected)
-    assert "plain: memory runs out, so that passes have 2 inputs" in caplog.text
+    with pytest.raises(BuildFailed, match=r"plain: memory runs out for 8 inputs .*name a smaller --batch"):
+        scored(lambda: matchings(Shelf(), 6), by_features(tmp_path, Large(), batch=8), tmp_path / "s.parquet")
 
 
 def test_matchings_with_equal_images_tie_exactly(tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from twinset.evaluation.answers.figures import scores
-from twinset.evaluation.examples import MATCHING_CHOICES, MATCHING_SCORES, Matching, OwnQuestion, Picture, Query
+from twinset.evaluation.examples import MATCHING_CHOICES, Matching, OwnQuestion, Picture, Query
 from twinset.evaluation.features.pictures import lots
 from twinset.evaluation.features.similarities import (
     TEXT_SHOWN,
@@ -28,9 +27,6 @@ from twinset.models.encoders.contract import Chooser, Floats, Matcher, Question
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: Of `MATCHING_SCORES`, with the scores of both captions alone: `evaluation.features.prior`.
-PRIORS = pa.schema([*MATCHING_SCORES, ("prior0", pa.float32()), ("prior1", pa.float32())])
-
 
 class ByPairs(Similarities):
     """Scores of a model that reads an image together with a text; each pair is scored once."""
@@ -40,12 +36,8 @@ class ByPairs(Similarities):
     def __init__(self, scorer: Matcher, store: FeatureStore, batch: int) -> None:
         super().__init__(scorer, store, batch)
         self.scorer = scorer
-        if scorer.has_prior:
-            self.matching = PRIORS
 
     def refusal(self, example: Asked) -> str | None:
-        if self.scorer.has_prior and not isinstance(example, Matching):
-            return f"its prior is removed from two captions alone, and example {example.key} has others"
         if of_texts(example):
             what = "asks how alike two texts are; name a dual encoder, such as --model open_clip:ViT-B-32:openai"
         elif isinstance(example, Query) and asks_with(example) == 2:
@@ -62,16 +54,15 @@ class ByPairs(Similarities):
         missing = set(self.store.missing(pair for of_image in asked.values() for pair in of_image))
         wanted = [(name, pictures[name]) for name, of_image in asked.items() if not missing.isdisjoint(of_image)]
         inputs = (
-            (pair, _shown(picture, text), (image, text))
+            (pair, f"{picture.where} with {text[:TEXT_SHOWN]!r}", (image, text))
             for name, picture, image in self.pictures.decoded(wanted, lambda image: image)
             for pair, text in asked[name].items()
             if pair in missing
         )
         reasons, silent = self.scorer.reasons, dict[bytes, str]()
         for names, values, seconds in self.passes(inputs, self._give, bool(reasons)):
-            kept = np.delete(values, 1, axis=1) if reasons else values  # without the place of a reason
             answered = ~np.isnan(values[:, 0])
-            self.store.keep([names[at] for at in np.flatnonzero(answered)], kept[answered], seconds)
+            self.store.keep([names[at] for at in np.flatnonzero(answered)], values[answered, :1], seconds)
             silent |= {names[at]: reasons[int(values[at, 1])] for at in np.flatnonzero(~answered)}
         if reasons:
             left_out = self.left_out(examples)
@@ -79,7 +70,7 @@ class ByPairs(Similarities):
                 for picture, text in pairs_of(one):
                     self.asked += 1
                     if (reason := silent.get(self._pair(picture, text))) is not None:
-                        self.silences.append(Silence(one.key, _shown(picture, text), reason))
+                        self.silences.append(Silence(one.key, f"{picture.where} with {text[:TEXT_SHOWN]!r}", reason))
 
     def _give(self, pairs: Sequence[tuple[Image, str]]) -> Floats:
         images, texts = zip(*pairs, strict=True)
@@ -95,31 +86,13 @@ class ByPairs(Similarities):
     def gallery(self, query: Query) -> Floats:
         return self._scores(pairs_of(query))
 
-    def of_matching(self, example: Matching) -> dict[str, float | None]:
-        columns = super().of_matching(example)
-        if self.scorer.has_prior:
-            known = self._found(pairs_of(example))
-            of_captions = [float(known[j][-1]) if len(known) == 2 * len(example.images) else None for j in (0, 1)]
-            columns |= dict(zip(("prior0", "prior1"), of_captions, strict=True))
-        return columns
-
-    def _found(self, pairs: Iterable[tuple[Picture, str]]) -> list[Floats]:
-        """Of each pair that was answered the score, and what follows it."""
-        names = [self._pair(*pair) for pair in pairs]
-        kept = self.store.find(names)
-        return [kept[name] for name in names if name in kept]
-
     def _scores(self, pairs: Iterable[tuple[Picture, str]]) -> Floats:
         """Scores of the pairs of an example: where one of them has no answer, all tie, which is strictly wrong."""
-        asked = [*pairs]
-        known = self._found(asked)
-        if len(known) < len(asked):
-            return np.full(len(asked), self.scorer.threshold or 0, np.float32)
-        return np.array([values[0] for values in known], np.float32)
-
-
-def _shown(picture: Picture, text: str) -> str:
-    return f"{picture.where} with {text[:TEXT_SHOWN]!r}"
+        names = [self._pair(*pair) for pair in pairs]
+        kept = self.store.find(names)
+        if len(kept) < len({*names}):
+            return np.full(len(names), self.scorer.threshold or 0, np.float32)
+        return np.concatenate([kept[name] for name in names])
 
 
 def pairs_of(example: Asked) -> Iterator[tuple[Picture, str]]:

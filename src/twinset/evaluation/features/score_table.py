@@ -27,8 +27,6 @@ from twinset.evaluation.examples import (
     Query,
     Statement,
 )
-from twinset.evaluation.features.pairs import PRIORS
-from twinset.evaluation.features.prior import without_prior
 from twinset.evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
 from twinset.evaluation.metrics.measure import APART
 from twinset.evaluation.score_files.opening import save_scores
@@ -95,9 +93,6 @@ def write_scores(
     about |= {APART: True} if benchmark.apart and len(table["subset"].unique()) > 1 else {}
     about |= {"unanswered": unanswered} if unanswered else {}
     about |= {"cut_texts": len(similarities.cut)} if similarities.cut else {}
-    if table.schema.equals(PRIORS):
-        table, alphas = without_prior(table, benchmark.name)
-        about |= alphas
     listing, silent = path.with_suffix(".left_out.jsonl"), path.with_suffix(".unanswered.jsonl")
     _write_lines(listing, [dict(zip(("key", "where", "reason"), one, strict=True)) for one in lost])
     _write_lines(silent, [silence._asdict() for silence in silences])

@@ -61,7 +61,7 @@ class Similarities:
         self.start_count()
 
     def start_count(self) -> None:
-        """Begin to count what is asked for."""
+        """Forget what was counted."""
         self.silences, self.asked, self.cut = list[Silence](), 0, set[bytes]()
         self.store.start_count()
 
@@ -134,12 +134,14 @@ class Similarities:
 
     def left_out(self, examples: Sequence[Asked]) -> Left:
         """Examples with an image that cannot be used."""
-        galleries = {id(one.gallery): one.gallery for one in examples if isinstance(one, Query)}
-        broken = {place: self._problem(gallery) for place, gallery in galleries.items()}
-        left = Left()
+        left, galleries = Left(), dict[int, Unusable | None]()
         for one in examples:
-            shared = broken[id(one.gallery)] if isinstance(one, Query) else None
-            if (problem := self._problem(own_pictures(one)) or shared) is not None:
+            problem = self._problem(own_pictures(one))
+            if problem is None and isinstance(one, Query):
+                if id(one.gallery) not in galleries:
+                    galleries[id(one.gallery)] = self._problem(one.gallery)
+                problem = galleries[id(one.gallery)]
+            if problem is not None:
                 left[one.key] = problem
         return left
 
