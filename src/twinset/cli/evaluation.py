@@ -299,9 +299,8 @@ def human(
     rows: list[tuple[str, int | None, Mapping[str, Any]]] = [("people", found.pooled.all.n, found.pooled.all.figures)]
     rows += [(kind, part.n, part.figures) for kind, part in found.pooled.by.items()]
     for name, annotator in found.annotators.items():
-        right = {"answers": Figure(100 * annotator.right / annotator.answers)}
-        whole = annotator.whole
-        rows += [(name, annotator.answers, right), *([(name, whole.n, whole.figures)] if whole is not None else [])]
+        right, whole = {"answers": Figure(100 * annotator["right"] / annotator["answers"])}, annotator["whole"]
+        rows += [(name, annotator["answers"], right), *([(name, whole.n, whole.figures)] if whole is not None else [])]
     for paper in references():
         figures = {name: Figure(value) for name, value in paper.figures[""].items()}
         rows.append((f"{paper.name} ({paper.source})", None, figures))
@@ -311,7 +310,7 @@ def human(
 
     def show() -> None:
         print_figures(rows)
-        print_facts({"pairs without all four answers": found.undecided, **facts})
+        print_facts({"pairs without all four answers": found.as_json()["undecided"], **facts})
 
     answer({**found.as_json(), **facts}, show)
 

@@ -72,17 +72,12 @@ def evaluate(
 def put_scores(
     file: Path, model: str, out: Path, folders: Mapping[str, str], questions: Path | None, threshold: float | None
 ) -> dict[str, Any]:
-    """Put scores of other code into a run, and write its report: ``twinset eval scores FILE --out RUN``.
+    """Put scores of other code into a run, and write its report, as ``twinset eval scores FILE --out RUN``; returns
+    what `evaluate` does.
 
     Args:
         folders: of benchmarks by name; with ``questions`` of those that lie elsewhere now, else of the one.
         questions: folder of the questions whose pairs ``file`` scores; None: it has a row an example.
-
-    Returns:
-        As `evaluate`.
-
-    Raises:
-        WrongUse: as `evaluation.questions.answered.score_answers` and `evaluation.questions.own_table.take_scores`.
     """
     from twinset.evaluation.questions.answered import score_answers
     from twinset.evaluation.questions.own_table import take_scores

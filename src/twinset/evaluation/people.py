@@ -13,7 +13,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import STAGES
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import IDENTITY, MATCHING_OUTCOMES
-from twinset.evaluation.metrics.figures import Figure, Measured, Results
+from twinset.evaluation.metrics.figures import Figure, Results
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.model_answers import score_files, scores_path
 from twinset.evaluation.report.published import Published, published
@@ -29,41 +29,36 @@ PEOPLE = "people"
 
 
 @dataclass(frozen=True, slots=True)
-class Annotator:
-    """right: of the answers. whole: of the pairs whose four questions this annotator answered; None without."""
-
-    right: int
-    answers: int
-    whole: Measured | None
-
-
-@dataclass(frozen=True, slots=True)
 class People:
     """What people get.
 
-    report: the stage's ``decisions.json``. decided: pairs with all four answers, of `MATCHING_OUTCOMES`; undecided: how
-    many lack one. pooled: figures of one decision a question, by kind of pair. where: for messages. root: the dataset.
+    report: the stage's ``decisions.json``. decided: pairs with all four answers, of `MATCHING_OUTCOMES`. pooled: their
+    figures, and by kind. annotators: of each how many ``answers`` are ``right``, and the figures of the pairs whose
+    questions this one answered all (``whole``, or None). where: for messages. root: the dataset.
     """
 
     report: Mapping[str, Any]
     where: str
     root: str
     decided: pa.Table
-    undecided: int
     pooled: Results
-    annotators: Mapping[str, Annotator]
+    annotators: Mapping[str, Mapping[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        """As `Results.as_json`, with ``undecided``, ``annotators``, ``agreement``, ``references``."""
-        annotators = {
-            name: {"right": one.right, "answers": one.answers, "whole": one.whole and one.whole.as_json()}
-            for name, one in self.annotators.items()
-        }
-        papers = [{"name": one.name, "source": one.source, "figures": one.figures[""]} for one in references()]
+        """As `Results.as_json`, with ``undecided`` (pairs without all four answers), ``annotators``, ``agreement``,
+        ``references``.
+        """
+        pairs, papers = self.report["pairs"], references()
         return {
-            **self.pooled.as_json(), "stage": self.report["pairs"]["stage"], "undecided": self.undecided,
-            "annotators": annotators, "agreement": self.report["agreement"], "references": papers,
-        }  # fmt: skip
+            **self.pooled.as_json(),
+            "stage": pairs["stage"],
+            "undecided": pairs["sampled"] - len(self.decided),
+            "annotators": {
+                name: {**one, "whole": one["whole"] and one["whole"].as_json()} for name, one in self.annotators.items()
+            },
+            "agreement": self.report["agreement"],
+            "references": [{"name": one.name, "source": one.source, "figures": one.figures[""]} for one in papers],
+        }
 
 
 def references() -> list[Published]:
@@ -96,21 +91,21 @@ def read_people(place: str, seed: int = 0, resamples: int = 2000) -> People:
 
 def people(report: Mapping[str, Any], where: str, root: str, seed: int = 0, resamples: int = 2000) -> People:
     """Measure what a ``decisions.json`` has; the other arguments as in `People`, errors as of `read_people`."""
-    outcomes: dict[str | None, list[Mapping[str, Any]]] = {}
+    by_annotator: dict[str | None, list[Mapping[str, Any]]] = {}
     for outcome in report["outcomes"]:
-        outcomes.setdefault(outcome["annotator"], []).append(outcome)
+        by_annotator.setdefault(outcome["annotator"], []).append(outcome)
     subset = report["pairs"]["stage"]
-    decided = _table(outcomes.pop(None, []), subset)
+    decided = _table(by_annotator.pop(None, []), subset)
     if not len(decided):
         raise WrongUse(f"{where}: no pair has all four answers; have people answer")
     annotators = {}
-    for name, theirs in sorted(outcomes.items(), key=str):
-        answers = [right for outcome in theirs for right in outcome["right"] if right is not None]
-        whole = _table(theirs, subset)
+    for name, outcomes in sorted(by_annotator.items(), key=str):
+        answers = [right for outcome in outcomes for right in outcome["right"] if right is not None]
+        whole = _table(outcomes, subset)
         figures = measure(whole, (), seed, resamples).all if len(whole) else None
-        annotators[str(name)] = Annotator(sum(answers), len(answers), figures)
+        annotators[str(name)] = {"right": sum(answers), "answers": len(answers), "whole": figures}
     pooled = measure(decided, ["category"], seed, resamples)
-    return People(report, where, root, decided, report["pairs"]["sampled"] - len(decided), pooled, annotators)
+    return People(report, where, root, decided, pooled, annotators)
 
 
 def _table(outcomes: list[Mapping[str, Any]], subset: str) -> pa.Table:
@@ -140,17 +135,17 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
         WrongUse: no model was asked about these pairs, or models or people saw them in another state.
     """
     root, pairs = data or people.root, people.report["pairs"]
+    asked = f"{people.where}: people were asked about the pairs of {pairs['stage']}"
     try:
-        now = FinishedStage(Store(root), pairs["stage"])
+        now = FinishedStage(Store(root), pairs["stage"]).digest
     except WrongUse as error:
         raise WrongUse(
-            f"{people.where}: people were asked about the pairs of {pairs['stage']}, which {root} does not hold "
-            f"({error}); name the dataset that holds these pairs with --data DIR"
+            f"{asked}, which {root} does not hold ({error}); name the dataset that holds these pairs with --data DIR"
         ) from error
-    if now.digest != pairs["digest"]:
+    if now != pairs["digest"]:
         raise WrongUse(
-            f"{now.where}: is not what people in {people.where} were asked about; name the dataset with --data, or "
-            "run its build again, which asks about what changed"
+            f"{asked}, and in {root} these are not what they were; name the dataset with --data, or run its build "
+            "again, which asks about what changed"
         )
     outcomes = people.decided.select(["key", *OUTCOMES])
     written: dict[str, Path] = {}

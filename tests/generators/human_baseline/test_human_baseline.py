@@ -99,8 +99,8 @@ def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path,
     say(place, [answer_to(task, name, str(value), stage="human-baseline") for task, name, value in told])
     report = json.loads(asking(out, place, sample=10, overlap=1.0).report_files()["decisions.json"])
     found = people(report, "made", "made", resamples=50)
-    assert found.undecided == 0 and found.pooled.all.figures["group"].value == 100
-    answers = {name: (one.right, one.answers) for name, one in found.annotators.items()}
+    assert found.as_json()["undecided"] == 0 and found.pooled.all.figures["group"].value == 100
+    answers = {name: (one["right"], one["answers"]) for name, one in found.annotators.items()}
     assert answers == {"ann": (40, 40), "ben": (32, 40), "cleo": (8, 8)}
     assert found.report["agreement"]["pairs"][0]["kappa"] == pytest.approx(0.6)
 
@@ -111,7 +111,8 @@ def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
     about = {"pairs": {"stage": "mine", "digest": "", "sampled": 2}, "agreement": {"pairs": [], "mean": None}}
     found = people({**about, "outcomes": [circle, half]}, "made", "made", resamples=0)
     assert found.decided["key"].to_pylist() == ["a"]
-    assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0] and found.undecided == 1
+    assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
+    assert found.as_json()["undecided"] == 1
     with pytest.raises(WrongUse, match="no pair has all four answers"):
         people({**about, "outcomes": [half]}, "made", "made")
 

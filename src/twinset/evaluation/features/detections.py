@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Picture, Query
 from twinset.evaluation.features.pictures import Unusable
 from twinset.evaluation.features.similarities import Asked, Left, Similarities
@@ -82,8 +81,7 @@ def _open(name: str, parts: Sequence[str], running: Running) -> Detections:
 
 
 def _check(name: str, parts: Sequence[str]) -> None:
-    if not Path(parts[0]).expanduser().is_file():
-        raise WrongUse(f"--model {name}: there is no file {parts[0]}; name a table with the columns image and category")
+    open_scores(Path(parts[0]).expanduser()).require("category", f"--model {name}")
 
 
 DETECTIONS = ModelKind(_open, "TABLE", check=_check)

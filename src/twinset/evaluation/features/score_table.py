@@ -12,21 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import (
-    FIRST,
-    GROUNDING_ERRORS,
-    QUERY_ORDERS,
-    QUERY_RANKS,
-    QUERY_TARGETS,
-    STATEMENT_MARGINS,
-    TOP,
-    Benchmark,
-    Grounding,
-    LeftOut,
-    Matching,
-    Query,
-    Statement,
-)
+from twinset.evaluation import examples
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query, Statement
 from twinset.evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
 from twinset.evaluation.metrics.measure import APART
 from twinset.evaluation.score_files.opening import save_scores
@@ -38,7 +25,6 @@ PAIRS = 1 << 16  # the same, where each query is paired with all of its gallery
 #: Characters of a text. Models read fewer; tokenizers take time that grows with the square of a word's length.
 LONGEST_TEXT = 10_000
 TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
-NAMED = 5  # examples left out that are named on the terminal; all are in a file
 #: Metrics of queries that need more than the best target.
 OF_EVERY_TARGET = frozenset({"all-targets", "average-precision", "map"})
 PEOPLES_ORDER = "ranking"  # the metric of galleries that people put in order
@@ -63,7 +49,7 @@ def write_scores(
 
     Args:
         on_progress: called with the number of examples done.
-        level: of what is logged about examples that are left out and texts that are cut.
+        level: of what is logged about left out examples, cut texts and questions without an answer.
 
     Returns:
         The number of rows.
@@ -97,17 +83,14 @@ def write_scores(
     _write_lines(listing, [dict(zip(("key", "where", "reason"), one, strict=True)) for one in lost])
     _write_lines(silent, [silence._asdict() for silence in silences])
     save_scores(table, about, path)
-    for key, where, reason in lost[:NAMED]:
-        of = "" if key is None else f" (example {key})"
-        _LOG.log(level, "%s: %s%s: left out, %s", benchmark.name, where, of, reason)
-    if len(lost) > NAMED:
-        _LOG.log(level, "%s: %d examples left out, listed in %s", benchmark.name, len(lost), listing)
-    if silences:
-        counts = f"{len(silences)} answers of {similarities.asked} no score ({_counts(unanswered)})"
-        _LOG.warning("%s: %s gives %s, listed in %s", benchmark.name, similarities.name, counts, silent)
-    if similarities.cut:
-        message = "%s: %d texts are longer than %s reads, and are cut"
-        _LOG.log(level, message, benchmark.name, len(similarities.cut), similarities.name)
+    notes = {
+        f"{len(lost)} examples left out ({_counts(left_out)}), listed in {listing}": lost,
+        f"{len(similarities.cut)} texts are longer than {similarities.name} reads, and are cut": similarities.cut,
+        f"{similarities.name} gives no score in {len(silences)} answers of {similarities.asked} "
+        f"({_counts(unanswered)}), listed in {silent}": silences,
+    }
+    for note in (note for note, of in notes.items() if of):
+        _LOG.log(level, "%s: %s", benchmark.name, note)
     return len(table)
 
 
@@ -118,9 +101,9 @@ def _tables(
     every, ordered = bool(OF_EVERY_TARGET & {*benchmark.metrics}), PEOPLES_ORDER in benchmark.metrics
     schemas = {
         Matching: similarities.matching,
-        Query: QUERY_ORDERS if ordered else QUERY_TARGETS if every else QUERY_RANKS,
-        Statement: STATEMENT_MARGINS,
-        Grounding: GROUNDING_ERRORS,
+        Query: examples.QUERY_ORDERS if ordered else examples.QUERY_TARGETS if every else examples.QUERY_RANKS,
+        Statement: examples.STATEMENT_MARGINS,
+        Grounding: examples.GROUNDING_ERRORS,
     }
     for window in windows(benchmark, lambda *example: lost.append(example), similarities.by_pairs):
         unusable = similarities.prepare(window)
@@ -225,7 +208,7 @@ def ranks(scores: Floats, targets: frozenset[int], excluded: frozenset[int], eve
         "targets": int(target.sum()),
         "tied_targets": int((scores[target] == best).sum()),
         "best_wrong": int(np.where(wrong, scores, -np.inf).argmax()) if wrong.any() else None,
-        TOP: ranked[order][:FIRST].tolist(),
+        examples.TOP: ranked[order][: examples.FIRST].tolist(),
     }
     if every:
         left, right = (np.searchsorted(others, scores[target], side) for side in ("left", "right"))
