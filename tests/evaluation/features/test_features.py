@@ -105,7 +105,7 @@ def test_images_without_a_row_are_left_out_and_other_questions_refused(tmp_path:
 
 
 def test_tables_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="there is no file"):
+    with pytest.raises(WrongUse, match="no such file"):
         check_model("detections:nowhere.csv")
     with pytest.raises(WrongUse, match="no column 'category'"):
         open_model(table(tmp_path, "image,score\na.jpg,1\n"))
