@@ -99,7 +99,7 @@ def people(report: Mapping[str, Any], where: str, root: str, seed: int = 0, resa
     if not len(decided):
         raise WrongUse(f"{where}: no pair has all four answers; have people answer")
     annotators = {}
-    for name, outcomes in sorted(by_annotator.items(), key=str):
+    for name, outcomes in sorted(by_annotator.items(), key=lambda item: str(item[0])):
         answers = [right for outcome in outcomes for right in outcome["right"] if right is not None]
         whole = _table(outcomes, subset)
         figures = measure(whole, (), seed, resamples).all if len(whole) else None
@@ -135,17 +135,14 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
         WrongUse: no model was asked about these pairs, or models or people saw them in another state.
     """
     root, pairs = data or people.root, people.report["pairs"]
-    asked = f"{people.where}: people were asked about the pairs of {pairs['stage']}"
     try:
-        now = FinishedStage(Store(root), pairs["stage"]).digest
-    except WrongUse as error:
+        same = FinishedStage(Store(root), pairs["stage"]).digest == pairs["digest"]
+    except WrongUse:
+        same = False
+    if not same:
         raise WrongUse(
-            f"{asked}, which {root} does not hold ({error}); name the dataset that holds these pairs with --data DIR"
-        ) from error
-    if now != pairs["digest"]:
-        raise WrongUse(
-            f"{asked}, and in {root} these are not what they were; name the dataset with --data, or run its build "
-            "again, which asks about what changed"
+            f"{people.where}: people were asked about the pairs of {pairs['stage']}, which {root} does not hold as "
+            "they were; name their dataset with --data DIR, or run its build again, which asks about what changed"
         )
     outcomes = people.decided.select(["key", *OUTCOMES])
     written: dict[str, Path] = {}
@@ -164,14 +161,9 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
             "people were not asked": len(names) - pairs["sampled"],
             "not all four questions are decided": pairs["sampled"] - len(table),
         }
-        about = {
-            "benchmark": model.about.benchmark,
-            "title": model.about.title,
-            "model": PEOPLE,
-            "model_digest": digest([people.decided.to_pylist()]),
-            "data_digest": model.about.data_digest,
-            "left_out": {reason: count for reason, count in left_out.items() if count > 0},
-        }
+        about = model.about.model_dump(include={"benchmark", "title", "data_digest"})
+        about |= {"model": PEOPLE, "model_digest": digest([people.decided.to_pylist()])}
+        about["left_out"] = {reason: count for reason, count in left_out.items() if count > 0}
         path = scores_path(run, model.folder, PEOPLE)
         save_scores(table, about, path)
         written[model.about.benchmark] = path

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.score_files.batch import Batch
@@ -26,6 +27,7 @@ _LARGEST = 256 << 20  # bytes of a row of CSV
 _NAMED = 20  # columns in a message
 _ROW = "\x1frow"  # no column of a file
 _METADATA = b"twinset"
+_OBJECT = TypeAdapter(dict[str, Any])
 _DELIMITER = {"csv": ",", "tsv": "\t"}
 
 
@@ -141,12 +143,9 @@ def open_scores(source: pa.Table | str | Path) -> ScoreFile:
 
 def _about(schema: pa.Schema, where: str) -> dict[str, Any]:
     try:
-        about = json.loads((schema.metadata or {}).get(_METADATA, b"{}"))
-    except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{where}: its metadata 'twinset' is not JSON; write the file again") from error
-    if not isinstance(about, dict):
-        raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again")
-    return about
+        return _OBJECT.validate_json((schema.metadata or {}).get(_METADATA, b"{}"))
+    except ValidationError as error:
+        raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again") from error
 
 
 def save_scores(table: pa.Table, about: Mapping[str, Any], path: Path) -> None:
