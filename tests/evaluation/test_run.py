@@ -12,7 +12,6 @@ from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBe
 from tests.evaluation.features.test_ranks_and_grounding import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
-from twinset.cli.evaluation import named
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.dataset_parts import open_benchmarks
@@ -115,13 +114,6 @@ def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, mo
     assert written.path.read_bytes() == before
 
 
-def test_folders_belong_to_benchmarks_by_place_or_by_name() -> None:
-    assert named(["a", "b=/x=y", "c"], ["/1", "/2"]) == [("a", "/1"), ("b", "/x=y"), ("c", "/2")]
-    for names, folders in ((["a"], []), (["a=/x"], ["/1"]), (["a", "b"], ["/1"])):
-        with pytest.raises(WrongUse, match="--data"):
-            named(names, folders)
-
-
 def sugarcrepe(folder: Path) -> Path:
     """Two examples in SugarCrepe's layout, and one whose image is absent."""
     rows = {
@@ -150,27 +142,6 @@ def test_the_command_scores_a_released_benchmark_and_says_what_is_left_out(
     assert (found["rows"], found["computed"], found["left_out"]) == (2, 0, {"missing image": 1})
     assert pq.read_table(found["path"])["s10"].null_count == 2
     assert found["figures"]["n"] == 2 and 0 <= found["figures"]["accuracy"] <= 100
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (["--benchmark", "sugarcrep", "--data", "DIR"], "sugarcrepe"),
-        (["--benchmark", "sugarcrepe"], "--data"),
-        (["--benchmark", "sugarcrepe=/nowhere"], "/nowhere"),
-        (["--benchmark", "sugarcrepe=DIR", "--only", "nothing"], "nothing"),
-        (["--benchmark", "sugarcrepe=DIR", "--model", "clipp:x"], "did you mean 'clip'?"),
-    ],
-)
-def test_wrong_commands_say_what_to_write_and_end_with_2(
-    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], wrong: list[str], said: str
-) -> None:
-    data = str(sugarcrepe(tmp_path / "data"))
-    asked = [one.replace("DIR", data) for one in wrong]
-    asked += [] if "--model" in asked else ["--model", model]
-    assert main(["eval", "run", *asked, "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache")]) == 2
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_run_ends_with_its_report_and_says_what_came_from_the_cache(tmp_path: Path, model: str) -> None:

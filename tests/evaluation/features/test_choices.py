@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,8 @@ from twinset.evaluation.features.pairs import ByChoices, ByPairs
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
-from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
-from twinset.models.encoders.contract import Chooser, Direction, DualEncoder, Floats, NotApplicable, Question
+from twinset.models.encoders.contract import Chooser, Direction, DualEncoder, Floats, Question
 
 Answered = tuple[int, ...] | str
 BOTH: tuple[Direction, ...] = ("text", "image")
@@ -118,20 +116,6 @@ def test_one_that_sees_is_right_and_each_question_is_asked_in_both_orders(tmp_pa
     assert len(chooser.asked) == 2 * 4 + 2 * 4, "two different pairs; the third is the first again, in one lot"
 
 
-def test_a_direction_that_was_not_asked_has_no_figure_and_is_not_compared(tmp_path: Path) -> None:
-    text = table(tmp_path / "text", Rule(sees, ("text",)), pairs())
-    image = table(tmp_path / "image", Rule(sees, ("image",)), pairs())
-    both = table(tmp_path / "both", Rule(sees), pairs())
-    assert [*measure(text).all.figures] == ["text", "ipos2t", "ineg2t"]
-    assert [*measure(image).all.figures] == ["image", "tpos2i", "tneg2i"]
-    found = compare(text, both)
-    assert [line.figure for line in found.table] == ["text"]
-    assert "not asked image, asked group of the same rows in both" in " ".join(found.notes)
-    assert not compare(text, image).table
-    columns = pq.read_table(text).select(["tpos2i", "tneg2i", "pairing"])
-    assert all(column.null_count == len(columns) for column in columns.columns)
-
-
 def test_the_pairing_is_asked_in_both_orders_as_in_table_7_of_eqben(tmp_path: Path) -> None:
     found = measure(table(tmp_path / "order", Rule(in_order, ("pairing",)), pairs())).all
     assert {name: one.value for name, one in found.figures.items()} == {"group": 0, "order12": 100, "order21": 0}
@@ -140,13 +124,6 @@ def test_the_pairing_is_asked_in_both_orders_as_in_table_7_of_eqben(tmp_path: Pa
     assert {name: one.value for name, one in found.figures.items()} == {"group": 100, "order12": 100, "order21": 100}
     found = measure(table(tmp_path / "first", Rule(shown_first, ("pairing",)), pairs())).all
     assert {one.value for one in found.figures.values()} == {0}, '"1;1" is no pairing'
-
-
-def test_of_one_image_only_captions_are_asked_for(tmp_path: Path) -> None:
-    found = measure(table(tmp_path, Rule(sees), [example(n, picture("red")) for n in range(4)])).all
-    assert {name: one.value for name, one in found.figures.items()} == {"accuracy": 100}
-    with pytest.raises(NotApplicable, match="asks about two images, and example 0 has one"):
-        table(tmp_path, Rule(sees, ("image",)), [example(0, picture("red"))])
 
 
 def test_what_has_no_answer_is_a_tie_counted_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -216,17 +193,6 @@ def test_a_matching_of_one_image_has_null_scores_for_the_other(tmp_path: Path) -
     assert row["s10"] is None and row["s11"] is None and row["s00"] is not None
 
 
-def test_the_same_run_again_writes_the_same_bytes_and_says_what_it_read(tmp_path: Path) -> None:
-    files = []
-    for n in range(2):
-        path = tmp_path / f"{n}.parquet"
-        scored(lambda: matchings(Shelf(), 20), by_features(tmp_path), path)
-        files.append(path.read_bytes())
-    assert files[0] == files[1]
-    told = json.loads(pq.read_schema(tmp_path / "0.parquet").metadata[b"twinset"])
-    assert told["model"] == "m" and told["data_digest"] == "d" * 64 and told["left_out"] == {} and told["seconds"] >= 0
-
-
 def test_examples_with_unusable_images_are_counted_named_and_listed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -243,16 +209,6 @@ def test_examples_with_unusable_images_are_counted_named_and_listed(
     assert len(listed) == 7 and listed[0] == {"key": None, "where": "row 9", "reason": "missing caption"}
     assert {one["where"] for one in listed[1:]} == {"shelf/1.png", "shelf/3.png", "shelf/5.png"}
     assert "7 examples left out (4 undecodable image, 2 unreadable image, 1 missing caption), listed in" in caplog.text
-
-
-def test_an_image_that_is_not_one_of_a_benchmark_is_left_out(tmp_path: Path) -> None:
-    large, postscript = BytesIO(), b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
-    Image.new("1", (8001, 8001)).save(large, "PNG")  # 64 million pixels from 10 kB
-    shelf = Shelf({0: large.getvalue(), 2: postscript})
-    table = scored(lambda: matchings(shelf, 6, distinct=6), by_features(tmp_path), tmp_path / "s.parquet")
-    assert table["key"].to_pylist() == ["m-3", "m-4"]
-    problem = by_features(tmp_path).prepare([matchings(shelf, 1)[0]])["m-0"].problem
-    assert problem == "8001 x 8001 pixels, at most 64,000,000 are read"
 
 
 def test_texts_that_are_no_captions_are_left_out_before_a_model_reads_them(tmp_path: Path) -> None:
@@ -317,10 +273,3 @@ def test_memory_that_runs_out_is_an_error_with_its_remedy(tmp_path: Path) -> Non
 
     with pytest.raises(BuildFailed, match=r"plain: memory runs out for 8 inputs .*name a smaller --batch"):
         scored(lambda: matchings(Shelf(), 6), by_features(tmp_path, Large(), batch=8), tmp_path / "s.parquet")
-
-
-def test_matchings_with_equal_images_tie_exactly(tmp_path: Path) -> None:
-    one = matchings(Shelf(), 1)[0]
-    same: Matching = replace(one, images=(one.images[0], one.images[0]))
-    (row,) = scored(lambda: [same], by_features(tmp_path), tmp_path / "s.parquet").to_pylist()
-    assert (row["s00"], row["s01"]) == (row["s10"], row["s11"])

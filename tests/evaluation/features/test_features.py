@@ -31,7 +31,6 @@ from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.store import (
     BLOCK_SECONDS,
     FeatureStore,
-    default_cache,
     image_name,
     pair_name,
     text_name,
@@ -39,7 +38,7 @@ from twinset.evaluation.features.store import (
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.metrics.questions import pairs_and_sets
 from twinset.evaluation.run import similarities_of
-from twinset.evaluation.scorers.kinds import check_model, open_model
+from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Floats, Matcher, NotApplicable, Running
 
 #: Image 0 is the reference. 1 and 2 are alike in all but what is asked for; 5 was looked at, and nothing found.
@@ -102,15 +101,6 @@ def test_images_without_a_row_are_left_out_and_other_questions_refused(tmp_path:
     for other in (asked("dog", image=None), [*matchings(Shelf(), 1)]):
         with pytest.raises(NotApplicable, match="asks something else; name a benchmark such as genecis"):
             scored(lambda other=other: other, opened(tmp_path, table(tmp_path)), tmp_path / "s.parquet")
-
-
-def test_tables_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="no such file"):
-        check_model("detections:nowhere.csv")
-    with pytest.raises(WrongUse, match="no column 'category'"):
-        open_model(table(tmp_path, "image,score\na.jpg,1\n"))
-    with pytest.raises(WrongUse, match="column image is empty"):
-        open_model(table(tmp_path, "image,category\n,dog\n"))
 
 
 SCORES = MATCHING_SCORES.names[4:]
@@ -259,8 +249,3 @@ def test_a_block_that_is_torn_or_damaged_is_encoded_again(
     assert again.find(names_of("b"))[text_name("b")].tolist() == values[1].tolist()
     again.keep(names_of("c"), values[2:3], BLOCK_SECONDS + 1)
     assert path.read_bytes() == blocks[path]
-
-
-def test_the_cache_lies_where_the_user_keeps_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TWINSET_CACHE", "/here")
-    assert default_cache() == Path("/here/features")
