@@ -83,8 +83,12 @@ def run(
     for model in models:
         scorer = open_model(model, running)
         similarities = similarities_of(scorer, cache or default_cache(), running)
-        optional = {"note": note_on(model), "prompt": scorer.words, "threshold": scorer.threshold}
-        facts = {"model": shown[model], "model_digest": scorer.digest(), "device": running.device_name()}
+        optional: dict[str, Any] = {"note": note_on(model), "prompt": scorer.words, "threshold": scorer.threshold}
+        facts: dict[str, Any] = {
+            "model": shown[model],
+            "model_digest": scorer.digest(),
+            "device": running.device_name(),
+        }
         facts |= {name: value for name, value in optional.items() if value not in ("", None)}
         try:
             for benchmark in benchmarks:

@@ -43,9 +43,10 @@ class ByDetections(Similarities):
         self.detections = detections
 
     def refusal(self, example: Asked) -> str | None:
-        asks = isinstance(example, Query) and example.image is not None and bool(example.text)
-        if asks and all(isinstance(one, Picture) for one in example.gallery):
-            return None
+        if isinstance(example, Query) and example.image is not None and example.text:
+            strange = [one for one in example.gallery if not isinstance(one, Picture)]
+            if not strange:
+                return None
         return (
             f"ranks images by what a detector found in them and in a reference, and example {example.key} asks "
             "something else; name a benchmark such as genecis"

@@ -20,7 +20,6 @@ from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, ratio, truth_of
 from twinset.evaluation.score_files.batch import Batch
 
-Ints = NDArray[np.int64]
 _BITS = truth_of(4).astype(np.int64)  # right: image 0 question 0, image 0 question 1, image 1 question 0, image 1 …
 _EVENTS = {
     "rows": np.ones(len(_BITS), np.int64),
@@ -114,9 +113,8 @@ class PairsAndSets(ScoreKind):
     expected_means = True
 
     def outcomes(self, batch: Batch) -> Outcomes:
-        numbers = pairs_and_sets(
-            *(batch.texts(name).to_pylist() for name in SETS[:3]), batch.counts("higher"), batch.counts("tied")
-        )
+        subset, group, category = (batch.texts(name).to_pylist() for name in SETS[:3])
+        numbers = pairs_and_sets(subset, group, category, batch.counts("higher"), batch.counts("tied"))
         return Outcomes(np.zeros(len(batch), np.uint16), None, 100 * np.stack(numbers, axis=1))
 
     def names(self, sums: Floats) -> tuple[str, ...]:
@@ -127,7 +125,11 @@ class PairsAndSets(ScoreKind):
 
 
 def pairs_and_sets(
-    subset: Sequence[str], group: Sequence[str], category: Sequence[str], higher: Ints, tied: Ints
+    subset: Sequence[str],
+    group: Sequence[str],
+    category: Sequence[str],
+    higher: NDArray[np.int64],
+    tied: NDArray[np.int64],
 ) -> list[Floats]:
     """Of each row whether its pair and its set are all right, strictly, and the chance of it where equal scores are put
     in random order; NaN of rows whose pair or set is not whole.
