@@ -1,7 +1,4 @@
-"""Score files as people write them, and what is wrong with bad ones.
-
-Values that differ have digests that differ, whatever lies beside them.
-"""
+"""Score files as people write them, and what is wrong with bad ones."""
 
 from pathlib import Path
 from typing import Any

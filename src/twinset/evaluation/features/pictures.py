@@ -43,29 +43,28 @@ class Pictures:
     """Reads pictures one after the other, since those of one tar share its file; decodes them in threads."""
 
     def __init__(self) -> None:
-        self._names: dict[str, bytes] = {}  # by where they lie
-        self._problems: dict[str | bytes, tuple[str, str]] = {}  # by where, or by name: reason and problem
+        self._names: dict[str, bytes | Unusable] = {}  # by where they lie
+        self._undecodable: dict[bytes, Unusable] = {}
         self._decoders = ThreadPoolExecutor(DECODERS, "decode")
 
     def name(self, picture: Picture) -> bytes:
         """Name of a picture in a store; raises `Unusable` where it cannot be read, or did not decode."""
-        where = picture.where
-        if where not in self._names and where not in self._problems:
-            try:
-                self._names[where] = image_name(picture.read())
-            except (OSError, WrongUse) as error:
-                self._problems[where] = "unreadable image", in_words(error)
-        for known in (where, self._names.get(where)):
-            if known in self._problems:
-                raise Unusable(where, *self._problems[known])
-        return self._names[where]
+        if isinstance(name := self.name_or_problem(picture), Unusable):
+            raise Unusable(name.where, name.reason, name.problem)
+        return name
 
     def name_or_problem(self, picture: Picture) -> bytes | Unusable:
         """As `name`, with the error in place of the name."""
-        try:
-            return self.name(picture)
-        except Unusable as unusable:
-            return unusable
+        where = picture.where
+        if where not in self._names:
+            try:
+                self._names[where] = image_name(picture.read())
+            except (OSError, WrongUse) as error:
+                self._names[where] = Unusable(where, "unreadable image", in_words(error))
+        name = self._names[where]
+        if isinstance(name, bytes) and (known := self._undecodable.get(name)) is not None:
+            return Unusable(where, known.reason, known.problem)
+        return name
 
     def decoded(
         self, pictures: Iterable[tuple[bytes, Picture]], use: Callable[[Image], T]
@@ -87,7 +86,7 @@ class Pictures:
             results = self._decoders.map(used, names, shown, [picture.read() for picture in shown])
             for name, picture, result in zip(names, shown, results, strict=True):
                 if isinstance(result, Unusable):
-                    self._problems[name] = result.reason, result.problem
+                    self._undecodable[name] = result.with_traceback(None)  # which would hold the image
                 else:
                     yield name, picture, result
 

@@ -20,6 +20,7 @@ from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, ratio, truth_of
 from twinset.evaluation.score_files.batch import Batch
 
+Places = NDArray[np.int64]
 _BITS = truth_of(4).astype(np.int64)  # right: image 0 question 0, image 0 question 1, image 1 question 0, image 1 …
 _EVENTS = {
     "rows": np.ones(len(_BITS), np.int64),
