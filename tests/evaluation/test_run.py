@@ -12,7 +12,6 @@ from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBe
 from tests.evaluation.features.test_ranks_and_grounding import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
-from twinset.cli.evaluation import named
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.dataset_parts import open_benchmarks
@@ -20,8 +19,7 @@ from twinset.evaluation.from_python import evaluate
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.report.results import measured_run
 from twinset.evaluation.run import run
-from twinset.evaluation.scorers.kinds import note_on
-from twinset.models.encoders.contract import NotApplicable, Running
+from twinset.models.encoders.contract import Running
 
 FAST = Running(batch=4, threads=1)
 
@@ -93,11 +91,6 @@ def test_a_threshold_of_a_model_gives_the_figures_of_valse(tmp_path: Path, monke
     assert "threshold" not in results.models[0].scored.cost
 
 
-def test_a_run_in_which_no_model_can_answer_says_why(tmp_path: Path, model: str) -> None:
-    with pytest.raises(NotApplicable, match=r"--model image\+text:"):
-        run(benchmarks()[1:], [model], tmp_path / "out", tmp_path / "cache", FAST)
-
-
 def test_names_that_would_share_a_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="--model m: is named twice"):
         run(benchmarks(), ["m", "m"], tmp_path)
@@ -119,23 +112,6 @@ def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, mo
     written.path.write_bytes(before[:100])  # broken: written again
     run(benchmarks()[:1], [model], out, tmp_path / "cache", FAST)
     assert written.path.read_bytes() == before
-
-
-def test_files_of_scores_are_named_by_their_models() -> None:
-    out = Path("out")
-    assert (
-        scores_path(out, "bivlc", "open_clip:ViT-B-32:openai") == out / "scores/bivlc/open_clip-ViT-B-32-openai.parquet"
-    )
-    assert scores_path(out, "b", "clip:../my models/x").name == "clip-..-my-models-x.parquet"
-    long = [scores_path(out, "b", f"clip:{'x' * 300}{n}").name for n in range(2)]
-    assert len(long[0]) < 150 and long[0] != long[1]
-
-
-def test_folders_belong_to_benchmarks_by_place_or_by_name() -> None:
-    assert named(["a", "b=/x=y", "c"], ["/1", "/2"]) == [("a", "/1"), ("b", "/x=y"), ("c", "/2")]
-    for names, folders in ((["a"], []), (["a=/x"], ["/1"]), (["a", "b"], ["/1"])):
-        with pytest.raises(WrongUse, match="--data"):
-            named(names, folders)
 
 
 def sugarcrepe(folder: Path) -> Path:
@@ -168,27 +144,6 @@ def test_the_command_scores_a_released_benchmark_and_says_what_is_left_out(
     assert found["figures"]["n"] == 2 and 0 <= found["figures"]["accuracy"] <= 100
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        (["--benchmark", "sugarcrep", "--data", "DIR"], "sugarcrepe"),
-        (["--benchmark", "sugarcrepe"], "--data"),
-        (["--benchmark", "sugarcrepe=/nowhere"], "/nowhere"),
-        (["--benchmark", "sugarcrepe=DIR", "--only", "nothing"], "nothing"),
-        (["--benchmark", "sugarcrepe=DIR", "--model", "clipp:x"], "did you mean 'clip'?"),
-    ],
-)
-def test_wrong_commands_say_what_to_write_and_end_with_2(
-    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], wrong: list[str], said: str
-) -> None:
-    data = str(sugarcrepe(tmp_path / "data"))
-    asked = [one.replace("DIR", data) for one in wrong]
-    asked += [] if "--model" in asked else ["--model", model]
-    assert main(["eval", "run", *asked, "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache")]) == 2
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_run_ends_with_its_report_and_says_what_came_from_the_cache(tmp_path: Path, model: str) -> None:
     winoground(tmp_path / "data")
     out = tmp_path / "out"
@@ -202,13 +157,3 @@ def test_a_run_ends_with_its_report_and_says_what_came_from_the_cache(tmp_path: 
     assert found["report"] == str(out / "report.html")
     mistakes = told["benchmarks"]["winoground"]["models"][model]["mistakes"]
     assert (out / "report.html").read_text().count("data:image/jpeg") == 2 * len(mistakes) > 0
-
-
-def test_the_report_says_of_random_weights_and_of_toys_what_they_are(tmp_path: Path, model: str) -> None:
-    winoground(tmp_path / "winoground")
-    places = {"winoground": tmp_path / "winoground"}
-    evaluate(places, [model, "small-clip"], tmp_path / "out", cache=tmp_path / "cache")
-    page = (tmp_path / "out/report.html").read_text("utf-8")
-    assert f"{model}: Its weights are random" in page and "small-clip: It was trained on painted scenes" in page
-    assert note_on(f"image+text:{model}").startswith("Its weights are random")
-    assert note_on("image+text:open_clip:ViT-B-32:openai") == ""

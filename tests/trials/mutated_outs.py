@@ -168,5 +168,5 @@ KINDS: tuple[tuple[Any, ...], ...] = (
         for act, does in IMPORTS.items()
     ),
     ("run of evaluation", evaluated, {"eval report": command("eval", "report", "run")}, ["run/**/*.parquet"], 2),
-    ("features", features, {"score": score_again}, ["cache/*.sqlite"], 2),
+    ("features", features, {"score": score_again}, ["cache/**/*.arrow"], 2),
 )

@@ -178,7 +178,6 @@ def scores(
     benchmark: tuple[str, ...] = (),
     model: str | None = None,
     out: Path | None = None,
-    scores: Path | None = None,
 ) -> None:
     """Measure a file of scores or outcomes of any model; your own code can write it.
 
@@ -189,12 +188,7 @@ def scores(
         benchmark: NAME=DIR: the benchmark of the file, or where one of the questions lies now; needs --model and --out
         model: name of the model in the run
         out: put the scores into this folder of a run, and write its report
-        scores: also write the rows of the file as CSV
     """
-    if scores is not None:
-        from twinset.evaluation.score_files.opening import write_csv
-
-        write_csv(file, scores)
     if out or model or questions or benchmark:
         if not (out and model and (questions or len(benchmark) == 1)):
             raise WrongUse("a run needs --out RUN, --model NAME, and --questions Q or --benchmark NAME=DIR")
@@ -289,30 +283,28 @@ def human(
         data: with --out: the dataset of the pairs, where it is not the one that holds the stage
     """
     from twinset.evaluation.metrics.figures import Figure
-    from twinset.evaluation.people import GUESSING, people, read_answered, references, write_people
+    from twinset.evaluation.people import GUESSING, read_people, references, write_people
 
     if data is not None and out is None:
         raise WrongUse("--data: is for --out RUN, whose models were asked about the same pairs; name one")
-    answered = read_answered(stage)
-    found = people(answered, seed, resamples)
-    written = [] if out is None else write_people(answered, out, data)
+    found = read_people(stage, seed, resamples)
+    written = [] if out is None else write_people(found, out, data)
     # As BiVLC's Table 2: people, by kind and by annotator, what the paper has, guesses.
     rows: list[tuple[str, int | None, Mapping[str, Any]]] = [("people", found.pooled.all.n, found.pooled.all.figures)]
     rows += [(kind, part.n, part.figures) for kind, part in found.pooled.by.items()]
     for name, annotator in found.annotators.items():
-        right = {"answers": Figure(100 * annotator.right / annotator.answers)}
-        whole = annotator.whole
-        rows += [(name, annotator.answers, right), *([(name, whole.n, whole.figures)] if whole is not None else [])]
+        right, whole = {"answers": Figure(100 * annotator["right"] / annotator["answers"])}, annotator["whole"]
+        rows += [(name, annotator["answers"], right), *([(name, whole.n, whole.figures)] if whole is not None else [])]
     for paper in references():
         figures = {name: Figure(value) for name, value in paper.figures[""].items()}
         rows.append((f"{paper.name} ({paper.source})", None, figures))
     rows.append(("guesses", None, GUESSING))
 
-    facts = {"kappa": answered.agreement["mean"], "written": [file.path for file in written]}
+    facts = {"kappa": found.report["agreement"]["mean"], "written": written}
 
     def show() -> None:
         print_figures(rows)
-        print_facts({"pairs without all four answers": found.undecided, **facts})
+        print_facts({"pairs without all four answers": found.as_json()["undecided"], **facts})
 
     answer({**found.as_json(), **facts}, show)
 

@@ -1,12 +1,9 @@
 """Evaluation for notebooks, as `twinset` offers it: `evaluate`, `scores` and `compare`."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
-
-import pyarrow.parquet as pq
 
 from twinset.contracts.canonical import names_in
 from twinset.contracts.errors import WrongUse
@@ -16,6 +13,7 @@ from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.metrics.compare import compare as compared
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import OnProgress, WrittenScores, run
+from twinset.evaluation.score_files.opening import open_scores
 from twinset.evaluation.scorers.kinds import with_prompts
 from twinset.models.encoders.contract import Running
 from twinset.shards.storage.whole_file import local_folder_of
@@ -63,11 +61,9 @@ def evaluate(
     if isinstance(benchmarks, str):
         raise WrongUse(f"benchmarks {benchmarks!r}: name the folder too, as in {{'sugarcrepe': 'data/sugarcrepe'}}")
     places = benchmarks.items() if isinstance(benchmarks, Mapping) else benchmarks
-    out = local_folder_of(out)
+    out, cached, running = local_folder_of(out), Path(cache) if cache else None, Running(device, batch, threads)
     whole = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
     opened = limited(whole, limit, seed)
-    running = Running(device, batch, threads)
-    cached = Path(cache) if cache else None
     asked = with_prompts(names_in(models), names_in(prompts))
     runs = {name: names_in(models) for name, models in (seeds or {}).items()}
     return _reported(run(opened, asked, out, cached, running, on_progress), opened, out, runs)
@@ -76,17 +72,12 @@ def evaluate(
 def put_scores(
     file: Path, model: str, out: Path, folders: Mapping[str, str], questions: Path | None, threshold: float | None
 ) -> dict[str, Any]:
-    """Put scores of other code into a run, and write its report: ``twinset eval scores FILE --out RUN``.
+    """Put scores of other code into a run, and write its report, as ``twinset eval scores FILE --out RUN``; returns
+    what `evaluate` does.
 
     Args:
         folders: of benchmarks by name; with ``questions`` of those that lie elsewhere now, else of the one.
         questions: folder of the questions whose pairs ``file`` scores; None: it has a row an example.
-
-    Returns:
-        As `evaluate`.
-
-    Raises:
-        WrongUse: as `evaluation.questions.answered.score_answers` and `evaluation.questions.own_table.take_scores`.
     """
     from twinset.evaluation.questions.answered import score_answers
     from twinset.evaluation.questions.own_table import take_scores
@@ -107,18 +98,17 @@ def _reported(
     out: Path,
     seeds: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    found = []
-    for one in written:
-        said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
-        facts = {name: said.get(name, {}) for name in ("left_out", "unanswered")}
-        facts["cut_texts"] = said.get("cut_texts", 0)
-        measured = measure(one.path, ["subset"]).as_json()
-        figures = {"figures": measured["all"], "by_subset": measured["by"]}
-        found.append(asdict(one) | {"path": str(one.path), **facts, **figures})
     from twinset.evaluation.report.page import write_report  # it draws
 
+    scored = []
+    for file in written:
+        about = {"left_out": {}, "unanswered": {}, "cut_texts": 0, **open_scores(file.path).about}
+        facts = {name: about[name] for name in ("left_out", "unanswered", "cut_texts")}
+        measured = measure(file.path, ["subset"]).as_json()
+        figures = {"figures": measured["all"], "by_subset": measured["by"]}
+        scored.append({**asdict(file), "path": str(file.path), **facts, **figures})
     page = write_report(out, {one.name: one for one in opened}, seeds=seeds)[0]
-    return {"scores": found, "report": str(page)}
+    return {"scores": scored, "report": str(page)}
 
 
 def scores(

@@ -8,20 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.reader import NothingAsked
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.detections import ByDetections, Detections
 from twinset.evaluation.features.pairs import ByChoices, ByPairs
-from twinset.evaluation.features.prior import remove_prior
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures, Similarities
 from twinset.evaluation.features.store import FeatureStore, default_cache
 from twinset.evaluation.report.model_answers import RUN, scores_path
+from twinset.evaluation.score_files.opening import open_scores
 from twinset.evaluation.scorers.kinds import check_model, note_on, open_model
 from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, Matcher, NotApplicable, Running, Scorer
 from twinset.shards.storage.whole_file import write_text
@@ -79,43 +76,37 @@ def run(
     for benchmark in benchmarks:
         for name in shown.values():
             _check_free(scores_path(out, benchmark.name, name), name, [*shown.values()])
+    for model in models:
+        check_model(model)
     scored: list[WrittenScores] = []
     refused: list[WrongUse] = []
     for model in models:
-        check_model(model)
-    for model in models:
         scorer = open_model(model, running)
         similarities = similarities_of(scorer, cache or default_cache(), running)
+        optional: dict[str, Any] = {"note": note_on(model), "prompt": scorer.words, "threshold": scorer.threshold}
         facts: dict[str, Any] = {
             "model": shown[model],
             "model_digest": scorer.digest(),
             "device": running.device_name(),
         }
-        if note := note_on(model):
-            facts["note"] = note
-        if scorer.words:
-            facts["prompt"] = scorer.words
-        if scorer.threshold is not None:
-            facts["threshold"] = scorer.threshold
+        facts |= {name: value for name, value in optional.items() if value not in ("", None)}
         try:
             for benchmark in benchmarks:
                 path = scores_path(out, benchmark.name, shown[model])
-                of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
+                about = {**facts, "benchmark": benchmark.name, "title": benchmark.title}
                 if scorer.words and benchmark.asks:
-                    of_benchmark["prompt"] = benchmark.asks
-                before, replaced = similarities.passes.done, _about(path).get("data_digest")
+                    about["prompt"] = benchmark.asks
+                before, replaced = similarities.computed, _about(path).get("data_digest")
                 tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
                 try:
-                    rows = write_scores(benchmark, similarities, path, facts | of_benchmark, tell)
-                    if isinstance(scorer, Matcher) and scorer.has_prior:
-                        remove_prior(path)
+                    rows = write_scores(benchmark, similarities, path, about, tell)
                 except (NotApplicable, NothingAsked) as error:
                     refused.append(error)
                     _LOG.warning("%s: %s", benchmark.name, error)
                     continue
                 if replaced not in (None, benchmark.digest()):
                     _LOG.warning("%s: took the place of scores on other data; take one --out a dataset", path)
-                computed = similarities.passes.done - before
+                computed = similarities.computed - before
                 # Beside the scores, which are the same whether features came from the cache.
                 write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
                 scored.append(WrittenScores(benchmark.name, model, path, rows, computed))
@@ -138,11 +129,11 @@ def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
         )
 
 
-def _about(path: Path) -> dict[str, Any]:
+def _about(path: Path) -> Mapping[str, Any]:
     """What a score file says of itself; nothing where there is none, or a broken one, which is written again."""
     try:
-        return dict(json.loads((pq.read_schema(path).metadata or {})[b"twinset"]))
-    except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, RecursionError):
+        return open_scores(path).about
+    except WrongUse:
         return {}
 
 
@@ -150,16 +141,15 @@ def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similariti
     """The similarities that a scorer gives, with its store in the cache. Raises `WrongUse`: it is none of the kinds
     that score images with texts.
     """
-    if isinstance(scorer, Detections):
-        return ByDetections(scorer, FeatureStore(cache, scorer.digest()), running.batch)
-    composer = scorer if isinstance(scorer, Composer) else None
-    encoder = composer.encoder if composer is not None else scorer
+    encoder = scorer.encoder if isinstance(scorer, Composer) else scorer
     # A composer's features are its encoder's, which other composers share.
     store = FeatureStore(cache, digest([encoder.digest(), running.runtime()]))
     if isinstance(encoder, DualEncoder):
-        return ByFeatures(encoder, store, running.batch, composer)
+        return ByFeatures(encoder, store, running.batch, scorer if isinstance(scorer, Composer) else None)
     if isinstance(encoder, Matcher):
         return ByPairs(encoder, store, running.batch)
     if isinstance(encoder, Chooser):
         return ByChoices(encoder, store, running.batch)
+    if isinstance(encoder, Detections):
+        return ByDetections(encoder, store, running.batch)
     raise WrongUse(f"--model {scorer.name}: does not score images with texts")

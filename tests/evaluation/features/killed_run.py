@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.evaluation.features.small_benchmark import PlainEncoder, Shelf, SmallBenchmark, matchings
+from twinset.evaluation.features import store
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
@@ -32,6 +33,7 @@ class Paced(PlainEncoder):
 
 
 def main(out: str, cache: str, counts: str, pause: str) -> None:
+    store.BLOCK_SECONDS = 0.0  # a pass is a block
     model = Paced(counts, float(pause))
     similarities = ByFeatures(model, FeatureStore(Path(cache), model.digest()), BATCH)
     write_scores(

@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,15 @@ from PIL import Image
 
 from tests.evaluation.features.score_tables import by_features, pixels, scored
 from tests.evaluation.features.small_benchmark import PlainEncoder, PlainPairs, Shelf, SmallBenchmark, drawn, matchings
-from twinset.contracts.errors import WrongUse
-from twinset.evaluation.answers.figures import scores
-from twinset.evaluation.examples import MATCHING_SCORES, Grounding, LeftOut, Matching, Picture, Query
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.evaluation.examples import MATCHING_SCORES, LeftOut, Matching, Picture, Query
 from twinset.evaluation.features import score_table
 from twinset.evaluation.features.pairs import ByChoices, ByPairs
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
-from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
-from twinset.models.encoders.contract import Chooser, Direction, DualEncoder, Floats, NotApplicable, Question
+from twinset.models.encoders.contract import Chooser, Direction, DualEncoder, Floats, Question
 
 Answered = tuple[int, ...] | str
 BOTH: tuple[Direction, ...] = ("text", "image")
@@ -89,13 +86,6 @@ def in_order(question: Question) -> Answered:
     return (0, 1)
 
 
-def larger(question: Question) -> Answered:
-    """Of two images the larger one; of an image of 8 pixels the caption "red"."""
-    if question.direction == "image":
-        return (int(question.images[1].width > question.images[0].width),)
-    return (question.captions.index("red" if question.images[0].width == 8 else "blue"),)
-
-
 def sees(question: Question) -> Answered:
     def colour(image: Image.Image) -> str:
         return "red" if image.getpixel((0, 0)) == (255, 0, 0) else "blue"
@@ -119,35 +109,11 @@ def test_one_that_takes_a_place_is_never_right_in_both_orders(tmp_path: Path, ru
     assert [found.figures[name].expected for name in CHOSEN] == [50] * 4 and found.ties == 100
 
 
-def test_one_that_goes_by_size_is_right_by_direction_as_sizes_fall(tmp_path: Path) -> None:
-    found = measure(table(tmp_path, Rule(larger), pairs())).all
-    # T2I: the larger image for either caption, so one of the two is always wrong. I2T: both right where red is larger.
-    assert {name: one.value for name, one in found.figures.items()} == {
-        **{"text": 50, "image": 0, "group": 0},
-        **dict.fromkeys(CHOSEN, 50),
-    }
-    assert found.ties == 0
-
-
 def test_one_that_sees_is_right_and_each_question_is_asked_in_both_orders(tmp_path: Path) -> None:
     chooser = Rule(sees)
     found = measure(table(tmp_path, chooser, pairs(3))).all
     assert {one.value for one in found.figures.values()} == {100}
     assert len(chooser.asked) == 2 * 4 + 2 * 4, "two different pairs; the third is the first again, in one lot"
-
-
-def test_a_direction_that_was_not_asked_has_no_figure_and_is_not_compared(tmp_path: Path) -> None:
-    text = table(tmp_path / "text", Rule(sees, ("text",)), pairs())
-    image = table(tmp_path / "image", Rule(sees, ("image",)), pairs())
-    both = table(tmp_path / "both", Rule(sees), pairs())
-    assert [*measure(text).all.figures] == ["text", "ipos2t", "ineg2t"]
-    assert [*measure(image).all.figures] == ["image", "tpos2i", "tneg2i"]
-    found = compare(text, both)
-    assert [line.figure for line in found.table] == ["text"]
-    assert "not asked image, asked group of the same rows in both" in " ".join(found.notes)
-    assert not compare(text, image).table
-    columns = pq.read_table(text).select(["tpos2i", "tneg2i", "pairing"])
-    assert all(column.null_count == len(columns) for column in columns.columns)
 
 
 def test_the_pairing_is_asked_in_both_orders_as_in_table_7_of_eqben(tmp_path: Path) -> None:
@@ -160,19 +126,6 @@ def test_the_pairing_is_asked_in_both_orders_as_in_table_7_of_eqben(tmp_path: Pa
     assert {one.value for one in found.figures.values()} == {0}, '"1;1" is no pairing'
 
 
-def test_of_one_image_only_captions_are_asked_for(tmp_path: Path) -> None:
-    found = measure(table(tmp_path, Rule(sees), [example(n, picture("red")) for n in range(4)])).all
-    assert {name: one.value for name, one in found.figures.items()} == {"accuracy": 100}
-    with pytest.raises(NotApplicable, match="asks about two images, and example 0 has one"):
-        table(tmp_path, Rule(sees, ("image",)), [example(0, picture("red"))])
-
-
-def test_orders_that_agree_are_a_score_and_others_a_tie() -> None:
-    assert scores(0, 1) == (1, 0) and scores(1, 0) == (0, 1)
-    for straight, swapped in ((0, 0), (1, 1), (None, 0), (1, None), (None, None)):
-        assert scores(straight, swapped) == (0.5, 0.5)
-
-
 def test_what_has_no_answer_is_a_tie_counted_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def moody(question: Question) -> Answered:
         return "refusal" if question.direction == "image" and question.captions == ("red",) else sees(question)
@@ -183,8 +136,7 @@ def test_what_has_no_answer_is_a_tie_counted_and_named(tmp_path: Path, caplog: p
     assert json.loads(pq.read_schema(path).metadata[b"twinset"])["unanswered"] == {"refusal": 4}
     listed = [json.loads(line) for line in path.with_suffix(".unanswered.jsonl").read_text().splitlines()]
     assert listed[0] == {"key": "0", "what": "tpos2i, in order", "reason": "refusal"} and len(listed) == 4
-    assert "example 0, tpos2i, in order: no answer, refusal" in caplog.text
-    assert "4 answers of 16 no score (4 refusal)" in caplog.text
+    assert "rule gives no score in 4 answers of 16 (4 refusal)" in caplog.text
     table(tmp_path, Rule(sees), pairs(2))
     assert not path.with_suffix(".unanswered.jsonl").exists()
 
@@ -193,23 +145,6 @@ def test_one_that_answers_nothing_is_an_error_and_no_file(tmp_path: Path) -> Non
     with pytest.raises(WrongUse, match=r"small: rule answers nothing \(16 empty\)"):
         table(tmp_path, Rule(lambda question: "empty"), pairs(2))
     assert not [*tmp_path.glob("scores*")]
-
-
-def test_an_image_that_cannot_be_read_leaves_its_example_out(tmp_path: Path) -> None:
-    path = table(tmp_path, Rule(sees), [example(0, picture("red"), picture("purple")), *pairs(2)[1:]])
-    assert pq.read_table(path).column("key").to_pylist() == ["1"]
-    assert "undecodable image" in path.with_suffix(".left_out.jsonl").read_text()
-
-
-def test_only_matchings_can_be_asked(tmp_path: Path) -> None:
-    frames = [picture("red")] * 2
-    grounding = Grounding(
-        key="g", subset="s", group="g", frames=frames, times=np.arange(2.0), captions=("red", "blue"), boundary=0.5
-    )
-    opened = ByChoices(Rule(sees), FeatureStore(tmp_path, "rule"), 2)
-    with pytest.raises(NotApplicable, match="rule: chooses between two captions or two images, which example g does"):
-        opened.prepare([grounding])
-    opened.close()
 
 
 def test_scores_of_matchings_are_the_cosines_of_every_pair_and_each_image_is_encoded_once(tmp_path: Path) -> None:
@@ -258,17 +193,6 @@ def test_a_matching_of_one_image_has_null_scores_for_the_other(tmp_path: Path) -
     assert row["s10"] is None and row["s11"] is None and row["s00"] is not None
 
 
-def test_the_same_run_again_writes_the_same_bytes_and_says_what_it_read(tmp_path: Path) -> None:
-    files = []
-    for n in range(2):
-        path = tmp_path / f"{n}.parquet"
-        scored(lambda: matchings(Shelf(), 20), by_features(tmp_path), path)
-        files.append(path.read_bytes())
-    assert files[0] == files[1]
-    told = json.loads(pq.read_schema(tmp_path / "0.parquet").metadata[b"twinset"])
-    assert told["model"] == "m" and told["data_digest"] == "d" * 64 and told["left_out"] == {} and told["seconds"] >= 0
-
-
 def test_examples_with_unusable_images_are_counted_named_and_listed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -284,18 +208,7 @@ def test_examples_with_unusable_images_are_counted_named_and_listed(
     listed = [json.loads(line) for line in (tmp_path / "s.left_out.jsonl").read_text().splitlines()]
     assert len(listed) == 7 and listed[0] == {"key": None, "where": "row 9", "reason": "missing caption"}
     assert {one["where"] for one in listed[1:]} == {"shelf/1.png", "shelf/3.png", "shelf/5.png"}
-    assert "shelf/1.png (example m-0): left out, unreadable image" in caplog.text
-    assert "7 examples left out" in caplog.text
-
-
-def test_an_image_that_is_not_one_of_a_benchmark_is_left_out(tmp_path: Path) -> None:
-    large, postscript = BytesIO(), b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
-    Image.new("1", (8001, 8001)).save(large, "PNG")  # 64 million pixels from 10 kB
-    shelf = Shelf({0: large.getvalue(), 2: postscript})
-    table = scored(lambda: matchings(shelf, 6, distinct=6), by_features(tmp_path), tmp_path / "s.parquet")
-    assert table["key"].to_pylist() == ["m-3", "m-4"]
-    problem = by_features(tmp_path).prepare([matchings(shelf, 1)[0]])["m-0"].problem
-    assert problem == "8001 x 8001 pixels, at most 64,000,000 are read"
+    assert "7 examples left out (4 undecodable image, 2 unreadable image, 1 missing caption), listed in" in caplog.text
 
 
 def test_texts_that_are_no_captions_are_left_out_before_a_model_reads_them(tmp_path: Path) -> None:
@@ -323,7 +236,7 @@ def test_a_benchmark_of_which_nothing_can_be_scored_is_an_error_and_writes_nothi
         scored(lambda: matchings(Shelf({0: None}), 4, distinct=1), by_features(tmp_path), tmp_path / "s" / "s.parquet")
     with pytest.raises(WrongUse, match=r"\(it has none\)"):
         scored(list, by_features(tmp_path), tmp_path / "s" / "s.parquet")
-    assert list((tmp_path / "s").iterdir()) == []
+    assert not (tmp_path / "s").exists()
 
 
 def test_an_image_of_a_later_window_that_does_not_decode_is_left_out_there_too(
@@ -337,7 +250,7 @@ def test_an_image_of_a_later_window_that_does_not_decode_is_left_out_there_too(
 @pytest.mark.parametrize(
     ("give", "said"),
     [
-        (lambda rows: rows * np.nan, r"NaN or infinity for shelf/0.png \(example m-0\)"),
+        (lambda rows: rows * np.nan, r"NaN or infinity for shelf/0.png"),
         (lambda rows: rows[:-1], r"array \(3, 6\) of float32 for 4 inputs"),
         (lambda rows: rows.astype(np.float64), "of float64"),
         (lambda rows: rows[:, :, None], r"array \(4, 6, 1\)"),
@@ -353,21 +266,10 @@ def test_wrong_outputs_name_the_model_and_the_example(tmp_path: Path, give: Any,
         scored(lambda: matchings(Shelf(), 5), by_features(tmp_path, Wrong()), tmp_path / "s.parquet")
 
 
-def test_memory_that_runs_out_halves_the_passes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    class Small(PlainEncoder):
+def test_memory_that_runs_out_is_an_error_with_its_remedy(tmp_path: Path) -> None:
+    class Large(PlainEncoder):
         def image_features(self, prepared: Any) -> Floats:
-            if len(prepared) > 2:
-                raise MemoryError("too many")
-            return super().image_features(prepared)
+            raise MemoryError("too many")
 
-    table = scored(lambda: matchings(Shelf(), 6), by_features(tmp_path, Small(), batch=8), tmp_path / "s.parquet")
-    expected = scored(lambda: matchings(Shelf(), 6), by_features(tmp_path / "b"), tmp_path / "t.parquet")
-    assert table.equals(expected)
-    assert "plain: memory runs out, so that passes have 2 inputs" in caplog.text
-
-
-def test_matchings_with_equal_images_tie_exactly(tmp_path: Path) -> None:
-    one = matchings(Shelf(), 1)[0]
-    same: Matching = replace(one, images=(one.images[0], one.images[0]))
-    (row,) = scored(lambda: [same], by_features(tmp_path), tmp_path / "s.parquet").to_pylist()
-    assert (row["s00"], row["s01"]) == (row["s10"], row["s11"])
+    with pytest.raises(BuildFailed, match=r"plain: memory runs out for 8 inputs .*name a smaller --batch"):
+        scored(lambda: matchings(Shelf(), 6), by_features(tmp_path, Large(), batch=8), tmp_path / "s.parquet")

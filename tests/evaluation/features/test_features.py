@@ -1,13 +1,12 @@
 """Galleries ranked by what a detector found in their images and in the reference.
 
-A prior of texts that is known: it is found on other groups, removed, and what was not answered stays a tie.
+Blocks of features: found again, torn, killed.
 What'sUp's pair and set accuracy: by hand, as its released code counts, and with ties.
 """
 
 import itertools
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -24,16 +23,22 @@ from tests.evaluation.features.killed_run import main as score
 from tests.evaluation.features.score_tables import scored
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.waiting import wait_until
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import MATCHING_SCORES, Query
-from twinset.evaluation.features.detections import NO_ROW, Detections
-from twinset.evaluation.features.pairs import PRIORS, ByPairs
-from twinset.evaluation.features.prior import best_alpha, remove_prior
-from twinset.evaluation.features.score_table import add_sets, columns_of, write_scores
-from twinset.evaluation.features.store import FeatureStore, default_cache, image_name, pair_name, text_name
+from twinset.evaluation.features.detections import NO_ROW, ByDetections
+from twinset.evaluation.features.pairs import ByPairs
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.store import (
+    BLOCK_SECONDS,
+    FeatureStore,
+    image_name,
+    pair_name,
+    text_name,
+)
 from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.questions import pairs_and_sets
 from twinset.evaluation.run import similarities_of
-from twinset.evaluation.scorers.kinds import check_model, open_model
+from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Floats, Matcher, NotApplicable, Running
 
 #: Image 0 is the reference. 1 and 2 are alike in all but what is asked for; 5 was looked at, and nothing found.
@@ -65,9 +70,14 @@ def asked(text: str, gallery: tuple[int, ...] = (1, 2, 3, 4, 5), **more: Any) ->
     return [Query(key="q-0", subset="s", group="g", targets=frozenset({0}), **about)]
 
 
+def opened(folder: Path, model: str) -> ByDetections:
+    detections = similarities_of(open_model(model), folder / "cache", Running())
+    assert isinstance(detections, ByDetections)
+    return detections
+
+
 def test_images_without_the_condition_come_last_and_the_others_by_what_they_share(tmp_path: Path) -> None:
-    found = open_model(table(tmp_path))
-    assert isinstance(found, Detections)
+    found = opened(tmp_path, table(tmp_path))
     (query,) = asked("dog")
     # {dog, sky, wood floor} with the same, {dog}, {dog, sky}
     assert np.allclose(found.gallery(query), [1, -1, 1 / np.sqrt(3), 2 / np.sqrt(6), -1])
@@ -78,115 +88,43 @@ def test_images_without_the_condition_come_last_and_the_others_by_what_they_shar
     parquet = tmp_path / "found.parquet"
     rows = [line.split(",") for line in FOUND.splitlines()[1:]]
     pq.write_table(pa.table({"image": [row[0] for row in rows], "category": [row[1] for row in rows]}), parquet)
-    other = open_model(f"detections:{parquet}")
-    assert isinstance(other, Detections) and np.allclose(other.gallery(query), found.gallery(query))
-    assert other.digest() != found.digest()
+    other = opened(tmp_path, f"detections:{parquet}")
+    assert np.allclose(other.gallery(query), found.gallery(query))
+    assert other.detections.digest() != found.detections.digest()
 
 
 def test_images_without_a_row_are_left_out_and_other_questions_refused(tmp_path: Path) -> None:
-    def similarities() -> Any:
-        return similarities_of(open_model(table(tmp_path)), tmp_path / "cache", Running())
-
-    rows = scored(lambda: asked("dog"), similarities(), tmp_path / "s.parquet").to_pylist()
+    rows = scored(lambda: asked("dog"), opened(tmp_path, table(tmp_path)), tmp_path / "s.parquet").to_pylist()
     assert (rows[0]["higher"], rows[0]["entries"], rows[0]["top"]) == (0, 5, [0, 3, 2, 1, 4])
     with pytest.raises(WrongUse, match=f"not one example can be scored .1 {NO_ROW}"):
-        scored(lambda: asked("dog", (1, 7)), similarities(), tmp_path / "s.parquet")
+        scored(lambda: asked("dog", (1, 7)), opened(tmp_path, table(tmp_path)), tmp_path / "s.parquet")
     for other in (asked("dog", image=None), [*matchings(Shelf(), 1)]):
         with pytest.raises(NotApplicable, match="asks something else; name a benchmark such as genecis"):
-            scored(lambda other=other: other, similarities(), tmp_path / "s.parquet")
-
-
-def test_tables_that_are_none_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="there is no file"):
-        check_model("detections:nowhere.csv")
-    with pytest.raises(WrongUse, match="no column 'category'"):
-        open_model(table(tmp_path, "image,score\na.jpg,1\n"))
-    with pytest.raises(WrongUse, match="column image is empty"):
-        open_model(table(tmp_path, "image,category\n,dog\n"))
+            scored(lambda other=other: other, opened(tmp_path, table(tmp_path)), tmp_path / "s.parquet")
 
 
 SCORES = MATCHING_SCORES.names[4:]
 
 
-def save(path: Path, rows: int, groups: int, share: float, seed: int = 0) -> Path:
-    """Scores that see the image, and have ``share`` of a prior that is much larger."""
-    drawn = np.random.default_rng(seed)
-    prior = drawn.normal(-20, 5, (rows, 2))
-    sees = drawn.normal(0, 0.1, (rows, 2, 2)) + np.eye(2) * 1.0
-    scores = sees + share * prior[:, None, :]
-    made = [
-        {"key": f"{n}", "subset": "s", "category": "", "group": f"g{n % groups}"}
-        | dict(zip(SCORES, map(float, scores[n].ravel()), strict=True))
-        | {"prior0": float(prior[n, 0]), "prior1": float(prior[n, 1])}
-        for n in range(rows)
-    ]
-    made[0] |= dict.fromkeys(("prior0", "prior1"), None) | dict.fromkeys(SCORES, 0.0)
-    pq.write_table(pa.Table.from_pylist(made, PRIORS.with_metadata({b"twinset": json.dumps({"model": "m"})})), path)
-    return path
-
-
-def test_it_is_found_on_other_groups_and_removed(tmp_path: Path) -> None:
-    path = save(tmp_path / "m.parquet", 400, 100, 0.6)
-    before = measure(path).all.figures["text"].value
-    remove_prior(path)
-    found = measure(path).all.figures
-    assert before < 30 and found["text"].value == 100 * 399 / 400
-    told = json.loads(pq.read_schema(path).metadata[b"twinset"])
-    assert told["model"] == "m" and {told["alpha_0"], told["alpha_1"]} <= {0.55, 0.6, 0.65}
-    assert pq.read_table(path).select(SCORES).slice(0, 1).to_pylist() == [dict.fromkeys(SCORES, 0)]
-
-
-def test_the_groups_that_are_scored_do_not_choose(tmp_path: Path) -> None:
-    """One half has a prior, the other has none: each gets what is best for the other one."""
-    from twinset.evaluation.features.prior import _halves
-
-    path = save(tmp_path / "m.parquet", 400, 100, 0.6)
-    table = pq.read_table(path)
-    half = np.concatenate([_halves(batch) for batch in table.to_batches()])
-    rows = [
-        row if half[n] else row | dict.fromkeys(("prior0", "prior1"), 0.0) for n, row in enumerate(table.to_pylist())
-    ]
-    pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
-    remove_prior(path)
-    told = json.loads(pq.read_schema(path).metadata[b"twinset"])
-    assert told["alpha_1"] == 0 and told["alpha_0"] == pytest.approx(0.6, abs=0.051)
-
-
-def test_of_one_image_too_and_the_least_of_equal_ones(tmp_path: Path) -> None:
-    one = np.array([[0.0, 3], [1, 1], [np.nan, np.nan], [np.nan, np.nan], [-9, 0], [0, 0]], np.float32)
-    assert best_alpha(one) == pytest.approx(0.15)
-    assert best_alpha(np.zeros((6, 3), np.float32)) == 0
-    with pytest.raises(WrongUse, match="too few groups"):
-        remove_prior(save(tmp_path / "m.parquet", 5, 1, 0.5))
-
-
 class Primed(Matcher):
     name = "primed"
     reasons = ("dazed", "silent")
-    has_prior = True
 
     def digest(self) -> str:
         return "primed"
 
     def score(self, images: Sequence[Any], texts: Sequence[str]) -> Floats:
-        rows = [(np.nan, 1, -5) if text == "frame 1" else (len(text), 0, -len(text)) for text in texts]
+        rows = [(np.nan, 1) if text == "frame 1" else (len(text), 0) for text in texts]
         return np.array(rows, np.float32)
 
 
-def test_pairs_without_an_answer_are_counted_and_tie_and_others_keep_their_prior(tmp_path: Path) -> None:
-    shelf = Shelf()
+def test_pairs_without_an_answer_are_counted_and_tie(tmp_path: Path) -> None:
     opened = ByPairs(Primed(), FeatureStore(tmp_path, "m"), 4)
     path = tmp_path / "m.parquet"
-    write_scores(SmallBenchmark(lambda: matchings(shelf, 6)), opened, path, {})
+    write_scores(SmallBenchmark(lambda: matchings(Shelf(), 6)), opened, path, {})
     rows = {row["key"]: row for row in pq.read_table(path).to_pylist()}
-    assert [rows["m-0"][name] for name in (*SCORES, "prior0")] == [0, 0, 0, 0, None]
-    assert [rows["m-2"][name] for name in (*SCORES, "prior0", "prior1")] == [7, 7, 7, 7, -7, -7]
+    assert [rows["m-0"][name] for name in SCORES] == [0] * 4 and [rows["m-2"][name] for name in SCORES] == [7] * 4
     assert json.loads(pq.read_schema(path).metadata[b"twinset"])["unanswered"] == {"silent": 4}
-    query = Query(
-        key="q", subset="s", group="g", image=shelf.picture(0), text=None, gallery=["a"], targets=frozenset([0])
-    )
-    with pytest.raises(NotApplicable, match="its prior is removed from two captions alone"):
-        opened.prepare([query])
     opened.close()
 
 
@@ -222,7 +160,7 @@ def released(right: dict[tuple[str, str, str], bool], subset: str) -> tuple[floa
     return 100 * pairs / (2 * len(objects)), 100 * sets / len(objects)
 
 
-def test_pairs_and_sets_are_counted_as_the_released_code_counts_them(tmp_path: Path) -> None:
+def test_pairs_and_sets_are_counted_as_the_released_code_counts_them() -> None:
     drawn = np.random.default_rng(0)
     places = [(s, f"o{n}", side) for s, sides in SIDES.items() for n, side in itertools.product(range(30), sides)]
     places = [places[n] for n in drawn.permutation(len(places))]
@@ -242,9 +180,7 @@ def test_pairs_and_sets_are_counted_as_the_released_code_counts_them(tmp_path: P
     ]
     rows.append(rows[0] | {"key": "coco", "subset": "coco-two"})
     table = pa.Table.from_pylist(rows).replace_schema_metadata({"twinset": '{"metrics": ["sets"]}'})
-    pq.write_table(table, tmp_path / "s.parquet")
-    add_sets(tmp_path / "s.parquet")
-    found = measure(tmp_path / "s.parquet", ["subset"])
+    found = measure(table, ["subset"])
     right = {place: not bad for place, bad in zip(places, wrong, strict=True)}
     for subset in SIDES:
         figures = found.by[subset].figures
@@ -255,90 +191,61 @@ def test_pairs_and_sets_are_counted_as_the_released_code_counts_them(tmp_path: P
 
 
 def test_ties_are_wrong_and_expected_is_the_chance_of_random_order() -> None:
-    rows = [
-        {"subset": "a", "group": "g", "category": side, "higher": 0, "tied": tied}
-        for side, tied in zip(SIDES["a"], (0, 3, 0, 0), strict=True)
-    ]
-    found = columns_of(rows)
-    assert [one["pair_right"] for one in found] == [0, 0, 1, 1] and found[0]["pair_chance"] == 0.25
-    assert found[3]["set_right"] == 0 and found[3]["set_chance"] == 0.25
-    assert columns_of(rows[:3])[2] == {}, "of a pair that lacks an image nothing is known"
+    def of(count: int) -> list[list[float]]:
+        tied = np.array([0, 3, 0, 0])
+        found = pairs_and_sets(["a"] * count, ["g"] * count, SIDES["a"][:count], 0 * tied[:count], tied[:count])
+        return [column.tolist() for column in found]
+
+    pair_right, set_right, pair_chance, set_chance = of(4)
+    assert pair_right == [0, 0, 1, 1] and set_right == [0] * 4
+    assert pair_chance == [0.25, 0.25, 1, 1] and set_chance == [0.25] * 4
+    assert all(np.isnan(column[2]) for column in of(3)), "of a pair that lacks an image nothing is known"
 
 
-def test_features_are_found_by_what_they_are_of_and_the_first_stays(tmp_path: Path) -> None:
+def names_of(words: str) -> list[bytes]:
+    return [text_name(word) for word in words]
+
+
+def test_features_are_found_by_what_they_are_of_by_all_processes(tmp_path: Path) -> None:
     first, second = FeatureStore(tmp_path / "cache", "m"), FeatureStore(tmp_path / "cache", "m")
     names = [image_name(b"a"), text_name("a"), pair_name(image_name(b"a"), text_name("a"))]
     assert len({*names, text_name("\ud800")}) == 4
     values = np.arange(6, dtype=np.float32).reshape(3, 2)
     first.keep(names, values, 3.0)
-    second.keep(names[:1], values[1:2], 1.0)
-    found = second.find([*names, image_name(b"b")])
-    assert [found[name].tolist() for name in names] == values.tolist() and len(found) == 3
+    first.flush()
     assert second.missing([image_name(b"b"), *names, image_name(b"b")]) == [image_name(b"b")]
-    first.close()
-    second.close()
-
-
-def test_more_names_than_a_query_holds_are_found(tmp_path: Path) -> None:
-    store = FeatureStore(tmp_path, "m")
-    names = [text_name(str(n)) for n in range(2345)]
-    store.keep(names, np.arange(2345, dtype=np.float32)[:, None], 1.0)
-    found = store.find(names)
-    assert [float(found[name][0]) for name in names] == list(range(2345))
-    store.close()
+    for store in (first, second, FeatureStore(tmp_path / "cache", "m")):
+        found = store.find([*names, image_name(b"b")])
+        assert [found[name].tolist() for name in names] == values.tolist() and len(found) == 3
+    assert FeatureStore(tmp_path / "cache", "other").missing(names) == names
 
 
 def test_seconds_count_each_feature_that_was_asked_for_once(tmp_path: Path) -> None:
     store = FeatureStore(tmp_path, "m")
-    names = [text_name(word) for word in "abcd"]
-    store.keep(names, np.zeros((4, 1), np.float32), 8.0)
-    store.find(names[:2])
-    store.find(names[1:3])
-    assert store.seconds() == pytest.approx(6.0)
+    store.keep(names_of("abcd"), np.zeros((4, 1), np.float32), 8.0)
+    store.find(names_of("ab"))
+    store.find(names_of("bc"))
+    assert store.counted() == {"texts": 3, "seconds": 6.0}
     store.start_count()
-    assert store.seconds() == 0
-    store.close()
+    assert store.counted() == {"seconds": 0}
 
 
-def test_a_file_that_is_not_a_store_is_named_with_its_remedy(tmp_path: Path) -> None:
-    (tmp_path / "m.sqlite").write_bytes(b"not a database" * 100)
-    with pytest.raises(BuildFailed, match=r"m\.sqlite: not a file of features .*remove it"):
-        FeatureStore(tmp_path, "m")
-
-
-def test_damage_within_a_feature_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["cut", "empty", "changed", "other bytes"])
+def test_a_block_that_is_torn_or_damaged_is_encoded_again(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     store = FeatureStore(tmp_path, "m")
-    values = np.random.default_rng(0).normal(size=(4, 2000)).astype(np.float32)  # longer than a page of SQLite's
-    names = [text_name(word) for word in "abcd"]
-    store.keep(names, values, 1.0)
-    store.close()
-    path = tmp_path / "m.sqlite"
-    damaged = bytearray(path.read_bytes())
-    at = damaged.find(values[2].tobytes()[4000:4016])
-    damaged[at : at + 400] = bytes(400)
-    path.write_bytes(damaged)
-    store = FeatureStore(tmp_path, "m")
-    assert store.find(names[:2])[names[1]].tolist() == values[1].tolist()
-    with pytest.raises(BuildFailed, match=r"m\.sqlite: a feature in it is damaged; remove it"):
-        store.find(names)
-    store._database.execute("UPDATE features SET value = 'text'")  # any type fits into any column
-    with pytest.raises(BuildFailed, match=r"m\.sqlite: a feature in it is damaged; remove it"):
-        store.find(names[:1])
-    store.close()
-
-
-def test_a_store_of_another_version_is_named_with_its_remedy(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "m.sqlite") as database:
-        database.execute("CREATE TABLE features (name BLOB PRIMARY KEY, value BLOB)")
-    with pytest.raises(BuildFailed, match=r"m\.sqlite: .*another version of twinset .*remove it"):
-        FeatureStore(tmp_path, "m")
-
-
-def test_the_cache_lies_where_the_user_keeps_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TWINSET_CACHE", "/here")
-    assert default_cache() == Path("/here/features")
-    monkeypatch.delenv("TWINSET_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert default_cache() == Path("/caches/twinset/features")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert default_cache() == Path.home() / ".cache/twinset/features"
+    values = np.random.default_rng(0).normal(size=(4, 2000)).astype(np.float32)
+    for place, word in enumerate("abcd"):  # a block each
+        store.keep(names_of(word), values[place : place + 1], BLOCK_SECONDS + 1)
+    blocks = {path: path.read_bytes() for path in (tmp_path / "m").iterdir()}
+    (path,) = (path for path, data in blocks.items() if values[2].tobytes() in data)
+    changed = blocks[path].replace(values[2].tobytes(), values[1].tobytes())
+    others = {"cut": blocks[path][:-9], "empty": b"", "changed": changed, "other bytes": b"not Arrow"}
+    path.write_bytes(others[damage])
+    again = FeatureStore(tmp_path, "m")
+    assert again.missing(names_of("abcd")) == names_of("c") and not path.exists()
+    assert f"{path}: is damaged; what it held is encoded again" in caplog.text
+    assert again.find(names_of("b"))[text_name("b")].tolist() == values[1].tolist()
+    again.keep(names_of("c"), values[2:3], BLOCK_SECONDS + 1)
+    assert path.read_bytes() == blocks[path]

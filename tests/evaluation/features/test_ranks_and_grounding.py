@@ -112,7 +112,7 @@ def test_pairs_are_scored_once_and_only_those_that_are_asked(tmp_path: Path) -> 
     assert row["s01"] == pytest.approx(brightness - hash_of("frame 2"))
     again = ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4)
     assert scored(lambda: matchings(Shelf(), 40), again, tmp_path / "t.parquet").equals(table)
-    assert again.passes.done == 0
+    assert again.computed == 0
 
 
 def test_pairs_answer_queries_of_a_text_or_an_image(tmp_path: Path) -> None:

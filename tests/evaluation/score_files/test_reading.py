@@ -1,12 +1,5 @@
-"""Score files as people write them, and what is wrong with bad ones.
+"""Score files as people write them, and what is wrong with bad ones."""
 
-Scores as CSV: read again, they give the same figures to the last bit.
-
-Values that differ have digests that differ, whatever lies beside them.
-"""
-
-import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.figures import Results
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.opening import digests, open_scores, write_csv
+from twinset.evaluation.score_files.opening import open_scores
 
 HEADER = "caption,type,s00,s01,s10,s11\n"
 GOOD = HEADER + '"A dog,\nasleep.",add,0.5,0.25,0.125,1\ncat,swap, 0.5 ,0.75,-1e-3,1\n'
@@ -76,54 +66,14 @@ def test_odd_booleans(tmp_path: Path) -> None:
         assert values(measure(pa.table({"correct": column}))) == {"accuracy": 50}
 
 
-def test_many_batches_equal_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_any_length_are_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    rows = {name: rng.normal(size=1000).round(1).astype(np.float32) for name in ("s00", "s01", "s10", "s11")}
-    identity = {
-        "key": [f"k{row}" for row in range(1000)],
-        "subset": rng.choice(["b", "a"], 1000).tolist(),
-        "category": [""] * 1000,
-        "group": rng.integers(0, 90, 1000).astype(str).tolist(),
-    }
-    table = pa.table(identity | rows, schema=MATCHING_SCORES)
-    path = tmp_path / "scores.parquet"
-    pq.write_table(table, path, row_group_size=70)
-    whole = measure(path, ["subset", "category"])
-    assert [*whole.by] == ["a / ", "b / "] and whole.all.groups == 90
-    monkeypatch.setattr("twinset.evaluation.score_files.opening.ROWS", 33)
-    parts = measure(path, ["subset", "category"])
-    assert values(parts) == pytest.approx(values(whole))
-    assert parts.by["a / "].figures["group"] == whole.by["a / "].figures["group"]
-    with io.BytesIO() as stream:
-        pa.csv.write_csv(table, stream)
-        csv = written(tmp_path, stream.getvalue())
-    monkeypatch.setattr("twinset.evaluation.score_files.opening._BLOCK", 4096)
-    again = measure(csv, ["subset", "category"])
-    assert again.all.groups == 90 and values(again) == pytest.approx(values(whole))
-    assert again.by["a / "].figures["group"] == whole.by["a / "].figures["group"]
-
-
-def test_rows_of_any_length_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    rows = [(bool(rng.integers(2)), f"k{row}", "long " * int(rng.choice([1, 10, 3000]))) for row in range(200)]
-    path = written(tmp_path, "correct,key,caption" + ",x" * 3000 + "\n", "short.csv")
+    rows = [(bool(rng.integers(2)), f"k{row}", "long " * int(rng.choice([1, 10, 300_000]))) for row in range(20)]
+    path = written(tmp_path, "correct,key,caption" + ",x" * 3000 + "\n", "long.csv")
     path.write_text("".join(path.read_text() + "".join(f"{a},{b},{c}{',' * 3000}\n" for a, b, c in rows)))
-    monkeypatch.setattr("twinset.evaluation.score_files.opening._BLOCK", 4 << 20)
     (whole,) = open_scores(path).batches(["key"])
     assert whole.columns["key"].to_pylist() == [key for _, key, _ in rows]
-    monkeypatch.setattr("twinset.evaluation.score_files.opening._BLOCK", 512)  # shorter than the header
-    parts = [*open_scores(path).batches(["key", "correct"])]
-    assert [key for batch in parts for key in batch.columns["key"].to_pylist()] == [key for _, key, _ in rows]
-    assert [batch.first for batch in parts] == [1, *np.cumsum([len(batch) for batch in parts])[:-1] + 1]
     assert values(measure(path))["accuracy"] == pytest.approx(100 * np.mean([right for right, _, _ in rows]))
-    monkeypatch.setattr("twinset.evaluation.score_files.opening._LARGEST", 2048)
-    with pytest.raises(WrongUse, match=r"short\.csv: row 1 has over .* MiB; is a quotation mark missing"):
-        measure(path)
-
-
-def test_a_column_that_is_not_needed_may_hold_anything(tmp_path: Path) -> None:
-    rows = "".join(f"{row % 2},{row}\n" for row in range(9)) + "1,not a number\n"
-    assert measure(written(tmp_path, "correct,id\n" + rows)).all.n == 10
 
 
 FILES: dict[str, tuple[str | bytes, str]] = {
@@ -131,24 +81,14 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "header only": (HEADER, "no rows"),
     "other columns": ("a,b\n1,2\n", "no scores in its columns: a, b; needed are s00, s01, s10, s11; or"),
     "three scores": ("s00,s01,s10\n1,2,3\n", "no scores in its columns"),
-    "three outcomes": ("text_score_i0,text_score_i1,image_score_c0\nTrue,True,True\n", "no scores in its columns"),
     "nan": (HEADER + "a,b,1,2,nan,4\n", "row 1, column s10 is nan. Score the row again"),
-    "minus inf": (HEADER + "a,b,1,2,3,4\na,b,1,-inf,3,4\n", "row 2, column s01 is -inf"),
     "word": (HEADER + "a,b,1,2,3,4\na,b,1,0,3,4\na,b,high,0,3,4\n", "row 3, column s00 is 'high'. Write a number"),
     "Python's number": (HEADER + "a,b,1,2,3,1_000\n", "row 1, column s11 is '1_000'. Write a number"),
-    "many columns": (",".join(map(str, range(999))) + "\n", "17, 18, 19 and 979 more; needed are"),
-    "huge": (HEADER + "a,b,1,2,3,1e300\n", "row 1, column s11 is 1e+300"),
-    "empty line": ("correct\n1\n\n0\n", "row 2, column correct has no outcome"),
     "no score": (HEADER + "a,b,1,,3,4\n", "row 1, column s01 has no number"),
     "half a pair": (HEADER + "a,b,1,2,,\na,b,1,2,3,\n", "row 2, columns s10 and s11: one is null"),
     "short row": (HEADER + "a,b,1,2,3,4\na,b,1\n", "Expected 6 columns, got 3"),
-    "perhaps": ("correct\n1\nperhaps\n", "row 2, column correct is 'perhaps'. Write True or False"),
-    "no outcome": ("correct,a\n1,b\n,b\n", "row 2, column correct has no outcome"),
-    "half": ("correct\n0.5\n", "row 1, column correct is '0.5'"),
     "twice": ("correct,correct\n1,1\n", "several columns 'correct'"),
     "latin": ("correct,type\n1,\xe4\n".encode("latin-1"), "UTF-8"),
-    "utf-16": ("correct\n1\n".encode("utf-16"), "neither Parquet nor CSV"),
-    "json": ('{"correct": 1}', "neither Parquet nor CSV"),
     "binary": (b"\x89PNG\r\n\x1a\n\0\0", "neither Parquet nor CSV"),
     "cut Parquet": (b"PAR1" + b"\0" * 50, "broken Parquet"),
 }
@@ -163,27 +103,13 @@ def test_bad_files(tmp_path: Path, what: str) -> None:
     assert message in str(error.value) and str(path) in str(error.value)
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="no such file"):
-        measure(tmp_path / "none.csv")
-    with pytest.raises(WrongUse, match="Is a directory; name a Parquet or CSV file"):
-        measure(tmp_path)
-    with pytest.raises(WrongUse, match="neither Parquet nor CSV"):
-        measure(written(tmp_path, GOOD, "scores.parquet"))
-
-
 TABLES: dict[str, tuple[dict[str, Any], str]] = {
     "null": ({"s01": [0.0, None]}, "row 2, column s01 has no number"),
     "nan is not null": ({"s01": [0.0, NAN]}, "row 2, column s01 is nan"),
-    "all null": ({"s01": pa.nulls(2)}, "row 1, column s01 has no number"),
     "text": ({"s01": ["0.5", "0.5"]}, "column s01 is string; write numbers"),
-    "list": ({"s00": [[1.0], [2.0]]}, "column s00 is list"),
-    "boolean": ({"s00": [True, False]}, "column s00 is bool; write numbers"),
     "no rows": ({"s00": pa.array([], pa.float32()), "s01": pa.array([], pa.float32()), "type": [], "g": []}, "no rows"),
     "null category": ({"type": ["a", None]}, "row 2, column type is empty"),
-    "nested category": ({"type": [["a"], ["b"]]}, "column type is list"),
     "null group": ({"g": [None, "a"]}, "row 1, column g is empty. Fill it in"),
-    "empty group": ({"g": ["a", ""]}, "row 2, column g is empty"),
 }
 
 
@@ -214,16 +140,6 @@ def test_bad_metadata(text: str) -> None:
         measure(table)
 
 
-def test_what_a_file_says_of_itself_and_digests_of_several_columns(tmp_path: Path) -> None:
-    table = pa.table({"a": ["x", "xy", "x"], "b": ["yz", "z", "yz"]})
-    pq.write_table(table.replace_schema_metadata({"twinset": json.dumps({"model": "m"})}), tmp_path / "t.parquet")
-    file = open_scores(tmp_path / "t.parquet")
-    assert file.about == {"model": "m"}
-    (batch,) = file.batches(["a", "b"])
-    one, other, third = digests(batch, ["a", "b"])
-    assert one == third != other
-
-
 def test_duplicate_keys_are_named_by_row(tmp_path: Path) -> None:
     path = written(tmp_path, "key,correct\na,1\nb,1\na,0\n")
     same = r"scores\.csv: rows 1 and 3 have the same key, 'a' \(repeated rows: 1\); keep one row of each, or"
@@ -234,39 +150,3 @@ def test_duplicate_keys_are_named_by_row(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match=r"rows 2 and 3 have the same key, correct, 'b / 1'"):
         compare(again := written(tmp_path, "key,correct\nb,0\nb,1\nb,1\n"), again, key=["key", "correct"])
     assert measure(written(tmp_path, "image,correct\na,1\nb,1\na,0\n")).all.n == 3
-
-
-@pytest.mark.parametrize("errors", [[["a"]], [[[1.0]]], [[{"a": 1}]]])
-def test_lists_of_anything_but_numbers_are_named(errors: Any) -> None:
-    with pytest.raises(WrongUse, match=r"table: column errors is list.*write lists of numbers"):
-        measure(pa.table({"errors": errors}))
-
-
-def test_a_file_of_scores_gives_the_same_figures_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
-    columns = {f"s{n // 2}{n % 2}": drawn[:, n] for n in range(4)}
-    words = {"key": [f"k-{n}" for n in range(500)], "category": ['a "b", c\nd', ""] * 250}
-    whole, one = tmp_path / "whole.parquet", tmp_path / "one.parquet"
-    pq.write_table(pa.table(words | columns), whole)
-    pq.write_table(pa.table(columns | {name: pa.nulls(500, pa.float32()) for name in ("s10", "s11")}), one)
-    for path in (whole, one):
-        assert main(["eval", "scores", str(path), "--scores", str(path.with_suffix(".csv")), "--json"]) == 0
-        assert measure(path.with_suffix(".csv")).as_json() == measure(path).as_json()
-    assert measure(whole.with_suffix(".csv"), ["category"]).as_json() == measure(whole, ["category"]).as_json()
-    assert (tmp_path / "whole.csv").read_text().startswith('"key","category","s00"')
-
-
-def test_lists_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"errors": [[0.1, 0.2], [0.3]]}), tmp_path / "gaps.parquet")
-    with pytest.raises(WrongUse, match="column errors holds lists"):
-        write_csv(tmp_path / "gaps.parquet", tmp_path / "gaps.csv")
-    assert [path.name for path in tmp_path.iterdir()] == ["gaps.parquet"]
-
-
-def test_digests_tell_values_apart() -> None:
-    texts = ["", "\0", "\0\0", "a", "a\0", "ä", *("x" * n for n in (7, 8, 9, 255, 256, 257, 3000)), "x" * 2999 + "y"]
-    texts += [f"{kind}{row}" for kind in ("", "video-", "a long name of a video, ") for row in range(50_000)]
-    found = digests(Batch("here", 1, {"group": pa.array(texts)}), ["group"])
-    assert len({*found.tolist()}) == len(texts)
-    sliced = Batch("here", 1, {"group": pa.array(texts).slice(3, 11)})
-    np.testing.assert_array_equal(digests(sliced, ["group"]), found[3:14])

@@ -19,7 +19,7 @@ from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, load_recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
-from twinset.evaluation.people import Answered, Outcome, answered_of, outcome_table, people
+from twinset.evaluation.people import people
 from twinset.evaluation.report.results import as_json, measured_run
 from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.pairs import HumanBaseline
@@ -98,22 +98,23 @@ def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path,
     told += [(task, "cleo", right_of(task)) for task in tasks[::5]]  # whom the ties were left to
     say(place, [answer_to(task, name, str(value), stage="human-baseline") for task, name, value in told])
     report = json.loads(asking(out, place, sample=10, overlap=1.0).report_files()["decisions.json"])
-    found = people(answered_of(report, "made", "made"), resamples=50)
-    assert found.undecided == 0 and found.pooled.all.figures["group"].value == 100
-    answers = {name: (one.right, one.answers) for name, one in found.annotators.items()}
+    found = people(report, "made", "made", resamples=50)
+    assert found.as_json()["undecided"] == 0 and found.pooled.all.figures["group"].value == 100
+    answers = {name: (one["right"], one["answers"]) for name, one in found.annotators.items()}
     assert answers == {"ann": (40, 40), "ben": (32, 40), "cleo": (8, 8)}
-    assert found.answered.agreement["pairs"][0]["kappa"] == pytest.approx(0.6)
+    assert found.report["agreement"]["pairs"][0]["kappa"] == pytest.approx(0.6)
 
 
 def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
-    circle = Outcome("a", "swap", None, (True, True, False, False))
-    half = Outcome("b", "swap", None, (True, None, True, True))
-    assert outcome_table([circle, half], "mine")["key"].to_pylist() == ["a"]
-    given = Answered("made", "made", "mine", "", 2, [circle, half], {"pairs": [], "mean": None})
-    found = people(given, resamples=0)
-    assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0] and found.undecided == 1
+    circle = {"pair": "a", "kind": "swap", "annotator": None, "right": [True, True, False, False]}
+    half = {"pair": "b", "kind": "swap", "annotator": None, "right": [True, None, True, True]}
+    about = {"pairs": {"stage": "mine", "digest": "", "sampled": 2}, "agreement": {"pairs": [], "mean": None}}
+    found = people({**about, "outcomes": [circle, half]}, "made", "made", resamples=0)
+    assert found.decided["key"].to_pylist() == ["a"]
+    assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
+    assert found.as_json()["undecided"] == 1
     with pytest.raises(WrongUse, match="no pair has all four answers"):
-        people(Answered("made", "made", "mine", "", 2, [half], {"pairs": [], "mean": None}))
+        people({**about, "outcomes": [half]}, "made", "made")
 
 
 def test_people_are_asked_measured_and_shown_beside_a_model(

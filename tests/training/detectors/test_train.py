@@ -99,18 +99,6 @@ def test_images_that_cannot_be_read_are_named_and_too_many_refused(
     assert counts == {"text": pairs, "image": pairs - 1}
 
 
-def test_ctrl_c_while_features_are_computed_says_what_to_do(
-    made_text_pairs: MadeDataset, trains: Trains, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(of_train, "encoded", interrupted)
-    with pytest.raises(KeyboardInterrupt) as raised:
-        trains(f"{made_text_pairs.root}:text")
-    assert raised.value.__notes__ == ["run the same command again: it goes on with the features that it has"]
-
-
 def test_a_folder_of_something_else_is_refused(made_pairs: MadeDataset, trains: Trains, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from twinset.contracts.errors import WrongUse, in_words
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 T = TypeVar("T")
-REMEMBERED = 1 << 16  # names of pictures by where they lie: some 15 MB
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 DECODERS = 4  # threads; Pillow releases the interpreter while it decodes
+DECODED = 64  # pictures that are decoded together, while those before them are used
 
 
 class Unusable(Exception):
@@ -43,63 +43,60 @@ class Pictures:
     """Reads pictures one after the other, since those of one tar share its file; decodes them in threads."""
 
     def __init__(self) -> None:
-        # Not the errors themselves: their tracebacks would hold images.
-        self._names: dict[str, bytes | tuple[str, str, str]] = {}
-        self._undecodable: dict[bytes, tuple[str, str, str]] = {}
+        self._names: dict[str, bytes | Unusable] = {}  # by where they lie
+        self._undecodable: dict[bytes, Unusable] = {}
         self._decoders = ThreadPoolExecutor(DECODERS, "decode")
 
     def name(self, picture: Picture) -> bytes:
         """Name of a picture in a store; raises `Unusable` where it cannot be read, or did not decode."""
-        found = self._names.get(picture.where)
-        if found is None:
-            found = self._read_name(picture)
-            self._names[picture.where] = found
-            if len(self._names) > REMEMBERED:
-                del self._names[next(iter(self._names))]
-        if isinstance(found, bytes) and found in self._undecodable:
-            _, reason, problem = self._undecodable[found]
-            raise Unusable(picture.where, reason, problem)
-        if isinstance(found, tuple):
-            raise Unusable(*found)
-        return found
+        if isinstance(name := self.name_or_problem(picture), Unusable):
+            raise Unusable(name.where, name.reason, name.problem)
+        return name
 
-    def _read_name(self, picture: Picture) -> bytes | tuple[str, str, str]:
-        try:
-            return image_name(picture.read())
-        except (OSError, WrongUse) as error:
-            return picture.where, "unreadable image", in_words(error)
+    def name_or_problem(self, picture: Picture) -> bytes | Unusable:
+        """As `name`, with the error in place of the name."""
+        where = picture.where
+        if where not in self._names:
+            try:
+                self._names[where] = image_name(picture.read())
+            except (OSError, WrongUse) as error:
+                self._names[where] = Unusable(where, "unreadable image", in_words(error))
+        name = self._names[where]
+        if isinstance(name, bytes) and (known := self._undecodable.get(name)) is not None:
+            return Unusable(where, known.reason, known.problem)
+        return name
 
     def decoded(
-        self, pictures: Iterable[tuple[bytes, Picture]], use: Callable[[Image], T], ahead: int
+        self, pictures: Iterable[tuple[bytes, Picture]], use: Callable[[Image], T]
     ) -> Iterator[tuple[bytes, Picture, T]]:
-        """Pictures in order with what ``use`` makes of each image; those that do not decode are left out.
-
-        Args:
-            pictures: with their names.
-            use: called in threads.
-            ahead: pictures that may be decoded before they are asked for.
+        """Pictures in order, by name, with what ``use`` makes of each image in threads; those that do not decode are
+        left out. Raises `WrongUse`: a picture is another than it was when it was named.
         """
-        waiting: deque[tuple[bytes, Picture, Future[T]]] = deque()
-        for name, picture in pictures:
-            data = picture.read()
+
+        def used(name: bytes, picture: Picture, data: bytes) -> T | Unusable:
             if image_name(data) != name:
                 raise WrongUse(f"{picture.where}: changed while it was read; run again when nothing writes to it")
-            waiting.append((name, picture, self._decoders.submit(_decode_and, use, picture.where, data)))
-            if len(waiting) > ahead:
-                yield from self._result(*waiting.popleft())
-        while waiting:
-            yield from self._result(*waiting.popleft())
+            try:
+                return use(decode(picture.where, data))
+            except Unusable as unusable:
+                return unusable
 
-    def _result(self, name: bytes, picture: Picture, future: Future[T]) -> Iterator[tuple[bytes, Picture, T]]:
-        try:
-            yield name, picture, future.result()
-        except Unusable as unusable:
-            self._undecodable[name] = unusable.where, unusable.reason, unusable.problem
+        for lot in lots(pictures, DECODED):
+            names, shown = zip(*lot, strict=True)
+            results = self._decoders.map(used, names, shown, [picture.read() for picture in shown])
+            for name, picture, result in zip(names, shown, results, strict=True):
+                if isinstance(result, Unusable):
+                    self._undecodable[name] = result.with_traceback(None)  # which would hold the image
+                else:
+                    yield name, picture, result
 
     def close(self) -> None:
         """End the threads."""
         self._decoders.shutdown(cancel_futures=True)
 
 
-def _decode_and(use: Callable[[Image], T], where: str, data: bytes) -> T:
-    return use(decode(where, data))
+def lots(inputs: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Inputs in lists of a size; the last may be shorter."""
+    left = iter(inputs)
+    while lot := list(islice(left, size)):
+        yield lot

@@ -1,92 +1,35 @@
-"""The table of scores of a model on a benchmark: a row an example, streamed into a Parquet file."""
+"""The table of scores of a model on a benchmark: a row an example, written as a Parquet file."""
 
 import json
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import (
-    FIRST,
-    GROUNDING_ERRORS,
-    QUERY_ORDERS,
-    QUERY_RANKS,
-    QUERY_TARGETS,
-    STATEMENT_MARGINS,
-    TOP,
-    Benchmark,
-    Grounding,
-    LeftOut,
-    Matching,
-    Query,
-    Statement,
-)
+from twinset.evaluation import examples
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query, Statement
 from twinset.evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
 from twinset.evaluation.metrics.measure import APART
-from twinset.evaluation.metrics.questions import SETS
-from twinset.models.encoders.contract import NotApplicable
-from twinset.shards.storage.whole_file import whole_file
-
-OPPOSITES = ({"left", "right"}, {"on", "under"}, {"front", "behind"})
-SUBSETS = ("a", "b")  # where four images show the same two objects
-_KEY = b"twinset"
-Row = Mapping[str, Any]
-
-
-def add_sets(path: Path) -> None:
-    """Write a table of ranks again with the columns `SETS`: null of rows whose pair or set is not whole."""
-    table = pq.read_table(path)
-    found = columns_of(table.select(["subset", "group", "category", "higher", "tied"]).to_pylist())
-    for name in SETS:
-        table = table.append_column(name, pa.array([one.get(name) for one in found], pa.float32()))
-    about = json.loads(table.schema.metadata[_KEY])
-    with whole_file(path) as temporary:
-        writer = pq.ParquetWriter(temporary, table.schema.remove_metadata(), store_schema=False)
-        writer.write_table(table.replace_schema_metadata(None))
-        writer.add_key_value_metadata({_KEY: json.dumps(about, sort_keys=True)})
-        writer.close()
-
-
-def columns_of(rows: Sequence[Row]) -> list[dict[str, float]]:
-    """Of each row `SETS`, as far as its pair and its set are whole."""
-    members: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    for place, row in enumerate(rows):
-        if row["subset"] in SUBSETS:
-            members[row["subset"], row["group"]][row["category"]] = place
-    found: list[dict[str, float]] = [{} for _ in rows]
-    for one in members.values():
-        pairs = [[one[name] for name in names] for names in OPPOSITES if names <= one.keys()]
-        sets = [[place for pair in pairs for place in pair]] if len(pairs) == 2 else []
-        for what, some in (("pair", pairs), ("set", sets)):
-            for places in some:
-                right, chance = 1.0, 1.0
-                for place in places:
-                    higher, tied = rows[place]["higher"], rows[place]["tied"]
-                    right *= higher + tied == 0
-                    chance *= (higher == 0) / (tied + 1)  # the one right caption among equal ones
-                for place in places:
-                    found[place] |= {f"{what}_right": right, f"{what}_chance": chance}
-    return found
-
+from twinset.evaluation.score_files.opening import save_scores
+from twinset.models.encoders.contract import Floats, NotApplicable
+from twinset.shards.storage.whole_file import write_text
 
 WINDOW = 2048  # images and entries of galleries that are prepared together
 PAIRS = 1 << 16  # the same, where each query is paired with all of its gallery
 #: Characters of a text. Models read fewer; tokenizers take time that grows with the square of a word's length.
 LONGEST_TEXT = 10_000
 TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
-NAMED = 5  # examples left out that are named on the terminal; all are in a file
-SCHEMAS = {Query: QUERY_RANKS, Statement: STATEMENT_MARGINS, Grounding: GROUNDING_ERRORS}
 #: Metrics of queries that need more than the best target.
 OF_EVERY_TARGET = frozenset({"all-targets", "average-precision", "map"})
 PEOPLES_ORDER = "ranking"  # the metric of galleries that people put in order
-SETS_TOGETHER = "sets"  # the metric of rows that are right together
 _LOG = logging.getLogger("twinset")
+Lost = list[tuple[str | None, str, str]]  # examples that are left out: key, place and reason
 
 
 def write_scores(
@@ -99,16 +42,14 @@ def write_scores(
 ) -> int:
     """Score all examples of a benchmark.
 
-    The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out``, ``seconds`` and how many
-    different ``images``, ``texts`` or ``pairs`` of them the benchmark needs; ``cut_texts``, where there are any, counts
-    texts of which the model reads only the beginning. Seconds are those of the network for all that the benchmark
-    needs, in whatever run it was encoded: so a run again, from the cache, writes the same bytes. Examples that are left
-    out are listed beside it, in ``NAME.left_out.jsonl``, and questions without an answer, counted by reason under
-    ``unanswered``, in ``NAME.unanswered.jsonl``.
+    The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out`` and ``unanswered`` by
+    reason, what `FeatureStore.counted` gives, and ``cut_texts``, of which the model reads only the beginning. A run
+    again, from the cache, writes the same bytes. Examples that are left out are listed beside it, in
+    ``NAME.left_out.jsonl``, and questions without an answer in ``NAME.unanswered.jsonl``.
 
     Args:
         on_progress: called with the number of examples done.
-        level: of what is logged about examples that are left out and texts that are cut.
+        level: of what is logged about left out examples, cut texts and questions without an answer.
 
     Returns:
         The number of rows.
@@ -116,94 +57,79 @@ def write_scores(
     Raises:
         WrongUse: nothing of the benchmark can be scored, the model answers nothing, or it mixes kinds of examples.
     """
-    listing = path.with_suffix(".left_out.jsonl")
-    silent = path.with_suffix(".unanswered.jsonl")
-    left_out, rows, writer, subsets = Counter[str](), 0, None, set[str]()
-    schemas: dict[type, pa.Schema] = {**SCHEMAS, Matching: similarities.matching}
-    if every := bool(OF_EVERY_TARGET & {*benchmark.metrics}):
-        schemas[Query] = QUERY_TARGETS
-    if PEOPLES_ORDER in benchmark.metrics:
-        schemas[Query] = QUERY_ORDERS
-    if benchmark.metrics:
-        facts = {**facts, "metrics": [*benchmark.metrics]}
     similarities.start_count()
-    with whole_file(path) as temporary, whole_file(listing) as listed, whole_file(silent) as told_nothing:
-        try:
-            with listed.open("w", encoding="utf-8") as lost, told_nothing.open("w", encoding="utf-8") as silences:
+    lost: Lost = []
+    tables = list[pa.Table]()
+    for some in _tables(benchmark, similarities, lost, facts.get("threshold")):
+        if tables and not some.schema.equals(tables[0].schema):
+            raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --only")
+        tables.append(some)
+        on_progress(sum(map(len, tables)) + len(lost))
+    left_out = Counter(reason for *_, reason in lost)
+    if not tables:
+        reasons = _counts(left_out) or "it has none"
+        raise WrongUse(f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?")
+    table = pa.concat_tables(tables)
+    silences = similarities.silences
+    unanswered = Counter(silence.reason for silence in silences)
+    if silences and len(silences) >= similarities.asked:
+        raise WrongUse(f"{benchmark.name}: {similarities.name} answers nothing ({_counts(unanswered)}); ask it by hand")
+    about = {**facts, "data_digest": benchmark.digest(), "left_out": left_out, **similarities.store.counted()}
+    about |= {"metrics": [*benchmark.metrics]} if benchmark.metrics else {}
+    about |= {APART: True} if benchmark.apart and len(table["subset"].unique()) > 1 else {}
+    about |= {"unanswered": unanswered} if unanswered else {}
+    about |= {"cut_texts": len(similarities.cut)} if similarities.cut else {}
+    listing, silent = path.with_suffix(".left_out.jsonl"), path.with_suffix(".unanswered.jsonl")
+    _write_lines(listing, [dict(zip(("key", "where", "reason"), one, strict=True)) for one in lost])
+    _write_lines(silent, [silence._asdict() for silence in silences])
+    save_scores(table, about, path)
+    notes = {
+        f"{len(lost)} examples left out ({_counts(left_out)}), listed in {listing}": lost,
+        f"{len(similarities.cut)} texts are longer than {similarities.name} reads, and are cut": similarities.cut,
+        f"{similarities.name} gives no score in {len(silences)} answers of {similarities.asked} "
+        f"({_counts(unanswered)}), listed in {silent}": silences,
+    }
+    for note in (note for note, of in notes.items() if of):
+        _LOG.log(level, "%s: %s", benchmark.name, note)
+    return len(table)
 
-                def leave_out(key: str | None, where: str, reason: str) -> None:
-                    if left_out.total() < NAMED:
-                        of = "" if key is None else f" (example {key})"
-                        _LOG.log(level, "%s: %s%s: left out, %s", benchmark.name, where, of, reason)
-                    left_out[reason] += 1
-                    lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
 
-                for window in windows(benchmark, leave_out, similarities.by_pairs):
-                    kind = type(window[0])
-                    if writer is None:
-                        # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
-                        writer = pq.ParquetWriter(temporary, schemas[kind], store_schema=False)
-                    if any(not writer.schema.equals(schemas[type(one)]) for one in window):
-                        raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --only")
-                    unusable = similarities.prepare(window)
-                    for one in similarities.silences:
-                        if similarities.silent.total() <= NAMED:
-                            _LOG.warning("%s: example %s, %s: no answer, %s", benchmark.name, *one)
-                        silences.write(json.dumps(one._asdict(), ensure_ascii=True) + "\n")
-                    scored = []
-                    for example in window:
-                        if (problem := unusable.get(example.key)) is not None:
-                            leave_out(example.key, problem.where, problem.reason)
-                        elif (reason := _cannot_be_asked(example)) is not None:
-                            leave_out(example.key, example.key, reason)
-                        else:
-                            scored.append(_row(example, similarities, every, facts.get("threshold")))
-                    if scored:
-                        writer.write_table(pa.Table.from_pylist(scored, schemas[kind]))
-                    rows += len(scored)
-                    subsets.update(row["subset"] for row in scored)
-                    on_progress(rows + left_out.total())
-            if writer is None or not rows:
-                reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "it has none"
-                raise WrongUse(
-                    f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?"
-                )
-            if (without := similarities.silent).total():
-                counts = ", ".join(f"{count:,} {reason}" for reason, count in without.most_common())
-                _LOG.warning(
-                    "%s: %s gives %d answers of %d no score (%s), listed in %s",
-                    benchmark.name,
-                    similarities.name,
-                    without.total(),
-                    similarities.asked,
-                    counts,
-                    silent,
-                )
-                if without.total() >= similarities.asked:
-                    raise WrongUse(f"{benchmark.name}: {similarities.name} answers nothing ({counts}); ask it by hand")
-            if left_out.total() > NAMED:
-                _LOG.log(level, "%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
-            told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
-            told |= {APART: True} if benchmark.apart and len(subsets) > 1 else {}
-            counted = similarities.counted()
-            if cut := counted.get("cut_texts"):
-                what = "%s: %d texts are longer than %s reads, and are cut"
-                _LOG.log(level, what, benchmark.name, cut, similarities.name)
-            told |= counted | {"seconds": round(similarities.store.seconds(), 3)}
-            writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
-            writer.close()
-            for empty, beside in ((not left_out, listed), (not without.total(), told_nothing)):
-                if empty:
-                    beside.unlink()
-        finally:
-            if writer is not None:
-                writer.close()
-    for empty, beside in ((not left_out, listing), (not without.total(), silent)):
-        if empty:
-            beside.unlink(missing_ok=True)
-    if SETS_TOGETHER in benchmark.metrics:
-        add_sets(path)
-    return rows
+def _tables(
+    benchmark: Benchmark, similarities: Similarities, lost: Lost, threshold: float | None
+) -> Iterator[pa.Table]:
+    """Scores of some examples after the other. lost: gets those that cannot be scored."""
+    every, ordered = bool(OF_EVERY_TARGET & {*benchmark.metrics}), PEOPLES_ORDER in benchmark.metrics
+    schemas = {
+        Matching: similarities.matching,
+        Query: examples.QUERY_ORDERS if ordered else examples.QUERY_TARGETS if every else examples.QUERY_RANKS,
+        Statement: examples.STATEMENT_MARGINS,
+        Grounding: examples.GROUNDING_ERRORS,
+    }
+    for window in windows(benchmark, lambda *example: lost.append(example), similarities.by_pairs):
+        unusable = similarities.prepare(window)
+        rows = []
+        for example in window:
+            if (problem := unusable.get(example.key)) is not None:
+                lost.append((example.key, problem.where, problem.reason))
+            elif isinstance(example, Grounding) and len(example.frames) < 2:
+                lost.append((example.key, example.key, "fewer than two frames"))
+            elif isinstance(example, Query) and not example.targets - example.excluded:
+                lost.append((example.key, example.key, "no target to rank"))
+            else:
+                rows.append((type(example), _row(example, similarities, every, threshold)))
+        for kind in dict.fromkeys(kind for kind, _ in rows):
+            yield pa.Table.from_pylist([row for of, row in rows if of is kind], schemas[kind])
+
+
+def _counts(reasons: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
+
+
+def _write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write a JSON object a line; no rows, no file."""
+    path.unlink(missing_ok=True)
+    if rows:
+        write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def windows(
@@ -215,7 +141,6 @@ def windows(
         leave_out: called with key (or None), place and reason of those that cannot be asked.
         by_pairs: whether a gallery costs memory for each of its queries, and not once.
     """
-    most = PAIRS if by_pairs else WINDOW
     window: list[Asked] = []
     last: Gallery | None = None
     size, long_entry = 0, False
@@ -232,37 +157,24 @@ def windows(
             continue
         size += 1 + len(own_pictures(example)) + (len(last or ()) if fresh or by_pairs else 0)
         window.append(example)
-        if size >= most:
+        if size >= (PAIRS if by_pairs else WINDOW):
             yield window
             window, size = [], 0
     if window:
         yield window
 
 
-def _cannot_be_asked(example: Asked) -> str | None:
-    if isinstance(example, Grounding) and len(example.frames) < 2:
-        return "fewer than two frames"
-    if isinstance(example, Query) and not (example.targets - example.excluded):
-        return "no target to rank"
-    return None
-
-
 def _row(example: Asked, similarities: Similarities, every: bool, threshold: float | None) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "key": example.key,
-        "subset": example.subset,
-        "category": example.category,
-        "group": example.group,
-    }
+    row: dict[str, Any] = {name: getattr(example, name) for name in ("key", "subset", "category", "group")}
     if isinstance(example, Matching):
         return row | similarities.of_matching(example)
     if isinstance(example, Query):
-        more: dict[str, Any] = {"tags": ";".join(example.tags)} if every else {}
         scores = similarities.gallery(example)
+        row["tags"] = ";".join(example.tags)
         if example.order:
-            before = len(scores) - np.searchsorted(np.sort(scores), scores, "right")
-            more |= {"places": before.tolist(), "people": list(example.order)}
-        return row | more | ranks(scores, example.targets, example.excluded, every)
+            places = len(scores) - np.searchsorted(np.sort(scores), scores, "right")
+            row |= {"places": places.tolist(), "people": [*example.order]}
+        return row | ranks(scores, example.targets, example.excluded, every)
     if isinstance(example, Statement):
         if threshold is None:
             raise NotApplicable(
@@ -275,9 +187,7 @@ def _row(example: Asked, similarities: Similarities, every: bool, threshold: flo
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}
 
 
-def ranks(
-    scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: frozenset[int], every: bool = False
-) -> dict[str, Any]:
+def ranks(scores: Floats, targets: frozenset[int], excluded: frozenset[int], every: bool = False) -> dict[str, Any]:
     """The columns of `evaluation.examples.QUERY_RANKS` for the float32 scores of a gallery, shape (entries,).
 
     ``entries`` and ``targets`` count those that are not excluded; targets are entries too. every: the columns of
@@ -289,30 +199,24 @@ def ranks(
     wrong[sorted(excluded)] = False
     best = scores[target].max()  # the best of several targets: finding one is enough
     others = np.sort(scores[wrong]) if every else scores[wrong]
-    found: dict[str, Any] = {
+    ranked = np.flatnonzero(wrong | target)
+    order = np.lexsort((ranked, target[ranked], -scores[ranked]))  # by score; a tie counts against the target
+    row: dict[str, Any] = {
         "higher": int((others > best).sum()),
         "tied": int((others == best).sum()),
         "entries": int(wrong.sum() + target.sum()),
         "targets": int(target.sum()),
         "tied_targets": int((scores[target] == best).sum()),
         "best_wrong": int(np.where(wrong, scores, -np.inf).argmax()) if wrong.any() else None,
-        TOP: _first(scores, wrong, target),
+        examples.TOP: ranked[order][: examples.FIRST].tolist(),
     }
     if every:
         left, right = (np.searchsorted(others, scores[target], side) for side in ("left", "right"))
-        found |= {"above": (len(others) - right).tolist(), "level": (right - left).tolist()}
-    return found
+        row |= {"above": (len(others) - right).tolist(), "level": (right - left).tolist()}
+    return row
 
 
-def _first(scores: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any], target: np.ndarray[Any, Any]) -> list[int]:
-    ranked = np.flatnonzero(wrong | target)
-    if len(ranked) > FIRST:
-        ranked = ranked[scores[ranked] >= np.partition(scores[ranked], -FIRST)[-FIRST]]
-    order = np.lexsort((ranked, target[ranked], -scores[ranked]))  # by score; a tie counts against the target
-    return [int(place) for place in ranked[order][:FIRST]]
-
-
-def grounding_errors(scores: np.ndarray[Any, Any], example: Grounding) -> list[float]:
+def grounding_errors(scores: Floats, example: Grounding) -> list[float]:
     """Seconds from the best-scoring gaps between frames to the boundary (EqBen, A.6); several where scores tie.
 
     Args:
@@ -321,6 +225,6 @@ def grounding_errors(scores: np.ndarray[Any, Any], example: Grounding) -> list[f
     # s_t = s(I_t, T1) + s(I_{t+1}, T2), for the gap between frames t and t + 1
     gaps = scores[:-1, 0] + scores[1:, 1]
     # A gap lies at its middle, (time_t + time_{t+1}) / 2: the paper does not say where.
-    middles = (example.times[:-1] + example.times[1:]) / 2
+    middles: NDArray[np.float64] = (example.times[:-1] + example.times[1:]) / 2
     errors: list[float] = np.abs(middles[gaps == gaps.max()] - example.boundary).tolist()
     return errors

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.parts import OutOfMemory
 from twinset.evaluation.examples import (
     MATCHING_SCORES,
     Ensemble,
@@ -21,17 +22,16 @@ from twinset.evaluation.examples import (
     Statement,
     TextPair,
 )
-from twinset.evaluation.features.passes import Passes, lots
-from twinset.evaluation.features.pictures import Pictures, Unusable
+from twinset.evaluation.features.pictures import Pictures, Unusable, lots
 from twinset.evaluation.features.store import FeatureStore, text_name
 from twinset.models.encoders.contract import Composer, DualEncoder, Floats, NotApplicable, Scorer, unit
 
+T = TypeVar("T")
+Input = tuple[bytes, str, T]  # name in a store; what it is, for messages; what the model reads
 Asked = Matching | Query | Statement | Grounding
 Gallery = Sequence[Picture] | Sequence[str]
 Left = dict[str, Unusable]  # by the key of an example
 LOT = 256  # images with several features that are compared at a time
-GALLERIES = 2  # whose features are held; queries that share a gallery come together
-AHEAD = 2  # passes whose images may be decoded before the network asks for them
 TEXT_SHOWN = 60  # characters of a text in a message
 
 
@@ -43,11 +43,12 @@ class Silence(NamedTuple):
     reason: str
 
 
-class Similarities(ABC):
+class Similarities:
     """Similarities of one model. `prepare` some examples first, then ask for theirs.
 
-    matching: the columns that `of_matching` gives. silences: what was not answered of the examples prepared last.
-    by_pairs: whether what `prepare` holds grows with the pairs of queries and entries of galleries.
+    matching: the columns that `of_matching` gives. by_pairs: whether what `prepare` computes grows with the pairs of
+    queries and entries of galleries. silences: what was not answered since `start_count`, of the questions ``asked``.
+    cut: names of texts of which the model reads only the beginning. computed: inputs that a pass was made for.
     """
 
     matching: pa.Schema = MATCHING_SCORES
@@ -55,207 +56,177 @@ class Similarities(ABC):
 
     def __init__(self, model: Scorer, store: FeatureStore, batch: int) -> None:
         self.name, self.store, self.pictures = model.name, store, Pictures()
-        self.passes = Passes(model.name, store, batch)
-        self._encoder = model.encoder if isinstance(model, Composer) else model
-        self._cut: set[bytes] = set()  # names of texts; few, or the benchmark is not for this model
-        self.silences: list[Silence] = []
-        self.silent, self.asked = Counter[str](), 0  # questions without an answer, by reason, of those asked
+        self.batch, self.computed = batch, 0
+        self._reader = model.encoder if isinstance(model, Composer) else model
+        self.start_count()
 
-    @abstractmethod
+    def start_count(self) -> None:
+        """Forget what was counted."""
+        self.silences, self.asked, self.cut = list[Silence](), 0, set[bytes]()
+        self.store.start_count()
+
     def prepare(self, examples: Sequence[Asked]) -> Left:
         """Compute what examples need and the store lacks; returns those that have an image that cannot be used. Raises
         `NotApplicable`: the model cannot answer such an example.
         """
+        for example in examples:
+            if problem := self.refusal(example):
+                raise NotApplicable(f"{self.name}: {problem}")
+        shown = [*entries(examples)]
+        texts = {text_name(text): text for entry in shown if isinstance(entry, str) for text in all_said(entry)}
+        self.cut.update(map(text_name, self._reader.too_long([*texts.values()])))
+        pictures = ((self.pictures.name_or_problem(one), one) for one in shown if isinstance(one, Picture))
+        try:
+            self.compute(examples, {name: one for name, one in pictures if isinstance(name, bytes)}, texts)
+        finally:
+            self.store.flush()
+        return self.left_out(examples)
 
-    @abstractmethod
+    def refusal(self, example: Asked) -> str | None:
+        """Why the model cannot answer an example, and what can."""
+        return None
+
+    def compute(self, examples: Sequence[Asked], pictures: dict[bytes, Picture], texts: dict[bytes, str]) -> None:
+        """Compute what the store lacks, of pictures that can be read and of texts, by name."""
+
+    def passes(
+        self, inputs: Iterable[Input[T]], give: Callable[[list[T]], Floats], silent: bool = False
+    ) -> Iterator[tuple[list[bytes], Floats, float]]:
+        """Names of the inputs of a pass, what the model gives for them, shape (inputs, d), and the seconds it took.
+
+        All passes have ``batch`` inputs, of which the last is repeated: with one shape the kernels are the same, and a
+        feature is the same bits whatever else was encoded before, by a killed run or for another benchmark.
+
+        Args:
+            silent: whether the model may give NaN in the first column, for an input that it does not answer.
+
+        Raises:
+            WrongUse: the model gives NaN, infinity or another shape.
+            BuildFailed: memory runs out.
+        """
+        from twinset.models.device import within_memory
+
+        for lot in lots(inputs, self.batch):
+            names, shown, read = zip(*lot, strict=True)
+            filled = [*read] + [read[-1]] * (self.batch - len(lot))
+            began = time.monotonic()
+            try:
+                values = np.asarray(within_memory(partial(give, filled)))
+            except OutOfMemory as error:
+                message = f"memory runs out for {self.batch} inputs ({error}); name a smaller --batch"
+                raise BuildFailed(f"{self.name}: {message}") from error
+            seconds = time.monotonic() - began
+            values = values[:, None] if values.ndim == 1 else values
+            if values.ndim != 2 or len(values) != self.batch or values.dtype != np.float32:
+                raise WrongUse(
+                    f"{self.name}: gave an array {values.shape} of {values.dtype} for {self.batch} inputs, from "
+                    f"{shown[0]} on; a scorer gives float32 of shape ({self.batch}, d), or ({self.batch},) for pairs"
+                )
+            values = values[: len(lot)]
+            bad = ~np.isfinite(values).all(axis=1) & ~(silent & np.isnan(values[:, 0]))
+            if bad.any():
+                raise WrongUse(
+                    f"{self.name}: gives NaN or infinity for {shown[bad.argmax()]}; its weights are damaged, or the "
+                    "model does not run in float32: get the checkpoint again"
+                )
+            self.computed += len(lot)
+            yield [*names], values, seconds
+
+    def left_out(self, examples: Sequence[Asked]) -> Left:
+        """Examples with an image that cannot be used."""
+        left, galleries = Left(), dict[int, Unusable | None]()
+        for one in examples:
+            problem = self._problem(own_pictures(one))
+            if problem is None and isinstance(one, Query):
+                if id(one.gallery) not in galleries:
+                    galleries[id(one.gallery)] = self._problem(one.gallery)
+                problem = galleries[id(one.gallery)]
+            if problem is not None:
+                left[one.key] = problem
+        return left
+
+    def _problem(self, shown: Gallery) -> Unusable | None:
+        names = (self.pictures.name_or_problem(one) for one in shown if isinstance(one, Picture))
+        return next((name for name in names if isinstance(name, Unusable)), None)
+
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
         """Similarity of each image with each text of an example, shape (images, texts)."""
+        raise NotApplicable(f"{self.name}: has no scores of an image and a text")
 
-    @abstractmethod
     def gallery(self, query: Query) -> Floats:
         """Similarity of a query with each entry of its gallery, shape (entries,)."""
+        raise NotApplicable(f"{self.name}: cannot rank a gallery")
 
     def of_matching(self, example: Matching) -> dict[str, float | None]:
         """The columns of a prepared example, without those of its identity."""
         scores = self.matrix(example.images, example.captions)
         return {f"s{i}{j}": float(scores[i, j]) for i in range(len(scores)) for j in (0, 1)}
 
-    def start_count(self) -> None:
-        """Begin to count what is asked for, for `counted`."""
-        self._cut.clear()
-        self.silent.clear()
-        self.asked = 0
-        self.store.start_count()
-
-    def counted(self) -> dict[str, Any]:
-        """How many images, texts and pairs were asked for, how many texts the model sees only the beginning of, and how
-        many questions it did not answer, by reason.
-        """
-        cut = {"cut_texts": len(self._cut)} if self._cut else {}
-        return self.store.counted() | cut | ({"unanswered": dict(sorted(self.silent.items()))} if self.silent else {})
-
-    def _note(self, silences: list[Silence], asked: int) -> None:
-        self.silences, self.asked = silences, self.asked + asked
-        self.silent.update(one.reason for one in silences)
-
-    def _count_cut(self, texts: Iterable[str]) -> None:
-        self._cut.update(text_name(text) for text in self._encoder.too_long(list(texts)))
-
     def close(self) -> None:
         """End the threads that decode."""
         self.pictures.close()
 
-    def _named(self, examples: Iterable[Asked], galleries: Iterable[tuple[Gallery, str]]) -> Named:
-        """The names of all pictures that can be read, each once."""
-        found: Named = {}
-        asked = [(picture, one.key) for one in examples for picture in own_pictures(one)]
-        asked += [(entry, key) for gallery, key in galleries for entry in gallery if isinstance(entry, Picture)]
-        for picture, key in asked:
-            name = self._name_or_none(picture)
-            if name is not None:
-                found.setdefault(name, (picture, f"{picture.where} (example {key})"))
-        return found
-
-    def _name_or_none(self, picture: Picture) -> bytes | None:
-        try:
-            return self.pictures.name(picture)
-        except Unusable:
-            return None
-
-    def _left_out(self, examples: Sequence[Asked]) -> Left:
-        found, galleries = Left(), dict[int, Unusable | None]()
-        for example in examples:
-            problem = self._unusable(own_pictures(example))
-            if problem is None and isinstance(example, Query):
-                gallery = example.gallery
-                if id(gallery) not in galleries:
-                    galleries[id(gallery)] = self._unusable([one for one in gallery if isinstance(one, Picture)])
-                problem = galleries[id(gallery)]
-            if problem is not None:
-                found[example.key] = problem
-        return found
-
-    def _unusable(self, pictures: Sequence[Picture]) -> Unusable | None:
-        for picture in pictures:
-            try:
-                self.pictures.name(picture)
-            except Unusable as unusable:
-                return unusable
-        return None
-
-
-Named = dict[bytes, tuple[Picture, str]]  # by name: where to read it, and what it is for messages
-
 
 class ByFeatures(Similarities):
-    """Cosines of a dual encoder's features; each image and each text is encoded once.
-
-    Args:
-        composer: makes queries of an image with a text; None for a plain dual encoder.
-    """
+    """Similarities by features of a dual encoder; a composer makes queries of an image and a text from them."""
 
     def __init__(self, encoder: DualEncoder, store: FeatureStore, batch: int, composer: Composer | None = None) -> None:
         super().__init__(composer or encoder, store, batch)
         self.encoder, self.composer = encoder, composer
-        self._window: dict[bytes, Floats] = {}
-        self._galleries: OrderedDict[int, tuple[Gallery, Floats]] = OrderedDict()
+        self._gallery: tuple[Gallery, Floats] | None = None  # the last; queries that share one come together
 
-    def prepare(self, examples: Sequence[Asked]) -> Left:
-        for example in examples:
-            self._check(example)
-        galleries = {id(one.gallery): (one.gallery, one.key) for one in examples if isinstance(one, Query)}
-        fresh = [galleries[place] for place in galleries if place not in self._galleries]
-        texts = {text: one.key for one in examples for text in own_texts(one)}
-        entries = [(entry, key) for gallery, key in fresh for entry in gallery if isinstance(entry, str)]
-        texts |= {text: key for entry, key in entries for text in _said(entry)}
-        self._encode_texts(texts)
-        self._encode_images(self._named(examples, fresh))
-        left_out = self._left_out(examples)
-        usable = [one for one in examples if one.key not in left_out]
-        names = [self.pictures.name(picture) for one in usable for picture in own_pictures(one)]
-        self._window = self.store.find([*names, *(text_name(text) for one in usable for text in own_texts(one))])
-        return left_out
-
-    def _check(self, example: Asked) -> None:
-        if self.composer is None:
-            if of_texts(example):
-                return
-            if isinstance(example, Query) and (example.image is None) == (example.text is None):
-                raise NotApplicable(
-                    f"{self.name}: does not say what an image together with a text asks for (example {example.key}); "
-                    f"name a rule, such as --model image+text:{self.name}"
-                )
-        elif not isinstance(example, Query) or example.image is None or example.text is None:
-            raise NotApplicable(
-                f"{self.name}: composes queries of an image and a text, and example {example.key} has none; name the "
-                f"encoder alone, --model {self.encoder.name}"
+    def refusal(self, example: Asked) -> str | None:
+        if self.composer is not None and not (isinstance(example, Query) and asks_with(example) == 2):
+            return (
+                f"composes queries of an image and a text, and example {example.key} has none; name the encoder alone, "
+                f"--model {self.encoder.name}"
             )
+        if self.composer is None and isinstance(example, Query) and asks_with(example) == 2:
+            return (
+                f"does not say what an image together with a text asks for (example {example.key}); name a rule, such "
+                f"as --model image+text:{self.name}"
+            )
+        return None
 
-    def _encode_texts(self, texts: dict[str, str]) -> None:
-        """texts: with the key of an example that has them."""
-        self._count_cut(texts)
-        named = {text_name(text): (text, key) for text, key in texts.items()}
-        inputs = [
-            (name, f"the text {named[name][0][:TEXT_SHOWN]!r} (example {named[name][1]})", named[name][0])
-            for name in self.store.missing(named)
+    def compute(self, examples: Sequence[Asked], pictures: dict[bytes, Picture], texts: dict[bytes, str]) -> None:
+        read = [(name, repr(texts[name][:TEXT_SHOWN]), texts[name]) for name in self.store.missing(texts)]
+        for features in self.passes(read, self.encoder.text_features):
+            self.store.keep(*features)
+        missing = ((name, pictures[name]) for name in self.store.missing(pictures))
+        decoded = self.pictures.decoded(missing, self.encoder.prepare)
+        prepared = ((name, picture.where, image) for name, picture, image in decoded)
+        for features in self.passes(prepared, self.encoder.image_features):
+            self.store.keep(*features)
+
+    def features(self, shown: Gallery) -> Floats:
+        """Features of pictures or texts that were prepared, shape (n, d), not normalised."""
+        names = [
+            [self.pictures.name(one)] if isinstance(one, Picture) else [*map(text_name, all_said(one))] for one in shown
         ]
-        self.passes.run(inputs, self.encoder.text_features)
-
-    def _encode_images(self, named: Named) -> None:
-        missing = ((name, named[name][0]) for name in self.store.missing(named))
-        decoded = self.pictures.decoded(missing, self.encoder.prepare, AHEAD * self.passes.batch)
-        inputs = ((name, named[name][1], prepared) for name, _, prepared in decoded)
-        for some in lots(inputs, self.passes.batch):
-            self.passes.run(some, self.encoder.image_features)
+        known = self.store.find(name for several in names for name in several)
+        # Of several the mean of the normalised ones, as open_clip's zero-shot classifier.
+        rows = ([known[name] for name in several] for several in names)
+        return np.stack([row[0] if len(row) == 1 else unit(np.stack(row)).mean(0) for row in rows])
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
-        rows = np.stack([self._window[self.pictures.name(picture)] for picture in images])
-        return cosines(unit(rows), unit(np.stack([self._window[text_name(text)] for text in texts])))
+        return cosines(unit(self.features(images)), unit(self.features(texts)))
 
     def gallery(self, query: Query) -> Floats:
         if of_texts(query):
-            features = self.store.find(text_name(text) for entry in query.gallery for text in _said(entry))
-            pairs = [[unit(features[text_name(text)][None]) for text in _said(entry)] for entry in query.gallery]
-            return np.array([cosines(first, second)[0, 0] for first, second in pairs], np.float32)
-        found = self._galleries.get(id(query.gallery))
-        if found is None:
-            names = [
-                [text_name(text) for text in _said(one)] if isinstance(one, str) else [self.pictures.name(one)]
-                for one in query.gallery
-            ]
-            features = self.store.find(name for some in names for name in some)
-            found = query.gallery, unit(np.stack([_mean([features[name] for name in some]) for some in names]))
-            self._galleries[id(query.gallery)] = found  # it holds the gallery, so that its id is not another's
-            if len(self._galleries) > GALLERIES:
-                self._galleries.popitem(last=False)
-        self._galleries.move_to_end(id(query.gallery))
-        image = None if query.image is None else self._window[self.pictures.name(query.image)][None]
-        text = None if query.text is None else self._window[text_name(query.text)][None]
-        if self.composer is not None and image is not None and text is not None and query.text is not None:
-            asked = np.asarray(self.composer.compose_said(image, text, [query.text]), np.float32)
+            pairs = [unit(self.features(all_said(entry))) for entry in query.gallery if isinstance(entry, str)]
+            return np.array([cosines(pair[:1], pair[1:])[0, 0] for pair in pairs], np.float32)
+        if self._gallery is None or self._gallery[0] is not query.gallery:
+            self._gallery = query.gallery, unit(self.features(query.gallery))
+        own = [self.features(shown) for shown in (own_pictures(query), own_texts(query)) if shown]
+        if self.composer is None:
+            asked = unit(own[0])
         else:
-            asked = unit(image if image is not None else text)  # type: ignore[arg-type]  # it has one: `_check`
-        width = found[1].shape[1]
+            asked = np.asarray(self.composer.compose_said(own[0], own[1], own_texts(query)), np.float32)
+        width = self._gallery[1].shape[1]
         fits = asked.shape == (1, width) or (self.encoder.several and not (width % asked.size and asked.size % width))
         if not fits or not np.isfinite(asked).all():
             raise WrongUse(f"{self.name}: the query of example {query.key} has NaN or the shape {asked.shape}")
-        return cosines(found[1], asked)[:, 0]
-
-
-def of_texts(example: Asked) -> bool:
-    """Whether an example compares texts alone."""
-    return isinstance(example, Query) and isinstance(next(iter(example.gallery), None), TextPair)
-
-
-def _said(text: Picture | str) -> Sequence[str]:
-    """The texts of an entry of a gallery."""
-    assert isinstance(text, str)
-    return text.texts if isinstance(text, Ensemble) else (text,)
-
-
-def _mean(features: Sequence[Floats]) -> Floats:
-    """Of several the mean of the normalised ones, as open_clip's zero-shot classifier; one as it is."""
-    return features[0] if len(features) == 1 else unit(np.stack(features)).mean(0)
+        return cosines(self._gallery[1], asked)[:, 0]
 
 
 def cosines(first: Floats, second: Floats) -> Floats:
@@ -265,26 +236,52 @@ def cosines(first: Floats, second: Floats) -> Floats:
     if second.shape[1] > first.shape[1]:
         return cosines(second, first).T
     if first.shape[1] > (width := second.shape[1]):
-        lots = (first[start : start + LOT].reshape(-1, width) for start in range(0, len(first), LOT))
+        rows = (first[start : start + LOT].reshape(-1, width) for start in range(0, len(first), LOT))
         return np.concatenate(
-            [cosines(unit(lot), second).reshape(-1, first.shape[1] // width, len(second)).max(1) for lot in lots]
+            [cosines(unit(lot), second).reshape(-1, first.shape[1] // width, len(second)).max(1) for lot in rows]
         )
     # s_ij = Σ_k a_ik b_jk, summed in float64 and rounded once: equal features tie exactly, wherever in a gallery they
     # stand, which float32 sums of a BLAS do not promise.
     return (first.astype(np.float64) @ second.astype(np.float64).T).astype(np.float32)
 
 
+def asks_with(query: Query) -> int:
+    """Whether a query asks with an image and a text (2), with one of them (1), or with neither (0)."""
+    return (query.image is not None) + (query.text is not None)
+
+
+def of_texts(example: Asked) -> bool:
+    """Whether an example compares texts alone."""
+    return isinstance(example, Query) and isinstance(next(iter(example.gallery), None), TextPair)
+
+
 def own_pictures(example: Asked) -> Sequence[Picture]:
     """Pictures of an example without its gallery."""
     if isinstance(example, Matching):
         return example.images
-    if isinstance(example, Query):
-        return () if example.image is None else (example.image,)
-    return (example.image,) if isinstance(example, Statement) else example.frames
+    if isinstance(example, Grounding):
+        return example.frames
+    return () if example.image is None else (example.image,)
 
 
 def own_texts(example: Asked) -> Sequence[str]:
     """Texts of an example without its gallery."""
-    if isinstance(example, Query):
-        return () if example.text is None else (example.text,)
-    return (example.text,) if isinstance(example, Statement) else example.captions
+    if isinstance(example, Matching | Grounding):
+        return example.captions
+    return () if example.text is None else (example.text,)
+
+
+def all_said(text: str) -> Sequence[str]:
+    """The texts of an entry of a gallery, or of any text."""
+    return text.texts if isinstance(text, Ensemble) else (text,)
+
+
+def entries(examples: Iterable[Asked]) -> Iterator[Picture | str]:
+    """All pictures and texts of examples; those of a gallery that queries share once."""
+    galleries = set[int]()
+    for example in examples:
+        yield from own_pictures(example)
+        yield from own_texts(example)
+        if isinstance(example, Query) and id(example.gallery) not in galleries:
+            galleries.add(id(example.gallery))
+            yield from example.gallery

@@ -1,25 +1,24 @@
-"""Features and scores that a model gave, on disk: an SQLite file for each model and runtime class."""
+"""Features and scores that a model gave, on disk: a folder for each model and runtime class, an Arrow file a block."""
 
 import hashlib
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import logging
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from twinset.contracts.errors import BuildFailed
 from twinset.contracts.locations import cache_folder
 from twinset.models.encoders.contract import Floats
-from twinset.shards.storage.sqlite_file import connect, explained, transaction
+from twinset.shards.storage.whole_file import whole_file
 
+#: name: of `image_name`, `text_name` or `pair_name`; seconds: that the network took for it.
+BLOCK = pa.schema([("name", pa.binary()), ("value", pa.list_(pa.float32())), ("seconds", pa.float64())])
+BLOCK_SECONDS = 10.0  # of the network: what a process that is killed loses at most
 _KINDS = {b"i": "images", b"p": "pairs", b"t": "texts"}  # by the first byte of a name
-_AT_A_TIME = 500  # names of one query
-_TABLE = "CREATE TABLE features (name BLOB PRIMARY KEY, value BLOB NOT NULL, seconds REAL NOT NULL)"
-_VERSION = 1  # of the table; its `user_version`
-_CHECK = 8  # bytes after a feature: digest of its name and values
-# SQLite keeps it in a file of its own that nobody else sees: a benchmark of millions of images does not fill memory.
-_USED = "CREATE TEMP TABLE used (name BLOB PRIMARY KEY) WITHOUT ROWID"
+_LOG = logging.getLogger("twinset")
 
 
 def default_cache() -> Path:
@@ -42,119 +41,99 @@ def pair_name(image: bytes, text: bytes) -> bytes:
     return b"p" + image[1:] + text[1:]
 
 
-@contextmanager
-def kept_if_interrupted() -> Iterator[None]:
-    """Ctrl-C while features are computed gets a note: the same command goes on with those that are on disk."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        error.add_note("run the same command again: it goes on with the features that it has")
-        raise
-
-
-def _check(name: bytes, value: bytes) -> bytes:
-    return hashlib.blake2b(name + value, digest_size=_CHECK).digest()
-
-
 class FeatureStore:
-    """What one model gave. A model's name here is a digest of model, transform and runtime class.
+    """What one model gave; ``model`` is a digest of weights, transform and runtime class.
 
-    What `keep` was given is on disk when it returns; what a killed process left half-written is rolled back by the next
-    one. The rollback journal (no write-ahead log) also works on network file systems with locks. Several processes may
-    use one file: the first feature of a name stays.
-
-    A feature lies with a digest of its name and values: SQLite notices a damaged page of its tree, but not damaged
-    values, which would be scores as good as any.
+    A block is named by the digest of its bytes: one that is torn or damaged is removed, and encoded again. Several
+    processes may write into one folder; each reads what the others have finished.
     """
 
     def __init__(self, folder: Path, model: str) -> None:
-        self.path = folder / f"{model}.sqlite"
-        self._lock = threading.Lock()
-        with self._explained():
-            self._database = connect(self.path, "name another folder with --cache, on a disk that can be written")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._prepare_table()
-            self._database.execute(_USED)
-
-    def _prepare_table(self) -> None:
-        """Make the table where the file is new; raises `BuildFailed` for one of another version of twinset."""
-        if self._database.execute("PRAGMA user_version").fetchone() == (_VERSION,):
-            return
-        # In one transaction: another process that starts sees a file without a table, or one with its version.
-        with transaction(self._database):
-            (tables,) = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (version,) = self._database.execute("PRAGMA user_version").fetchone()
-            if not tables:
-                self._database.execute(_TABLE)
-                self._database.execute(f"PRAGMA user_version = {_VERSION}")
-        if tables and version != _VERSION:
-            self._database.close()
-            raise BuildFailed(
-                f"{self.path}: features as another version of twinset keeps them; name another folder with --cache, or "
-                "remove it: what it holds is encoded again"
-            )
+        self.folder = folder / model
+        self._features: dict[bytes, tuple[Floats, float]] = {}
+        self._blocks: set[str] = set()  # that were read
+        self._fresh: list[bytes] = []  # names that are in no block yet
+        self._fresh_seconds = 0.0
+        self._used: set[bytes] = set()
+        self._read_blocks()
 
     def missing(self, names: Iterable[bytes]) -> list[bytes]:
         """Names that are not kept, in order, each once."""
-        wanted = list(dict.fromkeys(names))
-        kept = {name for (name,) in self._rows("name", wanted)}
-        return [name for name in wanted if name not in kept]
+        wanted = [name for name in dict.fromkeys(names) if name not in self._features]
+        if wanted:
+            self._read_blocks()
+        return [name for name in wanted if name not in self._features]
 
     def find(self, names: Iterable[bytes]) -> dict[bytes, Floats]:
         """Features that are kept, by name."""
-        wanted = list(dict.fromkeys(names))
-        with self._lock, self._explained():
-            self._database.executemany("INSERT OR IGNORE INTO used VALUES (?)", ((name,) for name in wanted))
-        return {name: self._values(name, kept) for name, kept in self._rows("name, value", wanted)}
-
-    def _values(self, name: bytes, kept: object) -> Floats:
-        # SQLite holds any type in any column.
-        if not isinstance(kept, bytes) or kept[-_CHECK:] != _check(name, kept[:-_CHECK]):
-            raise BuildFailed(f"{self.path}: a feature in it is damaged; remove it: what it holds is encoded again")
-        return np.frombuffer(kept[:-_CHECK], np.float32)
+        wanted = [*names]
+        self._used.update(wanted)
+        return {name: self._features[name][0] for name in wanted if name in self._features}
 
     def start_count(self) -> None:
         """Forget what `find` was asked for."""
-        with self._lock, self._explained():
-            self._database.execute("DELETE FROM used")
+        self._used.clear()
 
-    def seconds(self) -> float:
-        """Seconds that the network took, in whatever run, for all that `find` was asked for since `start_count`."""
-        query = "SELECT coalesce(sum(seconds), 0) FROM features JOIN used USING (name)"
-        with self._lock, self._explained():
-            return float(self._database.execute(query).fetchone()[0])
-
-    def counted(self) -> dict[str, int]:
-        """How many images, texts and pairs `find` was asked for since `start_count`, without those that are 0."""
-        query = "SELECT substr(name, 1, 1), count(*) FROM used GROUP BY 1 ORDER BY 1"
-        with self._lock, self._explained():
-            return {_KINDS[kind]: count for kind, count in self._database.execute(query)}
+    def counted(self) -> dict[str, float]:
+        """How many ``images``, ``texts`` and ``pairs`` `find` was asked for since `start_count`, and the ``seconds`` of
+        the network for them, in whatever run.
+        """
+        seconds = math.fsum(self._features[name][1] for name in self._used if name in self._features)
+        return {**Counter(_KINDS[name[:1]] for name in self._used), "seconds": round(seconds, 3)}
 
     def keep(self, names: Sequence[bytes], values: Floats, seconds: float) -> None:
-        """Keep features.
+        """Keep features; `flush` has them on disk.
 
         Args:
-            values: shape (names, d).
+            values: float32 of shape (names, d).
             seconds: that they took together.
         """
         each = seconds / max(len(names), 1)
-        kept = ((name, value.tobytes()) for name, value in zip(names, values, strict=True))
-        rows = [(name, value + _check(name, value), each) for name, value in kept]
-        with self._lock, self._explained(), transaction(self._database):
-            self._database.executemany("INSERT OR IGNORE INTO features VALUES (?, ?, ?)", rows)
+        for name, value in zip(names, values, strict=True):
+            if name not in self._features:
+                self._features[name] = value, each
+                self._fresh.append(name)
+        self._fresh_seconds += seconds
+        if self._fresh_seconds > BLOCK_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is in no block yet as one."""
+        if not self._fresh:
+            return
+        values, seconds = zip(*(self._features[name] for name in self._fresh), strict=True)
+        block = pa.table([self._fresh, values, seconds], BLOCK)
+        content = pa.BufferOutputStream()
+        with pa.ipc.new_file(content, BLOCK) as writer:
+            writer.write_table(block)
+        data = content.getvalue()
+        path = self.folder / f"{_digest(data)}.arrow"
+        with whole_file(path) as unfinished:
+            unfinished.write_bytes(data)
+        self._fresh, self._fresh_seconds = [], 0.0
+        self._read_blocks()
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._database.close()
+        """As `flush`."""
+        self.flush()
 
-    def _rows(self, columns: str, names: list[bytes]) -> Iterator[tuple[bytes, ...]]:
-        for start in range(0, len(names), _AT_A_TIME):
-            some = names[start : start + _AT_A_TIME]
-            query = f"SELECT {columns} FROM features WHERE name IN ({','.join('?' * len(some))})"
-            with self._lock, self._explained():
-                found = self._database.execute(query, some).fetchall()
-            yield from found
+    def _read_blocks(self) -> None:
+        """Read blocks that were finished since; their features are mapped from the files, not held in memory."""
+        for path in sorted(self.folder.glob("*.arrow")):
+            if path.name in self._blocks:
+                continue
+            with pa.memory_map(str(path)) as file:
+                content = file.read_buffer()
+            if _digest(content) != path.stem:
+                _LOG.warning("%s: is damaged; what it held is encoded again", path)
+                path.unlink(missing_ok=True)
+                continue
+            self._blocks.add(path.name)
+            block = pa.ipc.open_file(content).read_all().combine_chunks()
+            names, lists, seconds = (column.chunk(0) for column in block.columns)
+            values = np.split(np.asarray(lists.values), lists.offsets.to_numpy()[1:-1])
+            self._features.update(zip(names.to_pylist(), zip(values, seconds.to_pylist(), strict=True), strict=True))
 
-    def _explained(self) -> AbstractContextManager[None]:
-        return explained(self.path, "features", "remove it: what it holds is encoded again")
+
+def _digest(data: pa.Buffer) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

@@ -13,11 +13,14 @@ from collections.abc import Sequence
 from math import comb
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, ratio, truth_of
 from twinset.evaluation.score_files.batch import Batch
 
+Places = NDArray[np.int64]
 _BITS = truth_of(4).astype(np.int64)  # right: image 0 question 0, image 0 question 1, image 1 question 0, image 1 …
 _EVENTS = {
     "rows": np.ones(len(_BITS), np.int64),
@@ -93,9 +96,10 @@ class AllTargets(ScoreKind):
         return float(sums[2])
 
 
-#: Columns of What'sUp's score files: whether all rows of a pair, or of a set, are right; the chance of it, where equal
-#: scores are put in random order.
-SETS = ("pair_right", "set_right", "pair_chance", "set_chance")
+#: What'sUp's opposite prepositions by the number of their pair, in the subsets whose four images show two objects.
+OPPOSITES = {"left": 0, "right": 0, "on": 1, "under": 1, "front": 2, "behind": 2}
+SUBSETS = ("a", "b")
+SETS = ("subset", "group", "category", "higher", "tied")
 
 
 class PairsAndSets(ScoreKind):
@@ -110,14 +114,47 @@ class PairsAndSets(ScoreKind):
     expected_means = True
 
     def outcomes(self, batch: Batch) -> Outcomes:
-        numbers = np.stack([batch.numbers(name, nullable=True) for name in self.columns], axis=1)
-        return Outcomes(np.zeros(len(batch), np.uint16), None, 100 * numbers)
+        subset, group, category = (batch.texts(name).to_pylist() for name in SETS[:3])
+        numbers = pairs_and_sets(subset, group, category, batch.counts("higher"), batch.counts("tied"))
+        return Outcomes(np.zeros(len(batch), np.uint16), None, 100 * np.stack(numbers, axis=1))
 
     def names(self, sums: Floats) -> tuple[str, ...]:
         return ()
 
     def tied(self, sums: Floats) -> None:
         return None
+
+
+def pairs_and_sets(
+    subset: Sequence[str],
+    group: Sequence[str],
+    category: Sequence[str],
+    higher: NDArray[np.int64],
+    tied: NDArray[np.int64],
+) -> list[Floats]:
+    """Of each row whether its pair and its set are all right, strictly, and the chance of it where equal scores are put
+    in random order; NaN of rows whose pair or set is not whole.
+    """
+    objects, pair = ["subset", "group"], pl.col("category").replace_strict(OPPOSITES, default=None)
+    rows = pl.DataFrame({"subset": subset, "group": group, "category": category, "higher": higher, "tied": tied})
+    rows = rows.with_columns(
+        pair=pl.when(pl.col("subset").is_in(SUBSETS)).then(pair),
+        right=(pl.col("higher") + pl.col("tied") == 0).cast(pl.Float64),
+        chance=(pl.col("higher") == 0) / (pl.col("tied") + 1),  # the one right caption among equal ones
+    )
+    of_pair = [*objects, "pair"]
+    whole = pl.col("pair").is_not_null() & (pl.col("category").n_unique().over(of_pair) == 2)
+    rows = rows.with_columns(whole=whole)
+    whole_set = pl.col("whole") & (pl.col("pair").filter(pl.col("whole")).n_unique().over(objects) == 2)
+    columns = [
+        pl.when(asked)
+        .then(pl.col(what).filter(pl.col("whole")).product().over(of))
+        .cast(pl.Float64)
+        .alias(f"{what}{n}")
+        for what in ("right", "chance")
+        for n, (asked, of) in enumerate(((pl.col("whole"), of_pair), (whole_set, objects)))
+    ]
+    return [column.to_numpy() for column in rows.select(columns).fill_null(np.nan)]
 
 
 PLACES = (5, 10, 25, 50)

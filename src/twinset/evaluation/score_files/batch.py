@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -38,48 +39,40 @@ class Batch:
         """
         column = self.columns[name]
         if self.text:
-            column = self._parsed(name, pc.utf8_trim_whitespace(column))
+            column = self._parsed(name, pl.Series(column.cast(pa.string())))
         elif not (_is_number(column.type) or pa.types.is_null(column.type)):
             raise WrongUse(f"{self.where}: column {name} is {column.type}; write numbers into it")
         null = np.asarray(column.is_null())
         if null.any() and not nullable:
             raise self._wrong(name, null, "has no number", "Fill it in, or leave the row out and say so.")
-        found = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), np.nan), np.float64)
-        wrong = ~(np.abs(found) < _GREATEST) & ~null  # NaN compares as false
+        values = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), np.nan), np.float64)
+        wrong = ~(np.abs(values) < _GREATEST) & ~null  # NaN compares as false
         if wrong.any():
-            what = f"is {found[wrong.argmax()]}"
+            what = f"is {values[wrong.argmax()]}"
             raise self._wrong(name, wrong, what, "Score the row again in float32, or leave it out and say so.")
-        return found
+        return values
 
     def counts(self, name: str) -> NDArray[np.int64]:
         """A column of integers, 0 or more."""
-        found = self.numbers(name)
-        wrong = (found < 0) | (found != np.floor(found)) | (found >= 2**31)
+        values = self.numbers(name)
+        wrong = (values < 0) | (values != np.floor(values)) | (values >= 2**31)
         if wrong.any():
-            raise self._wrong(name, wrong, f"is {found[wrong.argmax()]:g}", "Write a count, 0 or more.")
-        return found.astype(np.int64)
+            raise self._wrong(name, wrong, f"is {values[wrong.argmax()]:g}", "Write a count, 0 or more.")
+        return values.astype(np.int64)
 
     def flags(self, name: str) -> NDArray[np.bool_]:
         """A column of outcomes: booleans, 0 and 1, or such words as ``True`` and ``no`` in any case."""
         column = self.columns[name]
-        if pa.types.is_boolean(column.type) and not column.null_count:
-            return np.asarray(column)
-        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-            words = pc.cast(column, pa.float64()).cast(pa.string())
-        elif _is_text(column.type):
-            words = pc.utf8_lower(pc.utf8_trim_whitespace(pc.cast(column, pa.string())))
-        elif pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
-            words = pc.cast(column, pa.string())
-        else:
+        if pa.types.is_nested(column.type):
             raise WrongUse(f"{self.where}: column {name} is {column.type}; write True or False into it")
-        words = pc.fill_null(words, "")
-        true = np.asarray(pc.is_in(words, value_set=pa.array(_TRUE)))
-        wrong = ~(true | np.asarray(pc.is_in(words, value_set=pa.array(_FALSE))))
+        words = pl.Series(column).cast(pl.String).fill_null("").str.strip_chars().str.to_lowercase()
+        true = words.is_in(_TRUE).to_numpy()
+        wrong = ~(true | words.is_in(_FALSE).to_numpy())
         if wrong.any():
             value = column[int(wrong.argmax())].as_py()
             what = "has no outcome" if value in (None, "") else f"is {value!r}"
             raise self._wrong(name, wrong, what, "Write True or False, or 1 or 0.")
-        return true
+        return np.asarray(true, np.bool_)
 
     def texts(self, name: str, empty: bool = True) -> pa.Array:
         """A column as text, none of it null; ``empty`` tells whether it may be empty."""
@@ -98,21 +91,19 @@ class Batch:
     def lists(self, name: str) -> tuple[Floats, NDArray[np.int64]]:
         """A column of lists of numbers, none empty: all numbers, and where each row's begin in them."""
         column = self.columns[name]
-        if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+        if not is_list or not _is_number(column.type.value_type):
             raise WrongUse(f"{self.where}: column {name} is {column.type}; write lists of numbers into it, as Parquet")
-        if not _is_number(column.type.value_type):
-            raise WrongUse(f"{self.where}: column {name} is {column.type}; write lists of numbers into it")
         lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0), np.int64)
         if (lengths == 0).any():
             raise self._wrong(name, lengths == 0, "is empty", "Write one number or more, or leave the row out.")
-        begins = np.concatenate([[0], lengths.cumsum()[:-1]])
         values = np.asarray(pc.fill_null(column.flatten().cast(pa.float64()), np.nan), np.float64)
         wrong = ~np.isfinite(values) | (values < 0)
         if wrong.any():
-            rows = np.repeat(np.arange(len(column)), lengths)
+            rows = np.repeat(np.arange(len(column)), lengths)[wrong]
             what = f"has {values[wrong.argmax()]}"
-            raise self._wrong(name, np.isin(np.arange(len(column)), rows[wrong]), what, "Write seconds, 0 or more.")
-        return values, begins
+            raise self._wrong(name, np.isin(np.arange(len(column)), rows), what, "Write seconds, 0 or more.")
+        return values, lengths.cumsum() - lengths
 
     def wrong(self, names: str, rows: NDArray[np.bool_], what: str) -> WrongUse:
         """The error for the first of some rows."""
@@ -122,29 +113,15 @@ class Batch:
         row = self.first + int(rows.argmax())
         return WrongUse(f"{self.where}: row {row}, column {name} {what}. {remedy}")
 
-    def _parsed(self, name: str, words: pa.Array) -> pa.Array:
+    def _parsed(self, name: str, words: pl.Series) -> pa.Array:
         """Numbers from text; an empty cell is null."""
-        words = pc.if_else(pc.equal(words, ""), pa.scalar(None, pa.string()), words)
-        try:
-            return words.cast(pa.float64())
-        except pa.ArrowInvalid:
-            for row, word in enumerate(words.to_pylist()):
-                try:
-                    float(word or 0)
-                    other = bool(word) and ("_" in word or not word.isascii())  # 1_000 is Python's, and nobody else's
-                except ValueError:
-                    other = True
-                if other:
-                    message = f"{self.where}: row {self.first + row}, column {name} is {word!r}. Write a number."
-                    raise WrongUse(message) from None
-            return pa.array([None if word is None else float(word) for word in words.to_pylist()], pa.float64())
+        words = words.str.strip_chars()
+        numbers = words.cast(pl.Float64, strict=False)
+        wrong = (numbers.is_null() & (words != "")).to_numpy()
+        if wrong.any():
+            raise self._wrong(name, wrong, f"is {words[int(wrong.argmax())]!r}", "Write a number.")
+        return numbers.to_arrow()
 
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -1,4 +1,4 @@
-"""Opens a table of scores and streams the columns asked for, so that memory does not grow with its rows."""
+"""Opens a table of scores, of ours or of anyone's, and reads the columns asked for; writes ours."""
 
 import csv
 import hashlib
@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pyarrow import csv as arrow_csv
+from pydantic import TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.score_files.batch import Batch
@@ -22,11 +23,11 @@ from twinset.shards.storage.parquet_reader import batches
 from twinset.shards.storage.whole_file import whole_file
 
 ROWS = 16_384  # a batch
-_BLOCK = 1 << 19  # bytes of CSV at a time; pyarrow reads ahead, and holds some thirty such blocks
-_LARGEST = 256 << 20
-_NO_WHOLE_ROW = ("straddling object", "cannot infer number of columns")  # what pyarrow says of a block without one
+_LARGEST = 256 << 20  # bytes of a row of CSV
 _NAMED = 20  # columns in a message
+_ROW = "\x1frow"  # no column of a file
 _METADATA = b"twinset"
+_OBJECT = TypeAdapter(dict[str, Any])
 _DELIMITER = {"csv": ",", "tsv": "\t"}
 
 
@@ -76,27 +77,21 @@ class ScoreFile:
 
     def refuse_repeats(self, names: Sequence[str], remedy: str) -> None:
         """Raise `WrongUse` where two rows have the same values in columns that are the key of a row."""
-        keys = np.concatenate([digests(batch, names) for batch in self.batches(names)])
-        _, begins, counts = np.unique(keys, return_index=True, return_counts=True)
-        if (counts > 1).any():
-            first = int(begins[counts > 1].min())
-            second = int(np.flatnonzero(keys == keys[first])[1])
-            columns = ([key.as_py() for one in self.batches(names) for key in one.texts(name)] for name in names)
-            key = " / ".join(values[first] for values in columns)
-            what = f"rows {first + 1} and {second + 1} have the same {', '.join(names)}, {key!r}"
-            raise WrongUse(f"{self.where}: {what} (repeated rows: {len(keys) - len(counts):,}); {remedy}")
+        tables = [pa.table([batch.texts(name) for name in names], [*names]) for batch in self.batches(names)]
+        keys = pl.DataFrame(pa.concat_tables(tables))
+        rows = keys.with_row_index(_ROW, 1).group_by(names, maintain_order=True).agg(_ROW)
+        repeated = rows.filter(pl.col(_ROW).list.len() > 1)
+        if len(repeated):
+            *values, (first, second, *_) = repeated.row(0)
+            what = f"rows {first} and {second} have the same {', '.join(names)}, {' / '.join(values)!r}"
+            raise WrongUse(f"{self.where}: {what} (repeated rows: {len(keys) - len(rows):,}); {remedy}")
 
     def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         if isinstance(self._source, pa.Table):
-            yield from self._source.select(names).to_batches(max_chunksize=ROWS)
-        elif self._format == "parquet":
-            yield from batches(self._source, names, ROWS)
-        else:
-            yield from self._read_csv(names)
-
-    def _read_csv(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Read it again in larger blocks, from the row reached, where one row does not fit into a block."""
-        # All as text: types guessed from the first block would be wrong for a later one.
+            return iter(self._source.select(names).to_batches(max_chunksize=ROWS))
+        if self._format == "parquet":
+            return batches(self._source, names, ROWS)
+        # All as text: types guessed from the first rows would be wrong for a later one.
         convert = pa.csv.ConvertOptions(
             column_types={name: pa.string() for name in names}, include_columns=names, strings_can_be_null=False
         )
@@ -104,24 +99,8 @@ class ScoreFile:
         parse = pa.csv.ParseOptions(
             delimiter=_DELIMITER[self._format], newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
         )
-        block, done = _BLOCK, 0
-        while True:
-            known = done
-            try:
-                with pa.csv.open_csv(self._source, pa.csv.ReadOptions(block_size=block), parse, convert) as opened:
-                    for columns in opened:
-                        fresh = columns.slice(known)
-                        known = max(0, known - columns.num_rows)
-                        done += fresh.num_rows
-                        yield fresh
-                return
-            except pa.ArrowInvalid as error:
-                if not any(words in str(error) for words in _NO_WHOLE_ROW):
-                    raise
-                if block == _LARGEST:
-                    problem = f"row {done + 1} has over {_LARGEST >> 20} MiB; is a quotation mark missing?"
-                    raise WrongUse(f"{self.where}: {problem}") from error
-                block = min(8 * block, _LARGEST)
+        read = pa.csv.ReadOptions(block_size=min(self._source.stat().st_size + 1, _LARGEST))
+        return iter(pa.csv.read_csv(self._source, read, parse, convert).to_batches(max_chunksize=ROWS))
 
 
 def open_scores(source: pa.Table | str | Path) -> ScoreFile:
@@ -134,8 +113,7 @@ def open_scores(source: pa.Table | str | Path) -> ScoreFile:
         WrongUse: no such file, or one that is neither Parquet nor CSV.
     """
     if isinstance(source, pa.Table):
-        about = _about(source.schema, "table")
-        return ScoreFile("table", tuple(source.column_names), about, source, "parquet")
+        return ScoreFile("table", tuple(source.column_names), _about(source.schema, "table"), source, "parquet")
     path, where = Path(source), str(source)
     try:
         with path.open("rb") as stream:
@@ -164,14 +142,16 @@ def open_scores(source: pa.Table | str | Path) -> ScoreFile:
 
 
 def _about(schema: pa.Schema, where: str) -> dict[str, Any]:
-    text = (schema.metadata or {}).get(_METADATA)
     try:
-        about = json.loads(text) if text is not None else {}
-    except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{where}: its metadata 'twinset' is not JSON; write the file again") from error
-    if not isinstance(about, dict):
-        raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again")
-    return about
+        return _OBJECT.validate_json((schema.metadata or {}).get(_METADATA, b"{}"))
+    except ValidationError as error:
+        raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again") from error
+
+
+def save_scores(table: pa.Table, about: Mapping[str, Any], path: Path) -> None:
+    """Write a table of scores whole, with what it says of itself."""
+    with whole_file(path) as unfinished:
+        pq.write_table(table.replace_schema_metadata({_METADATA: json.dumps(about, sort_keys=True)}), unfinished)
 
 
 def _first_line(error: BaseException) -> str:
@@ -226,29 +206,3 @@ def digests(batch: Batch, columns: Sequence[str], empty: bool = True) -> Digests
     encoded = _joined(batch, columns, empty).cast(pa.binary()).dictionary_encode()
     found = b"".join(hashlib.blake2b(value, digest_size=8).digest() for value in encoded.dictionary.to_pylist())
     return np.asarray(np.frombuffer(found, "<u8")[np.asarray(encoded.indices)])
-
-
-def write_csv(file: str | Path, to: Path) -> None:
-    """Write all columns of a Parquet or CSV file of scores as CSV.
-
-    Raises:
-        WrongUse: ``to`` is not called ``.csv``, the file cannot be read, or a column holds lists.
-    """
-    if to.suffix.lower() != ".csv":
-        raise WrongUse(f"--scores {to}: is written as CSV; name a file that ends in .csv")
-    opened = open_scores(file)
-    with whole_file(to) as beside:
-        writer: arrow_csv.CSVWriter | None = None
-        for batch in opened.batches(opened.names):
-            if nested := next((name for name, one in batch.columns.items() if pa.types.is_nested(one.type)), None):
-                raise WrongUse(f"{file}: column {nested} holds lists, which CSV cannot; read it as Parquet")
-            # float32 as the float64 that it is: its own digits would be read as another number.
-            found = {
-                name: one.cast(pa.float64()) if pa.types.is_floating(one.type) else one
-                for name, one in batch.columns.items()
-            }
-            table = pa.table(found)
-            writer = writer or arrow_csv.CSVWriter(beside, table.schema)
-            writer.write_table(table)
-        if writer is not None:
-            writer.close()

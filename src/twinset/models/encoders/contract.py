@@ -129,12 +129,10 @@ class DualEncoder(Scorer, Protocol):
 class Matcher(Scorer, Protocol):
     """An image and a text are read together: fusion models with an image–text matching head, VQAScore.
 
-    reasons: why a pair may have no score, for models that can fail to answer. has_prior: whether the last column of
-    `score` is the score of the text alone, which `evaluation.features.prior` removes.
+    reasons: why a pair may have no score, for models that can fail to answer.
     """
 
     reasons: tuple[str, ...] = ()
-    has_prior: bool = False
 
     @abstractmethod
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.examples import Query
 from twinset.evaluation.features.similarities import ByFeatures
-from twinset.evaluation.features.store import FeatureStore, kept_if_interrupted, text_name
+from twinset.evaluation.features.store import FeatureStore, text_name
 from twinset.evaluation.scorers.composers import Averaged
 from twinset.models.encoders.contract import DualEncoder, Floats
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, picture
@@ -62,9 +62,8 @@ class FeatureBatches:
             process.wait()
         similarities = ByFeatures(encoder, store, size, Averaged(encoder.name, encoder, 0.5))
         try:
-            with kept_if_interrupted():
-                for start in range(0, len(triplets), WINDOW):
-                    self._encode(range(start, min(start + WINDOW, len(triplets))), similarities)
+            for start in range(0, len(triplets), WINDOW):
+                self._encode(range(start, min(start + WINDOW, len(triplets))), similarities)
         finally:
             similarities.close()
         if process.is_first:

@@ -73,8 +73,6 @@ class Validation:
                 ranks = pq.read_table(folder / "scores.parquet", columns=["higher", "tied"])
             finally:
                 queries.close()
-                if self._store is None:
-                    store.close()
         place = ranks["higher"].to_numpy() + ranks["tied"].to_numpy()
         return {f"recall@{k}": 100 * float(np.mean(place < k)) for k in AT}
 
@@ -113,7 +111,6 @@ def train_combiner(
         if (done := finished(out, digest(identity), history)) is not None:
             return trained(_model(settings, out), out, done, history, done["steps"], "_combiner")
         run = Run(settings, out, start, data, process, digest(identity), cache or default_cache())
-        stack.callback(run.close)
         if process.is_first:
             claim(out, settings, identity, process.runtime)
         process.wait()
@@ -162,11 +159,6 @@ class Run(Loop[Batch]):
         each = self.batches.steps_per_epoch
         steps = planned_steps(settings, each)
         super().__init__(settings, out, process, identity, self.trainee, optimiser, steps, each, BEST_BY)
-
-    def close(self) -> None:
-        """Close the store of features."""
-        if self._store is not None:
-            self._store.close()
 
     def restore(self, history: History) -> int:
         """As `Loop.restore`; raises `BuildFailed` where a frozen encoder finds other triplets readable than before."""

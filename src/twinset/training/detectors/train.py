@@ -26,7 +26,6 @@ from twinset.evaluation.dataset_parts import Part, open_benchmarks
 from twinset.evaluation.examples import Benchmark, Picture
 from twinset.evaluation.features.pictures import Pictures, Unusable
 from twinset.evaluation.features.similarities import ByFeatures
-from twinset.evaluation.features.store import kept_if_interrupted
 from twinset.evaluation.report.distributions import Panel
 from twinset.models.encoders.contract import Running
 from twinset.training.detectors.settings import DetectorSettings
@@ -95,8 +94,7 @@ def train_detectors(
         identity = {"version": VERSION, "settings": chosen, "model": encoder, "data": digests, "runtime": runtime}
         if (out / SETTINGS).exists():  # other detectors are refused before anything is encoded
             bind(out, settings, identity, runtime)
-        with kept_if_interrupted():
-            texts, images = _halves(benchmarks, similarities)
+        texts, images = _halves(benchmarks, similarities)
     finally:
         similarities.close()
     if data != {"data": [fact for _, benchmark in benchmarks for fact in _facts(benchmark)]}:
