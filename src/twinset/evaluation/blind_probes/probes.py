@@ -58,13 +58,14 @@ def document_of(
     rows = {}
     for row, places in pairs.rows.items():
         guessed = {probe.name: _guessed(probe, pairs, places) for probe in probes}
+        first, second = captions[:, places].tolist()
         detectors = {name: shares[places] for name, shares in detected.items()}
         rows[row] = ProbedRow(
             pairs=len(places),
             groups=len(np.unique(pairs.groups[places])),
             same_bag=100 * float(bags[places].mean()),
             probes={name: figures for name, figures in guessed.items() if figures is not None},
-            unpaired_words=probed(*captions[:, places].tolist(), seed).auc,
+            unpaired_words=probed(first, second, seed).auc,
             detectors={name: 100 * float(np.nanmean(s)) for name, s in detectors.items() if not np.isnan(s).all()},
         )
     return Probes(
@@ -104,13 +105,13 @@ def _guessed(probe: Probe, pairs: Pairs, places: Places) -> Guessed | None:
 
 def caption_probes(pairs: Pairs, seed: int) -> list[Probe]:
     """Which caption has fewer characters, and fewer words; and a classifier of captions."""
-    first, second = pairs.captions
-    characters = np.subtract([*map(len, first)], [*map(len, second)])
-    words = np.subtract(*([len(words_of(caption)) for caption in side] for side in pairs.captions))
+    characters = np.array([[len(caption) for caption in side] for side in pairs.captions])
+    words = np.array([[len(words_of(caption)) for caption in side] for side in pairs.captions])
+    shorter, fewer = (np.sign(first - second).astype(np.int8) for first, second in (characters, words))
     return [
-        Probe("characters", "captions", {-1: "shorter", 1: "longer"}, np.sign(characters).astype(np.int8)),
-        Probe("words", "captions", {-1: "fewer words", 1: "more words"}, np.sign(words).astype(np.int8)),
-        classifier("text classifier", "captions", pairs, text_differences(first, second), seed),
+        Probe("characters", "captions", {-1: "shorter", 1: "longer"}, shorter),
+        Probe("words", "captions", {-1: "fewer words", 1: "more words"}, fewer),
+        classifier("text classifier", "captions", pairs, text_differences(*pairs.captions), seed),
     ]
 
 
