@@ -372,9 +372,7 @@ def blind(
         from twinset.models.encoders.contract import Running
 
         trained = read_detectors(detectors) if detectors else None
-        similarities = features_of(model, cache, Running(device))
-        if trained is not None:
-            trained.check_encoder(model, similarities.encoder.digest())
+        similarities = features_of(model, cache, Running(device), trained)
     found = [give_away(part, similarities, seed, trained) for part in opened]
     if out:
         for probed in found:

@@ -76,10 +76,9 @@ def write_probes(probes: Probes, out: Path) -> Path:
 
 
 def probes_of(out: Path, folder: str) -> Probes | None:
-    """The probes of a benchmark; None where the run has none. Raises `WrongUse`: the file is not what probes write.
+    """The probes of a benchmark, by its folder below ``scores``; None where the run has none.
 
-    Args:
-        out: folder of the run. folder: the benchmark's below ``scores``.
+    Raises `WrongUse`: the file is not what the probes write.
     """
     path = out / "probes" / f"{folder}.json"
     try:

@@ -18,8 +18,7 @@ MISSING = 2  # in place of a sign, where a pair lacks the number
 Sees = Literal["captions", "images", "both"]
 CLASSIFIER = "a linear classifier, cross-validated by group"
 REPEATS = 3  # of the cross-validation, in other folds: a single one moves the share by one or two points
-BUCKETS = 1 << 18  # that n-grams are hashed into
-LONGEST = 3  # words of an n-gram
+BUCKETS, LONGEST = 1 << 18, 3  # that n-grams are hashed into; words of the longest
 TOKEN = r"\w+|[^\w\s]"  # punctuation too: whether a caption ends with a full stop can give it away
 
 

@@ -20,7 +20,6 @@ from twinset.models.encoders.contract import DualEncoder, Running
 
 WINDOW = 512  # pairs that are prepared together
 BOTH = "captions and images, each by a classifier of its own"
-
 Floats = NDArray[np.float32]
 
 
@@ -30,10 +29,8 @@ def give_away(
     """Probe a benchmark without looking at an image and a caption together.
 
     Args:
-        benchmark: that is read.
         similarities: give features of a dual encoder (`features_of`), for classifiers and detectors on these.
-        seed: of folds.
-        trained: detectors for these features.
+        seed: of folds. trained: detectors for these features.
 
     Raises:
         WrongUse: the benchmark has no pairs of captions, or scikit-learn is not installed.
@@ -55,11 +52,14 @@ def give_away(
     return document_of(benchmark, pairs, probes, shares, notes, seed)
 
 
-def features_of(model: str, cache: Path | None = None, running: Running | None = None) -> ByFeatures:
-    """The features that a model gives; they stay in the cache. Raises `WrongUse`: it is not a dual encoder.
+def features_of(
+    model: str, cache: Path | None = None, running: Running | None = None, detectors: Detectors | None = None
+) -> ByFeatures:
+    """The features that a model gives; they stay in the cache.
 
     Args:
         model: as `evaluation.scorers.kinds.open_model` takes it. cache: folder of features; the user's by default.
+        detectors: that will read them. Raises `WrongUse`: they are of another model, or this is not a dual encoder.
     """
     running = running or Running()
     scorer = open_model(model, running)
@@ -67,6 +67,8 @@ def features_of(model: str, cache: Path | None = None, running: Running | None =
         raise WrongUse(
             f"--model {model}: probes need features, and it is not a dual encoder; name open_clip:… or clip:…"
         )
+    if detectors is not None:
+        detectors.check_encoder(model, scorer.digest())
     similarities = similarities_of(scorer, cache or default_cache(), running)
     assert isinstance(similarities, ByFeatures)
     return similarities

@@ -44,9 +44,7 @@ def write_detected(benchmark: Reader, folder: Path, model: str, path: Path, runn
     except WrongUse as error:
         raise NotApplicable(str(error)) from error
     detectors = read_detectors(folder)
-    similarities = features_of(model, None, running)
-    detectors.check_encoder(model, similarities.encoder.digest())
-    texts, images = encoded(pairs, similarities)
+    texts, images = encoded(pairs, features_of(model, None, running, detectors))
     usable = np.ones(len(pairs), np.bool_) if images is None else ~np.isnan(images).any(axis=(1, 2))
     of_texts = detectors.text(texts[usable])
     if images is None:  # it is natural
