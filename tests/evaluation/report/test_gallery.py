@@ -1,4 +1,4 @@
-"""The worst mistakes: the right ones, spread over groups; their pictures, kept; plots of scores.
+"""The worst mistakes: the right ones, spread over groups; their pictures, kept; plots of scores; score files.
 
 Beside a mistake stands a model that is right; of a query each answer has the entries that are ranked first.
 """
@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, identity, matchings, picture, ranks, save
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Query
 from twinset.evaluation.report import mistakes
 from twinset.evaluation.report.distributions import equivariance_panels, plot, score_panels
@@ -139,3 +141,31 @@ def test_plots_are_of_shares_and_of_each_models_deviations_and_the_same_again(tm
     assert panels[1].x[[0, -1]] == pytest.approx([low + width / 2, high - width / 2], rel=1e-3)
     svg = plot(panels)
     assert svg == plot(panels) and b"<script" not in base64.b64decode(svg.partition(",")[2])
+
+
+SPOILT = {
+    "has no metadata 'twinset'": lambda table: table.replace_schema_metadata(None),
+    "are not those of matchings, queries or groundings": lambda table: table.drop_columns(["s00"]),
+    "column subset is not one column of string": lambda table: table.set_column(1, "subset", pa.array([1] * 4)),
+}
+
+
+def test_files_that_are_no_score_files_or_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="no score files"):
+        score_files(tmp_path)
+    path = save(tmp_path, "pairs", "m", matchings(4, 0, 0.0), SCHEMAS["matching"])
+    table, whole = pq.read_table(path, partitioning=None), path.read_bytes()
+    for message, spoil in SPOILT.items():
+        pq.write_table(spoil(table), path)
+        with pytest.raises(WrongUse, match=rf"{path}.*{message}"):
+            score_files(tmp_path)
+    path.write_bytes(b"PAR1 cut off")
+    with pytest.raises(WrongUse, match="not a Parquet file"):
+        score_files(tmp_path)
+    path.write_bytes(whole)
+    other = save(tmp_path, "pairs", "m", matchings(4, 1, 0.0), SCHEMAS["matching"])
+    with pytest.raises(WrongUse, match="scores of m on pairs, as in"):
+        score_files(tmp_path)
+    save(tmp_path, "elsewhere", "n", matchings(4, 0, 0.0), SCHEMAS["matching"]).rename(other)
+    with pytest.raises(WrongUse, match=r"scores on elsewhere, beside those on pairs; .*of its own"):
+        score_files(tmp_path)
