@@ -285,7 +285,7 @@ def test_what_lies_beside_the_scores_may_be_damaged(tmp_path: Path) -> None:
     path = save(tmp_path, "pairs", "m", matchings(9, 0, 0.0), SCHEMAS["matching"])
     write_report(tmp_path, {"pairs": benchmark}, resamples=50)
     page = (tmp_path / "report.html").read_bytes()
-    kept = tmp_path / "mistakes" / "pairs.parquet"
+    kept = tmp_path / "pictures" / "pairs.parquet"
     for spoilt in (b"PAR1 cut off", b""):
         kept.write_bytes(spoilt)
         write_report(tmp_path, resamples=50)

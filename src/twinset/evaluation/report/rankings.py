@@ -1,7 +1,7 @@
 """The images of a query in people's order, and in that of each model (EqBen, Figures 1 and 7)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 from twinset.cards.sheet import Block
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.metrics.ranking import FIRST, ORDERS, correlations
-from twinset.evaluation.report.mistakes import keep, kept
+from twinset.evaluation.report.gallery import QUERY, pictures
 from twinset.evaluation.report.results import BenchmarkResults
-from twinset.evaluation.report.strips import cell, entry, strips_file
 
 COUNT = 8  # queries
 COLUMNS = 13  # images side by side: 25 are two lines
@@ -33,7 +32,7 @@ def ranking_blocks(
     """The first `COUNT` queries as blocks, each with people's order and those of all models that answered it.
 
     Above an image is its place, in a model's order with people's. Pictures are read from the benchmark, or were kept
-    before in ``strips``; a query whose pictures are not there is left out.
+    before in ``pictures``; a query whose pictures are not there is left out.
     """
     models = [one.scored for one in results.models if {*ORDERS} <= {*pq.read_schema(one.scored.path).names}]
     if not models or not results.same_data:
@@ -41,24 +40,23 @@ def ranking_blocks(
     answers = {one.about.model: _rows(one.path) for one in models}
     queries = {key: row for rows in reversed(answers.values()) for key, row in rows.items()}
     chosen = dict(sorted(queries.items(), key=lambda item: (item[1]["subset"], item[1]["group"], item[0]))[:COUNT])
-    names = [(key, place) for key, row in chosen.items() for place in (None, *range(len(row["people"])))]
-    path, digest = strips_file(out, results), models[0].about.data_digest
-    shown = kept(path, digest) if benchmark is None else keep(path, benchmark, names, digest, entry)
+    parts = pictures(out, results, benchmark, {key: range(len(row["people"])) for key, row in chosen.items()})
     for key, row in chosen.items():
         people = np.array(row["people"])
-        if not all((key, place) in shown for place in (None, *range(len(people)))):
+        shown = parts.get(key, {})
+        if not {QUERY, *map(str, range(len(people)))} <= shown.keys():
             continue
 
-        def images(before: Sequence[int], beside: bool, key: str = key, people: Any = people) -> Block:
+        def images(before: Sequence[int], beside: bool, people: Any = people, shown: Any = shown) -> Block:
             order = np.lexsort((people, before))
             cells = []
             for place in order.tolist():
                 label = f"{before[place] + 1}" + (f" · people {people[place] + 1}" if beside else "")
-                cells.append(cell(label, shown[key, place], "right" if people[place] < FIRST else ""))
-            return Block(key, cells, COLUMNS, "")
+                cells.append(replace(shown[str(place)], right=people[place] < FIRST).cell(label))
+            return Block("", cells, COLUMNS, "")
 
-        asks = shown[key, None]
-        query = Block(key, [cell("query", asks)], COLUMNS if asks.images else 1, row["subset"])
+        asks = shown[QUERY]
+        query = Block(key, [asks.cell(QUERY)], 1 if asks.jpeg is None else COLUMNS, row["subset"])
         orders = [Order("people", images(row["people"], False))]
         for model, rows in answers.items():
             if key in rows:

@@ -7,10 +7,10 @@ from itertools import combinations, groupby
 from math import isnan
 from statistics import fmean, stdev
 
+from twinset.evaluation.blind_probes.document import ProbedRow, Probes
 from twinset.evaluation.metrics.correlation import LEAST, rank_correlation
 from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.metrics.measure import ALL
-from twinset.evaluation.report.model_answers import ProbedRow, Probes
 from twinset.evaluation.report.published import MEAN, Column, Published
 from twinset.evaluation.report.results import BenchmarkResults, ModelResults, SeedResults
 from twinset.evaluation.report.tables import COUNTS, Cell, Row, Table
