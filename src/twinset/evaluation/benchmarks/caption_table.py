@@ -39,9 +39,6 @@ class CaptionTables(Reader):
         made = [home for home in stages_in(self.store) if self.store.size(_index(home)) is not None]
         return {home.rpartition("/")[2]: home for home in made if _sides(self.store, home)}
 
-    def files(self) -> Sequence[Path]:
-        return []
-
     def digest(self) -> str:
         """sha256 over the indices."""
         return self.digest_of({name: self.store.sha256(_index(self._homes[name])) for name in self.subsets})
@@ -64,7 +61,7 @@ class CaptionTables(Reader):
                     category=kind_name(row["type"], row["subtype"]) if kinds else "",
                 )
 
-    def _check_place(self) -> None:
+    def check_place(self) -> None:
         if not stages_in(self.store):
             raise self.refused("holds no stage")
 
