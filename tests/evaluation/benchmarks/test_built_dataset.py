@@ -311,12 +311,6 @@ def test_cirr_masks_the_reference_in_both_galleries(made_benchmark: Opener) -> N
     assert {len(item.gallery) for item in left if isinstance(item, Query)} == {7}
 
 
-def test_cirr_without_its_list_of_images_ranks_those_that_captions_name(made_benchmark: Opener) -> None:
-    benchmark = made_benchmark("cirr", "global")
-    (benchmark.data / "image_splits" / "split.rc2.val.json").unlink()
-    assert {len(query.gallery) for query in queries(benchmark)} == {6}
-
-
 def test_mit_states_asks_for_every_other_adjective_of_a_test_noun(made_benchmark: Opener) -> None:
     found = queries(made_benchmark("mit-states"))
     gallery = [Path(one.where).parent.name for one in found[0].gallery]  # type: ignore[union-attr]

@@ -63,9 +63,8 @@ class EqBen(Reader):
     Every JSON file of pairs: ``[pair]``, ``{video: [pair]}`` or ``{video: {object: [pair]}}``.
 
     A pair is ``{image0, image1, caption0, caption1}``; of a list of captions the first counts, as in the released
-    loader. Its subset follows from the first folder of its images. Single rows, ``{image, caption}`` in a random order,
-    are put in order by `ORDER` where these lie there too, and are passed over otherwise. Frames of YouCook2 are arrays,
-    blue first.
+    loader. Its subset follows from the first folder of its images. Other JSON, such as the file of single rows in random
+    order, is passed over. Frames of YouCook2 are arrays, blue first.
     """
 
     name, title = "eqben", "EqBen (2023)"
@@ -77,8 +76,7 @@ class EqBen(Reader):
     expects = "annotation/*.json with pairs, and the images in a folder image, or what `export --format eqben` wrote"
     obtained = (
         "The repository Wangt-CN/EqBen links images and annotations: take the original annotation (in Winoground's "
-        "style), the 10 % subset or the one for MLLMs; the randomised one needs private_random_idx.json and "
-        "private_info.json of its evaluation"
+        "style), the 10 % subset or the one for MLLMs, not the randomised one"
     )
     image_folders = ("image", "images", "image_subset")
     folders = ("", *ANNOTATIONS)
