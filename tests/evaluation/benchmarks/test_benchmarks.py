@@ -38,6 +38,17 @@ from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.video import frames as video_frames
 
+Opener = Callable[..., Reader]
+
+
+def test_captions_of_two_images_that_are_one_are_left_out_too(made_benchmark: Opener) -> None:
+    lines = (path := made_benchmark("winoground").data / "examples.jsonl").read_text().splitlines()
+    row = json.loads(lines[1])
+    lines[1] = json.dumps({**row, "caption_1": row["caption_0"]})
+    put(path, "\n".join(lines))
+    items = list(open_benchmark("winoground", path.parent).examples())
+    assert [isinstance(item, LeftOut) for item in items] == [False, True, False]
+
 
 def test_two_captions_that_are_one_are_left_out_with_the_reason(tmp_path: Path) -> None:
     put(tmp_path / "images" / "1.jpg", picture(1))
@@ -59,7 +70,12 @@ def test_the_caption_of_another_image_that_reads_the_same_is_found_too(tmp_path:
     assert ways["text-to-image/000000000391/0"] == {0} and ways["text-to-image/000000000522/2"] == {1}
 
 
-Opener = Callable[..., Reader]
+def test_an_image_that_a_file_of_captions_has_twice_is_refused(tmp_path: Path) -> None:
+    captioned(tmp_path, file := "dataset_coco.json")
+    held = json.loads((tmp_path / file).read_text())
+    put(tmp_path / file, {"images": [*held["images"], held["images"][1]]})
+    with pytest.raises(WrongUse, match=r"record '3': a second record of the image 000000000391"):
+        list(open_benchmark("coco", tmp_path).examples())
 
 
 @given(gaps=st.lists(st.floats(0.005, 1.5), min_size=0, max_size=60))
@@ -188,11 +204,6 @@ def test_captions_are_read_where_images_are_missing(without_images: Path) -> Non
         example.images[0].read()
 
 
-def test_otherwise_they_are_left_out(without_images: Path) -> None:
-    examples = open_benchmark("sugarcrepe", without_images).examples()
-    assert isinstance(next(examples), LeftOut)
-
-
 def unread() -> bytes:
     raise AssertionError("no image is read")
 
@@ -228,14 +239,6 @@ def test_the_same_rows_in_any_order_others_with_another_seed_and_more_with_a_lar
     assert {*keys(20)} < {*keys(40)} and len(keys(10_000)) == 507
 
 
-def test_its_digest_and_title_say_what_was_drawn() -> None:
-    whole = SmallBenchmark(lambda: [*examples()])
-    assert len({Limited(whole, *how).digest() for how in ((20, 0), (20, 1), (21, 0))} | {whole.digest()}) == 4
-    assert Limited(whole, 20, 3).title == "Small (2026), 20 of each subset (seed 3)"
-    with pytest.raises(WrongUse, match="limit 0"):
-        Limited(whole, 0, 0)
-
-
 def test_shares_add_up() -> None:
     for total in range(14):
         found = shares({"a": 1, "b": 3, "c": 9}, total)
@@ -263,8 +266,3 @@ def test_what_lies_in_a_folder_and_in_its_folders_is_counted_without_images(tmp_
     ]
     assert found["sugarcrepe"][0]["words"].startswith("6 examples; swap_obj: 3, the release has 245")
     assert found["valse"][0]["words"].startswith("holds no annotation of it (VALSE (2022)). Expected: ")
-
-
-def test_a_folder_that_is_absent_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="there is no such folder"):
-        listing(tmp_path / "nowhere")

@@ -67,13 +67,6 @@ def test_a_record_of_eqben_that_is_no_pair_is_named(made_benchmark: Opener) -> N
                 list(open_benchmark("eqben", benchmark.data).examples())
 
 
-def test_other_json_beside_eqbens_is_passed_over(made_benchmark: Opener) -> None:
-    benchmark = made_benchmark("eqben")
-    put(benchmark.data / "instances.json", {"info": {}, "images": [{"id": 3}]})
-    put(benchmark.data / "sizes.json", {"00000.tar": 3})
-    assert len(matchings(open_benchmark("eqben", benchmark.data))) == 9
-
-
 @pytest.mark.parametrize("nested", ["video", "object"])
 def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> None:
     benchmark = made_benchmark("eqben", "eq-ag")

@@ -1,7 +1,7 @@
 """GEB+ as boundary grounding: when does one caption become the other (EqBen, A.6; Wang et al., 2022)."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Lock
@@ -80,26 +80,8 @@ class Boundaries(Reader):
             return LeftOut(f"{where}: {error}", "broken video")
         if len(times) < 2:
             return LeftOut(f"{where}: {path.name}", "video of one frame")
-        all_times = tuple(times.tolist())
-        read = partial(self._frame, path, all_times)
-        return [Picture(f"{path}@{time:.6f}", partial(read, at)) for at, time in enumerate(all_times)], times
-
-    def _frame(self, path: Path, times: tuple[float, ...], at: int) -> bytes:
-        """A frame as PNG. times: of all frames that are asked for, in s; at: which of them."""
-        first = at - at % TOGETHER
-        with self._lock:
-            frame = self._decode(path, times[first : first + TOGETHER])[times[at]]
-        if isinstance(frame, UnusableImage):
-            raise WrongUse(frame.detail)
-        return as_png(frame.pixels)
-
-    @cached_property
-    def _lock(self) -> Lock:
-        return Lock()
-
-    @cached_property
-    def _decode(self) -> Callable[[Path, tuple[float, ...]], Any]:
-        return lru_cache(1)(_decoded)  # the last run: frames of a video are asked for in order
+        read = partial(_frame, path, tuple(times.tolist()))
+        return [Picture(f"{path}@{time:.6f}", partial(read, at)) for at, time in enumerate(times)], times
 
     @cached_property
     def _videos(self) -> MediaFolder:
@@ -116,6 +98,20 @@ class Boundaries(Reader):
         return clips
 
 
+def _frame(path: Path, times: tuple[float, ...], at: int) -> bytes:
+    """A frame as PNG. times: of all frames that are asked for, in s; at: which of them."""
+    first = at - at % TOGETHER
+    with _LOCK:
+        frame = _decoded(path, times[first : first + TOGETHER])[times[at]]
+    if isinstance(frame, UnusableImage):
+        raise WrongUse(frame.detail)
+    return as_png(frame.pixels)
+
+
+_LOCK = Lock()
+
+
+@lru_cache(1)  # frames of a video are asked for in order
 def _decoded(path: Path, times: tuple[float, ...]) -> Mapping[float, Any]:
     """A run of frames by time."""
     from twinset.generators.video.frames import read_frames

@@ -24,7 +24,6 @@ from twinset.shards.fields import stored
 from twinset.shards.ledger import Receipts
 from twinset.shards.read import finished
 from twinset.shards.records import planned_stage, subsets_in
-from twinset.shards.rows import KEPT, read_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.member_headers import member_slices
 from twinset.shards.storage.store import Store
@@ -48,8 +47,7 @@ class BuiltDataset(Reader):
     read, for what holds out groups of its own.
     """
 
-    name = "twinset"
-    title = "Built with twinset"
+    name, title = "twinset", "Built with twinset"
     citation = "https://arxiv.org/abs/2303.14465"
     expects = "SUBSET/_meta and SUBSET/SPLIT/00000.tar, as `twinset build` writes them"
     obtained = "`twinset build RECIPE --out DIR` makes one"
@@ -74,10 +72,9 @@ class BuiltDataset(Reader):
 
     def digest(self) -> str:
         """sha256 over what the receipts of all shards say of tars and rows: captions and images are in it."""
+        receipts = {subset: self._receipts(subset) for subset in self.subsets}
         names = ("kept", "tar_sha256", "rows_sha256")
-        return self.digest_of(
-            {subset: [list(row) for row in self._receipts(subset).columns(*names)] for subset in self.subsets}
-        )
+        return self.digest_of({subset: [list(row) for row in of.columns(*names)] for subset, of in receipts.items()})
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`. Images with captions ask for each other; memory holds their captions."""
@@ -95,13 +92,12 @@ class BuiltDataset(Reader):
         splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
         asked = splits if self.every_split else splits & {SPLIT} or splits - {"train"} or splits
         for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
-            if split not in asked:
-                left_out = LeftOut(f"{self.store.root}/{layout.tar(subset, split, number)}", TRAINED)
-                yield from itertools.repeat(left_out, kept)
-            elif tar_size:
-                yield from self._of_tar(subset, layout.tar(subset, split, number), kept, tar_size)
-            elif kept:
-                yield from self._without_images(layout.rows(subset, number))
+            tar = layout.tar(subset, split, number)
+            if split in asked and tar_size:
+                yield from self._of_tar(subset, tar, kept, tar_size)
+            else:
+                reason = NO_IMAGES if split in asked else TRAINED
+                yield from itertools.repeat(LeftOut(f"{self.store.root}/{tar}", reason), kept)
 
     def check_place(self) -> None:
         if not subsets_in(self.store):
@@ -115,13 +111,6 @@ class BuiltDataset(Reader):
                 f"{self.place}/{subset}: {len(receipts)} of {planned} shards are finished; run its build again"
             )
         return receipts
-
-    def _without_images(self, rows: str) -> Iterator[LeftOut]:
-        """Samples of an index alone have rows, and nothing that could be scored."""
-        with self.store.open(rows) as stream:
-            for row in read_rows(stream, f"{self.store.root}/{rows}"):
-                if row.verdict == KEPT:
-                    yield LeftOut(f"{self.store.root}/{rows}: {row.key}", NO_IMAGES)
 
     def _of_tar(self, subset: str, tar: str, kept: int, size: int) -> Iterator[Item | CaptionedImage]:
         where, count = f"{self.store.root}/{tar}", 0

@@ -63,8 +63,8 @@ class EqBen(Reader):
     Every JSON file of pairs: ``[pair]``, ``{video: [pair]}`` or ``{video: {object: [pair]}}``.
 
     A pair is ``{image0, image1, caption0, caption1}``; of a list of captions the first counts, as in the released
-    loader. Its subset follows from the first folder of its images. Other JSON, such as the file of single rows in random
-    order, is passed over. Frames of YouCook2 are arrays, blue first.
+    loader. Its subset follows from the first folder of its images. Other JSON is passed over, such as the file of
+    single rows in random order. Frames of YouCook2 are arrays, blue first.
     """
 
     name, title = "eqben", "EqBen (2023)"

@@ -17,7 +17,7 @@ from twinset.shards.media.media_folder import COCO_PREFIXES
 
 Item = Matching | Query | Statement | Grounding | LeftOut
 
-VERSION = 2  # part of digests; raised when a reader asks other examples of the same files
+VERSION = 3  # part of digests; raised when a reader asks other examples of the same files
 MISSING, SAME_CAPTIONS = "missing image", "both captions are the same"
 
 
@@ -254,7 +254,7 @@ class Pairs(Reader):
 
     def category(self, row: Row) -> str:
         """The category of a row."""
-        return str(row.fields.get(self.category_column) or row.subset)
+        return row.word(self.category_column) or row.subset
 
     def group(self, row: Row) -> str:
         """Rows of one group are resampled together: those of one image, by its name, or each row of two."""

@@ -68,6 +68,11 @@ class Row:
         """As `value`: a text that is not blank."""
         return self.value(field, TEXT)
 
+    def word(self, field: str) -> str:
+        """A text or a whole number, as text; empty where there is none."""
+        value = self.fields.get(field)
+        return "" if value in (None, "") else checked(value, NAME, f"{self.where}, field {field!r}")
+
 
 def read_values(path: Path, member: str = "", columns: Sequence[str] = ()) -> Iterator[tuple[str, str, Any]]:
     """Place, number and value of each record of a file, in order.

@@ -121,7 +121,7 @@ class BiVlc(Pairs):
         return f"{row.subset}/{int(row.number):06d}"
 
     def category(self, row: Row) -> str:
-        kind = [str(row.fields[column] or "") for column in ("type", "subtype")]
+        kind = [row.word(column) for column in ("type", "subtype")]
         return "_".join(kind) if all(kind) else ""
 
     def group(self, row: Row) -> str:
