@@ -74,7 +74,7 @@ def test_an_image_that_a_file_of_captions_has_twice_is_refused(tmp_path: Path) -
     captioned(tmp_path, file := "dataset_coco.json")
     held = json.loads((tmp_path / file).read_text())
     put(tmp_path / file, {"images": [*held["images"], held["images"][1]]})
-    with pytest.raises(WrongUse, match=r"record '3': a second record of the image 000000000391"):
+    with pytest.raises(WrongUse, match=r"record 3: a second record of the image 000000000391"):
         list(open_benchmark("coco", tmp_path).examples())
 
 

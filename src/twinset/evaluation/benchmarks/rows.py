@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field, StrictInt, TypeAdapter, ValidationError
+from pydantic import AfterValidator, StrictInt, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Picture
@@ -26,8 +26,15 @@ REFETCH = "fetch the file again"
 BATCH = 16  # rows whose images are held
 PART = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<parts>\d{5})(-[0-9a-f]+)?")
 
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("Input should be text that is not blank")
+    return text
+
+
 #: Text that is not blank.
-Text = Annotated[str, Field(pattern=r"\S")]
+Text = Annotated[str, AfterValidator(_not_blank)]
 TEXT, TEXTS, WHOLE = TypeAdapter[str](Text), TypeAdapter[list[str]](list[Text]), TypeAdapter[int](StrictInt)
 NAME = TypeAdapter[str](Name)  # of a file, or its number
 _OBJECT = TypeAdapter[dict[str, Any]](dict[str, Any])
@@ -90,7 +97,7 @@ def read_values(path: Path, member: str = "", columns: Sequence[str] = ()) -> It
         if member:
             held = Row("", str(path), "", checked(held, _OBJECT, str(path))).value(member, TypeAdapter(Any))
         items = enumerate(held) if isinstance(held, list) else checked(held, _OBJECT, str(path)).items()
-        yield from ((f"{path} record {str(key)!r}", str(key), value) for key, value in items)
+        yield from ((f"{path} record {key!r}", str(key), value) for key, value in items)
         return
     for number, (place, value) in enumerate(read_records(path, columns, remedy=REFETCH)):
         where = f"{path.parent}/{place}"
