@@ -254,7 +254,7 @@ class Pairs(Reader):
 
     def category(self, row: Row) -> str:
         """The category of a row."""
-        return row.word(self.category_column) or row.subset
+        return (row.word(self.category_column) if self.category_column else "") or row.subset
 
     def group(self, row: Row) -> str:
         """Rows of one group are resampled together: those of one image, by its name, or each row of two."""

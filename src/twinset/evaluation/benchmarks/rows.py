@@ -37,6 +37,7 @@ def _not_blank(text: str) -> str:
 Text = Annotated[str, AfterValidator(_not_blank)]
 TEXT, TEXTS, WHOLE = TypeAdapter[str](Text), TypeAdapter[list[str]](list[Text]), TypeAdapter[int](StrictInt)
 NAME = TypeAdapter[str](Name)  # of a file, or its number
+WORD = TypeAdapter[str | int | None](str | int | None)
 _OBJECT = TypeAdapter[dict[str, Any]](dict[str, Any])
 T = TypeVar("T")
 
@@ -77,8 +78,8 @@ class Row:
 
     def word(self, field: str) -> str:
         """A text or a whole number, as text; empty where there is none."""
-        value = self.fields.get(field)
-        return "" if value in (None, "") else checked(value, NAME, f"{self.where}, field {field!r}")
+        value = self.value(field, WORD)
+        return "" if value is None else str(value)
 
 
 def read_values(path: Path, member: str = "", columns: Sequence[str] = ()) -> Iterator[tuple[str, str, Any]]:
