@@ -51,10 +51,10 @@ class Reader(Benchmark, ABC):
     the release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
     to do where all examples are left out, by the reason; `obtained` for others.
 
-    files: file of each subset, in one of the ``folders``, packed (``.gz``) or not: see `rows.read_values`. splits:
-    subsets that may be Parquet files of this split instead. header: names of the values of rows that are lists, and of
-    a table whose own header is not relied on. image_columns: that name images or, in Parquet, hold them. image_folders:
-    where images are looked for first.
+    files: file of each subset, in one of the ``folders``, plain or packed (``packings``), as `rows.read_values` reads it.
+    splits: subsets that may be Parquet files of this split instead. header: names of the values of rows that are lists,
+    and of a table whose own header is not relied on. image_columns: that name images or, in Parquet, hold them.
+    image_folders: where images are looked for first.
 
     captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty.
     """
@@ -68,6 +68,7 @@ class Reader(Benchmark, ABC):
     remedies: ClassVar[Mapping[str, str]] = {}
     files: ClassVar[Mapping[str, str]] = {}
     folders: ClassVar[Sequence[str]] = ("", "data")
+    packings: ClassVar[Sequence[str]] = ("", ".gz")
     splits: ClassVar[Sequence[str]] = ()
     header: ClassVar[Sequence[str]] = ()
     image_columns: ClassVar[Sequence[str]] = ()
@@ -223,7 +224,8 @@ class Reader(Benchmark, ABC):
 
     def in_folders(self, name: str, *folders: str) -> Path | None:
         """The first file of a name, packed or not, in one of some folders of the data; None for "" too."""
-        places = [self.data / folder / file for folder in folders for file in (name, f"{name}.gz") if name]
+        files = [f"{name}{packing}" for packing in self.packings if name]
+        places = [self.data / folder / file for folder in folders for file in files]
         return next((path for path in places if path.is_file()), None)
 
 
