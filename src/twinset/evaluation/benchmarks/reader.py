@@ -51,7 +51,7 @@ class Reader(Benchmark, ABC):
     the release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
     to do where all examples are left out, by the reason; `obtained` for others.
 
-    files: file of each subset, in one of the ``folders``, plain or packed (``packings``), as `rows.read_values` reads it.
+    files: file of each subset, in one of the ``folders``, plain or packed (``packings``): see `rows.read_values`.
     splits: subsets that may be Parquet files of this split instead. header: names of the values of rows that are lists,
     and of a table whose own header is not relied on. image_columns: that name images or, in Parquet, hold them.
     image_folders: where images are looked for first.
