@@ -24,9 +24,10 @@ twinset.contracts.recipe
 twinset.contracts.recipe.strict_yaml
 twinset.contracts.references
 twinset.contracts.source
-twinset.evaluation.benchmarks.json_items
+twinset.evaluation.benchmarks.composed_retrieval
+twinset.evaluation.benchmarks.pictures
 twinset.evaluation.benchmarks.reader
-twinset.evaluation.benchmarks.records
+twinset.evaluation.benchmarks.rows
 twinset.evaluation.examples
 twinset.evaluation.metrics.correlation
 twinset.evaluation.metrics.figures

@@ -43,7 +43,7 @@ def test_tifa(tmp_path: Path) -> None:
     assert found.checks[PEOPLE].figures["kendall"].value == pytest.approx(
         kendalltau([5, 1, 3, 4, 2], [4, 2, 3, 5, 1]).statistic
     )
-    with pytest.raises(WrongUse, match="a0_0: human_scores are not numbers"):
+    with pytest.raises(WrongUse, match="'a0_0', field 'human_scores'"):
         read_ratings(tifa(tmp_path, human_scores=[]))
     with pytest.raises(WrongUse, match=r"empty: no human_annotations_with_scores\.json\.gz or .*name the folder"):
         read_ratings(f"tifa={tmp_path / 'empty'}")
@@ -151,7 +151,7 @@ def test_numbers_of_tifa_that_are_none(tmp_path: Path, column: str, number: str)
     place = tifa(tmp_path, **{column: [7, 8] if column == "human_scores" else 7})
     file = tmp_path / "human_annotations_with_scores.json.gz"
     file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()).replace(b"7", number.encode())))
-    with pytest.raises(WrongUse, match=rf"a0_0: {column} (are not numbers|is not a number)"):
+    with pytest.raises(WrongUse, match=rf"'a0_0'.*{column}"):
         read_ratings(place)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from twinset import WrongUse
+from twinset.evaluation.benchmarks.pictures import image_folders
 from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, all_alike
 from twinset.evaluation.examples import Ensemble, LeftOut, Query
 from twinset.generators.annotation_files import Skipped, lines
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 SYNSET = re.compile(r"n\d{8}")
 NAMES = "classnames.txt"
 
@@ -36,7 +36,7 @@ class ImageNet(Reader):
     def found(self) -> Sequence[str]:
         return ["val"] if self._folders else []
 
-    def files(self) -> Sequence[Path]:
+    def annotations(self) -> Sequence[Path]:
         return [path for path in [self.data / NAMES] if path.is_file()]
 
     def digest(self) -> str:
@@ -65,15 +65,8 @@ class ImageNet(Reader):
 
     @cached_property
     def _folders(self) -> Mapping[Path, list[Path]]:
-        """Folders of classes in alphabetical order, each with its images."""
-        for parent in ("val", "imagenet/val", "."):
-            found = {}
-            for folder in sorted(path for path in (self.data / parent).glob("*") if path.is_dir()):
-                if files := sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES):
-                    found[folder] = files
-            if len(found) > 1:
-                return found
-        return {}
+        """Folders of classes, each with its images."""
+        return image_folders(self.data, ("val", "imagenet/val", "."), lambda name: True, least=2)
 
     @cached_property
     def _classes(self) -> Sequence[Ensemble]:

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset import WrongUse
-from twinset.evaluation.benchmarks.reader import MISSING, FileReader, Item
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.benchmarks.rows import REFETCH
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.generators.annotation_files import read_json
 
-REFETCH = "fetch the file again"
 
-
-class ColaSingle(FileReader):
+class ColaSingle(Reader):
     """Each of the classes, such as ``square white plate``, among the images of its hard list (Ray et al., 2023).
 
     Average precision is over all of these, as in the released evaluation; classes without a right image are left out.
@@ -29,14 +28,10 @@ class ColaSingle(FileReader):
     metrics = ("average-precision",)
     expects = "COLA_singleobjects_benchmark_GQA.json, _CLEVR.json or _PACO.json, and the images that they name below"
     obtained = "The annotations are in the folder data of the repository arijitray1993/COLA"
-    every: ClassVar = ("gqa", "clevr", "paco")
-    folders: ClassVar = ("", "data")
-
-    def file_name(self, subset: str) -> str:
-        return f"COLA_singleobjects_benchmark_{subset.upper()}.json"
+    files: ClassVar = {name.lower(): f"COLA_singleobjects_benchmark_{name}.json" for name in ("GQA", "CLEVR", "PACO")}
 
     def items(self, subset: str) -> Iterator[Item]:
-        path = self.file(subset)
+        (path,) = self.paths(subset)
         where, held = str(path), read_json(path)
         if isinstance(held, Mapping):
             held = [held.get("labels"), held.get("data")]

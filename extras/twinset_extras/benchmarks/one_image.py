@@ -5,16 +5,16 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import ClassVar
 
+from pydantic import BaseModel, Field, TypeAdapter
+
 from twinset import WrongUse
-from twinset.evaluation.benchmarks.json_items import list_of, object_of
-from twinset.evaluation.benchmarks.reader import Item, all_alike
-from twinset.evaluation.benchmarks.records import REFETCH, OneImage, Record, Records, present
+from twinset.evaluation.benchmarks.reader import Item, Pairs, Reader, all_alike
+from twinset.evaluation.benchmarks.rows import REFETCH, TEXTS, WHOLE, Row, Text
 from twinset.evaluation.examples import Picture, Query, TextPair
+from twinset.shards.media.media_folder import COCO_DIGITS
 
-COCO_DIGITS = 12  # of the number in the name of an image
 
-
-class WhatsUp(OneImage):
+class WhatsUp(Pairs):
     """Where one object is relative to another (Kamath et al., 2023): four prepositions in photographs made for it (A on
     and under furniture, B before and behind objects), and two in images of COCO and Visual Genome.
 
@@ -34,7 +34,7 @@ class WhatsUp(OneImage):
     )
     obtained = "The repository amitakamath/whatsup_vlms links them"
 
-    every: ClassVar = {
+    files: ClassVar = {
         "a": "controlled_images_dataset.json",
         "b": "controlled_clevr_dataset.json",
         "coco-one": "coco_qa_one_obj.json",
@@ -42,84 +42,71 @@ class WhatsUp(OneImage):
         "vg-one": "vg_qa_one_obj.json",
         "vg-two": "vg_qa_two_obj.json",
     }
-    positions = ("image_path", "right", "wrong")
-    image_of = "image_path"
+    header = ("image_path", "right", "wrong")
+    image_columns = ("image_path",)
     ranked = True
     _PREPOSITIONS = frozenset(["on", "under", "left", "right", "front", "behind", "above", "below", "top", "bottom"])
 
-    def image_name(self, record: Record, field: str) -> str:
+    def image_name(self, row: Row, column: str) -> str:
         """Its path ends in the name; of COCO and Visual Genome only the number is told."""
-        name = PurePosixPath(super().image_name(record, field)).name
-        return f"{name.zfill(COCO_DIGITS) if 'coco' in record.subset else name}.jpg" if name.isdecimal() else name
+        name = PurePosixPath(super().image_name(row, column)).name
+        return f"{name.zfill(COCO_DIGITS) if 'coco' in row.subset else name}.jpg" if name.isdecimal() else name
 
-    def options(self, record: Record) -> Sequence[str]:
-        if record.subset in ("a", "b"):
-            return record.texts("caption_options")[:4]
-        return record.text("right"), record.text("wrong")
+    def captions(self, row: Row) -> Sequence[str]:
+        if row.subset in ("a", "b"):
+            return row.value("caption_options", TEXTS)[:4]
+        return row.text("right"), row.text("wrong")
 
-    def category(self, record: Record) -> str:
+    def category(self, row: Row) -> str:
         """The preposition of the right caption."""
-        said = self.options(record)[0].lower().rstrip(".").split()
+        said = self.captions(row)[0].lower().rstrip(".").split()
         return next((word for word in reversed(said) if word in self._PREPOSITIONS), "")
 
-    def group(self, record: Record) -> str:
+    def group(self, row: Row) -> str:
         """Of ``mug_left_of_knife.jpeg`` both objects."""
-        parts = PurePosixPath(self.image_name(record, self.image_of)).stem.split("_")
-        return f"{parts[0]} {parts[-1]}" if record.subset in ("a", "b") else super().group(record)
+        parts = PurePosixPath(self.image_name(row, self.image_columns[0])).stem.split("_")
+        return f"{parts[0]} {parts[-1]}" if row.subset in ("a", "b") else super().group(row)
 
 
-class Aro(OneImage):
+class Aro(Pairs):
     """Attributes or the two things of a relation exchanged (Yuksekgonul et al., 2023), in a box of an image."""
 
-    name = "aro"
-    title = "ARO (2023), attribution and relation"
-    citation = "https://arxiv.org/abs/2210.01936"
-    licence = "MIT"
+    name, title = "aro", "ARO (2023), attribution and relation"
+    citation, licence = "https://arxiv.org/abs/2210.01936", "MIT"
     expects = "visual_genome_attribution.json or visual_genome_relation.json, and the folder images of both"
     obtained = "The repository mertyg/vision-language-models-are-bows links them"
-
     apart = True
-    every: ClassVar = {"attribution": "visual_genome_attribution.json", "relation": "visual_genome_relation.json"}
-    image_of = "image_path"
+    files: ClassVar = {"attribution": "visual_genome_attribution.json", "relation": "visual_genome_relation.json"}
+    image_columns, caption_columns = ("image_path",), ("true_caption", "false_caption")
 
-    def picture(self, record: Record) -> Picture:
-        box = [record.whole(f"bbox_{side}") for side in "xywh"]
-        name = self.image_name(record, self.image_of)
-        found = self.images.find_crop(name, (box[0], box[1], box[2], box[3]), record.where, "box")
-        return present(found, name)
+    def picture(self, row: Row, column: str) -> Picture:
+        x, y, width, height = (row.value(f"bbox_{side}", WHOLE) for side in "xywh")
+        return self.named(row, self.image_name(row, column), box=(x, y, width, height), how="box")
 
-    def options(self, record: Record) -> Sequence[str]:
-        return record.text("true_caption"), record.text("false_caption")
-
-    def category(self, record: Record) -> str:
+    def category(self, row: Row) -> str:
         """The relation, or both attributes."""
-        if record.subset == "relation":
-            return record.text("relation_name")
-        return "_".join(record.texts("attributes"))
+        return row.text("relation_name") if row.subset == "relation" else "_".join([*row.value("attributes", TEXTS)])
 
 
-class AroOrder(OneImage):
+class AroOrder(Pairs):
     """A caption and four shuffles of its words (Yuksekgonul et al., 2023), the caption first.
 
     The released code shuffles while it runs; save what its ``COCO_Order`` or ``Flickr30k_Order`` has in ``test_cases``.
     """
 
-    name = "aro-order"
-    title = "ARO (2023), order"
-    citation = Aro.citation
-    licence = Aro.licence
+    name, title = "aro-order", "ARO (2023), order"
+    citation, licence = Aro.citation, Aro.licence
     expects = "coco_order.json or flickr30k_order.json: a list of {image, caption_options}, and the images below"
     obtained = "Save test_cases of COCO_Order and Flickr30k_Order (mertyg/vision-language-models-are-bows) as JSON"
+    apart = ranked = True
+    files: ClassVar = {"coco": "coco_order.json", "flickr30k": "flickr30k_order.json"}
 
-    apart = True
-    every: ClassVar = {"coco": "coco_order.json", "flickr30k": "flickr30k_order.json"}
-    ranked = True
-
-    def options(self, record: Record) -> Sequence[str]:
-        return record.texts("caption_options")
+    def captions(self, row: Row) -> Sequence[str]:
+        captions = row.value("caption_options", TEXTS)
+        return captions
 
 
-class SugarCrepePlus(OneImage):
+class SugarCrepePlus(Pairs):
     """Two captions that say the same and one that does not (Dumpala et al., 2024).
 
     Its image-to-text score asks for both above the wrong one, and is called all_targets here.
@@ -136,14 +123,11 @@ class SugarCrepePlus(OneImage):
         "The annotations are in the folder data of Aman-J/SugarCrepe_pp at Hugging Face, the images at COCO's site"
     )
 
-    every: ClassVar = {kind: f"{kind}.json" for kind in counts}
-    image_of = "filename"
+    files: ClassVar = {kind: f"{kind}.json" for kind in counts}
+    image_columns, caption_columns = ("filename",), ("caption", "caption2", "negative_caption")
     ranked = True
 
-    def options(self, record: Record) -> Sequence[str]:
-        return [record.text(field) for field in ("caption", "caption2", "negative_caption")]
-
-    def right(self, record: Record) -> frozenset[int]:
+    def right(self, row: Row) -> frozenset[int]:
         return frozenset({0, 1})
 
 
@@ -159,13 +143,13 @@ class SugarCrepePlusText(SugarCrepePlus):
     expects = "replace_obj.json … swap_att.json, with caption2"
     obtained = "They are in the folder data of Aman-J/SugarCrepe_pp at Hugging Face"
 
-    def example(self, record: Record) -> Item:
-        first, second, wrong = self.options(record)
+    def example(self, row: Row) -> Item:
+        first, second, wrong = self.captions(row)
         return Query(
-            key=f"{record.subset}/{record.number}",
-            subset=record.subset,
-            group=self.group(record),
-            category=self.category(record),
+            key=f"{row.subset}/{row.number}",
+            subset=row.subset,
+            group=self.group(row),
+            category=self.category(row),
             image=None,
             text=None,
             gallery=(TextPair(first, second), TextPair(first, wrong), TextPair(second, wrong)),
@@ -173,7 +157,7 @@ class SugarCrepePlusText(SugarCrepePlus):
         )
 
 
-class Spec(Records):
+class Spec(Reader):
     """Size, position, existence and count in generated images, both ways (Peng et al., 2024).
 
     recall@1 is the accuracy; subsets end in ``-i2t`` and ``-t2i``.
@@ -201,27 +185,36 @@ class Spec(Records):
             if path.name == name
         }
 
-    def example(self, record: Record) -> Item:
-        folder = PurePosixPath(self.layout()[record.subset]).parent
-        images = record.subset.endswith("i2t")
-        names = [f"{folder}/{one}" for one in ([record.text("query")] if images else record.texts("keys"))]
-        pictures = [present(self.images.find(name, record.where), name) for name in names]
-        keys, label = list_of(record.fields, "keys", record.where), record.whole("label")
+    def example(self, row: Row) -> Item:
+        folder = PurePosixPath(self.layout()[row.subset]).parent
+        images = row.subset.endswith("i2t")
+        keys, label = row.value("keys", TEXTS), row.value("label", WHOLE)
+        names = [f"{folder}/{name}" for name in ([row.text("query")] if images else keys)]
+        pictures = [self.named(row, name) for name in names]
         if not 0 <= label < len(keys):
-            raise WrongUse(f"{record.where}: label {label} is not one of its {len(keys)} keys; {REFETCH}")
-        keys = record.texts("keys")
+            raise WrongUse(f"{row.where}: label {label} is not one of its {len(keys)} keys; {REFETCH}")
         return Query(
-            key=f"{record.subset}/{record.number}",
-            subset=record.subset,
-            group=names[0] if images else f"{folder}/{record.text('query')}",
+            key=f"{row.subset}/{row.number}",
+            subset=row.subset,
+            group=names[0] if images else f"{folder}/{row.text('query')}",
             image=pictures[0] if images else None,
-            text=None if images else record.text("query"),
+            text=None if images else row.text("query"),
             gallery=tuple(keys) if images else tuple(pictures),
             targets=all_alike(keys, [label]),
         )
 
 
-class VlChecklist(OneImage):
+class Phrases(BaseModel):
+    """One that fits an image, and one that does not."""
+
+    POS: list[Text] = Field(min_length=1, max_length=1)
+    NEG: list[Text] = Field(min_length=1, max_length=1)
+
+
+PHRASES = TypeAdapter(Phrases)
+
+
+class VlChecklist(Pairs):
     """A phrase of an image with one word replaced (Zhao et al., 2022); every JSON file is a subset."""
 
     name = "vl-checklist"
@@ -237,7 +230,7 @@ class VlChecklist(OneImage):
     )
     obtained = "The annotations are in the folder data of the repository om-ai-lab/VL-CheckList"
 
-    positions = ("image", "said")
+    header = ("image", "said")
 
     def layout(self) -> Mapping[str, str]:
         return self._layout
@@ -251,9 +244,6 @@ class VlChecklist(OneImage):
             for path in sorted((root / kind).rglob("*.json*"))
         }
 
-    def options(self, record: Record) -> Sequence[str]:
-        said = object_of(record.fields["said"], record.where)
-        pairs = [list_of(said, side, record.where) for side in ("POS", "NEG")]
-        if any(len(one) != 1 or not isinstance(one[0], str) for one in pairs):
-            raise WrongUse(f"{record.where}: not one phrase that fits and one that does not; {REFETCH}")
-        return [one[0] for one in pairs]
+    def captions(self, row: Row) -> Sequence[str]:
+        phrases = row.value("said", PHRASES)
+        return phrases.POS + phrases.NEG

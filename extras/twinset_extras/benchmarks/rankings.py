@@ -45,9 +45,6 @@ class Rankings(Reader):
     def _kind(self, home: str) -> object:
         return planned_stage(self.store, home).facts.get("generator", {}).get("kind")
 
-    def files(self) -> Sequence[Path]:
-        return []
-
     def digest(self) -> str:
         """sha256 over what people decided, with the images that they saw."""
         homes = self._homes()

@@ -3,12 +3,12 @@
 from typing import ClassVar
 
 from twinset import WrongUse
-from twinset.evaluation.benchmarks.reader import Item, image_group
-from twinset.evaluation.benchmarks.records import REFETCH, Record, Records
+from twinset.evaluation.benchmarks.reader import Item, Reader, image_group
+from twinset.evaluation.benchmarks.rows import REFETCH, WHOLE, Row
 from twinset.evaluation.examples import Statement
 
 
-class Vsr(Records):
+class Vsr(Reader):
     """A spatial relation of two objects in an image of COCO, true or false (Liu et al., 2023), which is the category.
 
     Subsets are its test splits; concepts of ``zeroshot`` are not in the training split beside it.
@@ -23,18 +23,18 @@ class Vsr(Records):
     obtained = "Splits are in the folder data of the repository cambridgeltl/visual-spatial-reasoning"
 
     apart = True  # an example may be of both splits
-    every: ClassVar = {split: f"splits/{split}/test.jsonl" for split in ("random", "zeroshot")}
+    files: ClassVar = {split: f"splits/{split}/test.jsonl" for split in ("random", "zeroshot")}
 
-    def example(self, record: Record) -> Item:
-        label = record.whole("label")
+    def example(self, row: Row) -> Item:
+        label = row.value("label", WHOLE)
         if label not in (0, 1):
-            raise WrongUse(f"{record.where}: the label {label} is neither 0 nor 1; {REFETCH}")
+            raise WrongUse(f"{row.where}: the label {label} is neither 0 nor 1; {REFETCH}")
         return Statement(
-            key=f"{record.subset}/{record.number}",
-            subset=record.subset,
-            group=image_group(self.image_name(record, "image")),
-            category=record.text("relation"),
-            image=record.picture("image"),
-            text=record.text("caption"),
+            key=f"{row.subset}/{row.number}",
+            subset=row.subset,
+            group=image_group(self.image_name(row, "image")),
+            category=row.text("relation"),
+            image=self.picture(row, "image"),
+            text=row.text("caption"),
             true=label == 1,
         )

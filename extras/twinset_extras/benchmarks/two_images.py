@@ -4,17 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
 from twinset import WrongUse
-from twinset.evaluation.benchmarks.json_items import text_of
-from twinset.evaluation.benchmarks.reader import Item
-from twinset.evaluation.benchmarks.records import REFETCH, Record, TwoByTwo, read_records
-from twinset.evaluation.examples import Matching, OwnQuestion
+from twinset.evaluation.benchmarks.reader import Pairs
+from twinset.evaluation.benchmarks.rows import REFETCH, Row, read_rows
+from twinset.evaluation.examples import OwnQuestion
 
 
-class ColorSwap(TwoByTwo):
+class ColorSwap(Pairs):
     """Captions whose colour words are exchanged (Burapacheep et al., 2024); scored as Winoground is."""
 
     name = "colorswap"
@@ -26,14 +26,13 @@ class ColorSwap(TwoByTwo):
     obtained = "They are in the data set stanfordnlp/colorswap of Hugging Face, once its terms are accepted"
 
     apart = True
-    every: ClassVar = {"train": "train.json", "test": "test.json"}
-    splits: ClassVar = {"train": "train", "test": "test"}
-    images_of, captions_of = ("image_1", "image_2"), ("caption_1", "caption_2")
-    image_fields, word_fields = images_of, ("id", *captions_of)
-    identity = "id"
+    files: ClassVar = {"train": "train.json", "test": "test.json"}
+    splits = ("train", "test")
+    image_columns, caption_columns = ("image_1", "image_2"), ("caption_1", "caption_2")
+    key_column = "id"
 
 
-class VisMin(TwoByTwo):
+class VisMin(Pairs):
     """One thing changes: object, attribute, count or relation (Awal et al., 2024); text, image and group score.
 
     About half of the rows have their texts the other way round: ``sim_solution.csv`` tells which, by the order of rows.
@@ -50,39 +49,37 @@ class VisMin(TwoByTwo):
         "vismin-bench/solutions of the repository rabiulcste/vismin"
     )
 
-    splits: ClassVar = {"test": "test"}
-    every: ClassVar = {"test": ""}
-    images_of, captions_of = ("image_0", "image_1"), ("text_0", "text_1")
-    image_fields, word_fields = images_of, (*captions_of, "category")
-    kind = "category"
+    splits = ("test",)
+    files: ClassVar = {"test": ""}
+    image_columns, caption_columns = ("image_0", "image_1"), ("text_0", "text_1")
+    category_column = "category"
     _IN_ORDER, _SWAPPED = "T0_I0 > T1_I0 & T1_I1 > T0_I1", "T1_I0 > T0_I0 & T0_I1 > T1_I1"
 
     def found(self) -> Sequence[str]:
         return super().found() if self._answers() is not None else []
 
-    def files(self) -> Sequence[Path]:
-        return [*super().files(), *filter(None, [self._answers()])]
+    def annotations(self) -> Sequence[Path]:
+        return [*super().annotations(), *filter(None, [self._answers()])]
 
-    def records(self, subset: str) -> Iterator[Record]:
-        """As `Records.records`, with the texts in the order of the images."""
+    def rows(self, subset: str) -> Iterator[Row]:
+        """As `Reader.rows`, with the texts in the order of the images."""
         path = self._answers()
-        answers = read_records(path) if path is not None else iter(())
-        for record in super().records(subset):
+        answers = read_rows(path, subset, ("Text", "category")) if path is not None else iter(())
+        for row in super().rows(subset):
             if (answer := next(answers, None)) is None:
-                raise WrongUse(f"{record.where}: {path} has no row for it; fetch both again")
-            fields = dict(record.fields)
-            said = text_of(answer[2], "Text", f"{path} {answer[0]}")
-            if said not in (self._IN_ORDER, self._SWAPPED) or answer[2].get("category") != fields["category"]:
-                raise WrongUse(f"{path} {answer[0]}: is not the answer to {record.where}; fetch both again")
-            if said == self._SWAPPED:
-                fields["text_0"], fields["text_1"] = fields["text_1"], fields["text_0"]
-            yield replace(record, fields=fields)
+                raise WrongUse(f"{row.where}: {path} has no row for it; fetch both again")
+            order, fields = answer.text("Text"), row.fields
+            if order not in (self._IN_ORDER, self._SWAPPED) or answer.fields["category"] != fields["category"]:
+                raise WrongUse(f"{answer.where}: is not the answer to {row.where}; fetch both again")
+            if order == self._SWAPPED:
+                fields = {**fields, "text_0": fields["text_1"], "text_1": fields["text_0"]}
+            yield replace(row, fields=fields)
 
     def _answers(self) -> Path | None:
         return self.in_folders("sim_solution.csv", "", "solutions", "data", "vismin-bench/solutions")
 
 
-class Cola(TwoByTwo):
+class Cola(Pairs):
     """Attributes of several objects (Ray et al., 2023); its accuracy is the image score."""
 
     name = "cola"
@@ -93,15 +90,13 @@ class Cola(TwoByTwo):
     expects = "COLA_multiobjects_matching_benchmark.json, and the images of Visual Genome (2390970.jpg …) below"
     obtained = "The annotation is in the folder data of the repository arijitray1993/COLA, with the images' addresses"
 
-    every: ClassVar = {"multi-objects": "COLA_multiobjects_matching_benchmark.json"}
-    positions = ("image_0", "caption_0", "image_1", "caption_1")
-    images_of, captions_of = ("image_0", "image_1"), ("caption_0", "caption_1")
+    files: ClassVar = {"multi-objects": "COLA_multiobjects_matching_benchmark.json"}
+    header = ("image_0", "caption_0", "image_1", "caption_1")
+    image_columns, caption_columns = ("image_0", "image_1"), ("caption_0", "caption_1")
 
-    def example(self, record: Record) -> Item:
+    def group(self, row: Row) -> str:
         """Records share images; those that do, also by way of others, are one group."""
-        found = super().example(record)
-        assert isinstance(found, Matching)
-        return replace(found, group=self._groups[str(record.fields[self.images_of[0]])])
+        return self._groups[str(row.fields[self.image_columns[0]])]
 
     @cached_property
     def _groups(self) -> Mapping[str, str]:
@@ -114,17 +109,17 @@ class Cola(TwoByTwo):
             return name
 
         for subset in self.subsets:
-            for record in self.records(subset):
-                one, other = sorted(root(str(record.fields.get(field))) for field in self.images_of)
-                first[other] = one
+            for row in self.rows(subset):
+                before, after = sorted(root(str(row.fields[column])) for column in self.image_columns)
+                first[after] = before
         return {name: root(name) for name in [*first]}
 
-    def image_name(self, record: Record, field: str) -> str:
+    def image_name(self, row: Row, column: str) -> str:
         """The last part of the image's address."""
-        return super().image_name(record, field).rpartition("/")[2]
+        return super().image_name(row, column).rpartition("/")[2]
 
 
-class CocoCounterfactuals(TwoByTwo):
+class CocoCounterfactuals(Pairs):
     """A noun of a COCO caption exchanged, both images generated (Le et al., 2023)."""
 
     name = "coco-counterfactuals"
@@ -134,16 +129,35 @@ class CocoCounterfactuals(TwoByTwo):
     expects = "examples.jsonl, and images.zip unpacked below"
     obtained = "Both are in the folder data of Intel/COCO-Counterfactuals at Hugging Face"
 
-    every: ClassVar = {"test": "examples.jsonl"}
-    images_of, captions_of = ("image_0", "image_1"), ("caption_0", "caption_1")
-    identity = "id"
+    files: ClassVar = {"test": "examples.jsonl"}
+    image_columns, caption_columns = ("image_0", "image_1"), ("caption_0", "caption_1")
+    key_column = "id"
 
-    def image_name(self, record: Record, field: str) -> str:
+    def image_name(self, row: Row, column: str) -> str:
         """Names have no suffix."""
-        return f"{super().image_name(record, field)}.jpg"
+        return f"{super().image_name(row, column)}.jpg"
 
 
-class MmvpVlm(TwoByTwo):
+class Grouped(Pairs):
+    """Pairs that several rows of a table make together: fields of the n-th get ``_n`` behind. In Parquet one does."""
+
+    together: ClassVar[int] = 2
+
+    def columns(self) -> Sequence[str]:
+        return ()
+
+    def rows(self, subset: str) -> Iterator[Row]:
+        """As `Reader.rows`. Raises `WrongUse` where the last rows are too few."""
+        rows = super().rows(subset)
+        together = 1 if subset in self.splits and self.parquet.get(subset) else self.together
+        for number, part in enumerate(iter(lambda: [*islice(rows, together)], [])):
+            if len(part) < together:
+                raise WrongUse(f"{part[0].where}: {len(part)} of the {together} rows of an example; {REFETCH}")
+            fields = {f"{name}_{at}": value for at, row in enumerate(part) for name, value in row.fields.items()}
+            yield part[0] if together == 1 else replace(part[0], number=str(number), fields=fields)
+
+
+class MmvpVlm(Grouped):
     """Pairs that CLIP takes for alike, 15 of each of nine patterns (Tong et al., 2024). Accuracy: the image score.
 
     Texts get "a photo of " before them, as in the released code.
@@ -158,22 +172,21 @@ class MmvpVlm(TwoByTwo):
     expects = "Questions.csv (number, pattern, statement) and the folder 'MLLM_VLM Images'"
     obtained = "Both are in the data set MMVP/MMVP_VLM of Hugging Face"
 
-    every: ClassVar = {"test": "Questions.csv"}
-    positions = ("id", "pattern", "statement")
-    together = 2
-    images_of, captions_of = ("id_0", "id_1"), ("statement_0", "statement_1")
-    kind = "pattern_0"
+    files: ClassVar = {"test": "Questions.csv"}
+    header = ("id", "pattern", "statement")
+    image_columns, caption_columns = ("id_0", "id_1"), ("statement_0", "statement_1")
+    category_column = "pattern_0"
 
-    def image_name(self, record: Record, field: str) -> str:
+    def image_name(self, row: Row, column: str) -> str:
         """Images lie in a folder for each pattern."""
-        return f"{record.text('pattern_0')}/{super().image_name(record, field)}.jpg"
+        return f"{row.text('pattern_0')}/{super().image_name(row, column)}.jpg"
 
-    def captions(self, record: Record) -> tuple[str, str]:
-        first, second = super().captions(record)
+    def captions(self, row: Row) -> tuple[str, str]:
+        first, second = super().captions(row)
         return f"a photo of {first}", f"a photo of {second}"
 
 
-class Mmvp(TwoByTwo):
+class Mmvp(Grouped):
     """The same question about two images, with opposite answers (Tong et al., 2024).
 
     A caption is the question with an answer; models that answer get the question with its options. MMVP's accuracy,
@@ -190,29 +203,24 @@ class Mmvp(TwoByTwo):
     expects = "Questions.csv (lndex, Question, Options, Correct Answer) and the folder 'MMVP Images' (1.jpg …)"
     obtained = "Both are in the data set MMVP/MMVP of Hugging Face"
 
-    every: ClassVar = {"test": "Questions.csv"}
-    positions = ("number", "question", "options", "answer")
-    together = 2
-    images_of = ("number_0", "number_1")
+    files: ClassVar = {"test": "Questions.csv"}
+    header = ("number", "question", "options", "answer")
+    image_columns = ("number_0", "number_1")
     asks = "mmvp 1"
     _LETTER = "Answer with the option's letter from the given choices directly."
     _OPTIONS = re.compile(r"\s*\(a\)\s*(.+?)\s*\(b\)\s*(.+?)\s*")
 
-    def image_name(self, record: Record, field: str) -> str:
+    def image_name(self, row: Row, column: str) -> str:
         """Images are called by the number of their question."""
-        return f"{super().image_name(record, field)}.jpg"
+        return f"{super().image_name(row, column)}.jpg"
 
-    def captions(self, record: Record) -> tuple[str, str]:
-        options = self._OPTIONS.fullmatch(record.text("options_0"))
-        answers = [record.text(f"answer_{row}").strip() for row in (0, 1)]
-        if (
-            options is None
-            or sorted(answers) != ["(a)", "(b)"]
-            or record.text("question_1") != record.text("question_0")
-        ):
-            raise WrongUse(f"{record.where}: not a question about two images with the answers (a) and (b); {REFETCH}")
-        question = record.text("question_0")
-        asked = f"{question} {record.text('options_0')} {self._LETTER}"
+    def captions(self, row: Row) -> tuple[str, str]:
+        options = self._OPTIONS.fullmatch(row.text("options_0"))
+        answers = [row.text(f"answer_{at}").strip() for at in (0, 1)]
+        if options is None or sorted(answers) != ["(a)", "(b)"] or row.text("question_1") != row.text("question_0"):
+            raise WrongUse(f"{row.where}: not a question about two images with the answers (a) and (b); {REFETCH}")
+        question = row.text("question_0")
+        asked = f"{question} {row.text('options_0')} {self._LETTER}"
         first, second = (
             OwnQuestion(f"{question} {option}", asked, ("a", "b"), right)
             for right, option in enumerate(options.groups())
@@ -234,26 +242,26 @@ class MmvpCorrected(Mmvp):
         """As `Reader.digest_of`, with what is corrected."""
         return super().digest_of({"corrected": self._RELEASED, "read": read})
 
-    def records(self, subset: str) -> Iterator[Record]:
-        """As `Records.records`. Raises `WrongUse`: an answer is not the released one, or a question is absent."""
+    def rows(self, subset: str) -> Iterator[Row]:
+        """As `Reader.rows`. Raises `WrongUse`: an answer is not the released one, or a question is absent."""
         left = dict(self._RELEASED)
-        for record in super().records(subset):
-            fields = dict(record.fields)
-            for row in (0, 1):
-                released, held = left.pop(str(fields[f"number_{row}"]), None), fields[f"answer_{row}"]
+        for row in super().rows(subset):
+            fields = dict(row.fields)
+            for at in (0, 1):
+                released, held = left.pop(str(fields[f"number_{at}"]), None), fields[f"answer_{at}"]
                 if released is not None and held != released:
                     raise WrongUse(
-                        f"{record.where}: the answer is {held!r}, and the release has {released!r}: this file is "
+                        f"{row.where}: the answer is {held!r}, and the release has {released!r}: this file is "
                         "another version, perhaps corrected already; read it as mmvp"
                     )
                 if released is not None:
-                    fields[f"answer_{row}"] = "(b)" if released == "(a)" else "(a)"
-            yield replace(record, fields=fields)
+                    fields[f"answer_{at}"] = "(b)" if released == "(a)" else "(a)"
+            yield replace(row, fields=fields)
         if left:
             raise WrongUse(f"{self.place}: no question {', '.join(left)}; {REFETCH}")
 
 
-class NaturalBench(TwoByTwo):
+class NaturalBench(Grouped):
     """Two questions about two images, each with both answers (Li et al., 2024).
 
     A caption is a question; of one with options, the question with the option that is right for its own image. Models
@@ -271,44 +279,46 @@ class NaturalBench(TwoByTwo):
     expects = "the Parquet files of the split train, or test_set.json with the images that it names"
     obtained = "Parquet is in the data set BaiqiL/NaturalBench of Hugging Face"
 
-    every: ClassVar = {"test": "test_set.json", "train": ""}
-    splits: ClassVar = {"train": "train"}
-    positions = ("Question", "Image", "Answer", "Question_Type")
+    files: ClassVar = {"test": "test_set.json", "train": ""}
+    splits = ("train",)
+    header = ("Question", "Image", "Answer", "Question_Type")
     together = 4  # both images with the first question, then with the second
-    images_of = ("Image_0", "Image_1")
+    image_columns = ("Image_0", "Image_1")
     _WORDS = ("Question_0", "Question_1", "Question_Type")
     _ANSWERS = ("Image_0_Question_0", "Image_1_Question_0", "Image_0_Question_1", "Image_1_Question_1")
-    image_fields, word_fields = images_of, (*_WORDS, *_ANSWERS)
-    kind = "Question_Type"
+    category_column = "Question_Type"
     _YES_NO, _LETTER = "Please answer Yes or No.", "Please output the letter corresponding to the correct option."
     _ASKED = re.compile(rf"\s*(?:{_YES_NO}|{_LETTER})\s*$")
     _OPTIONS = re.compile(r"(.+?)\s*Options?:\s*A:\s*(.+?)[;.]\s*B:\s*(.+?)[;.]?\s*", re.DOTALL)
 
-    def records(self, subset: str) -> Iterator[Record]:
-        """As `Records.records`, with the fields of the Parquet files."""
-        for record in super().records(subset):
-            rows = record.fields
+    def rows(self, subset: str) -> Iterator[Row]:
+        """As `Reader.rows`, with the fields of the Parquet files."""
+        for row in super().rows(subset):
+            rows = row.fields
             if "Question_Type_0" in rows:
                 if any(rows[f"{name}_{one}"] != rows[f"{name}_{other}"] for name, one, other in self._SAME):
-                    raise WrongUse(f"{record.where}: not two questions about two images; {REFETCH}")
+                    raise WrongUse(f"{row.where}: not two questions about two images; {REFETCH}")
                 fields = {name: rows[f"Answer_{place}"] for place, name in enumerate(self._ANSWERS)}
                 fields |= {"Image_0": rows["Image_0"], "Image_1": rows["Image_1"]}
                 fields |= {"Question_0": rows["Question_0"], "Question_1": rows["Question_2"]}
-                record = replace(record, fields=fields | {"Question_Type": rows["Question_Type_0"]})
-            yield record
+                row = replace(row, fields=fields | {"Question_Type": rows["Question_Type_0"]})
+            yield row
+
+    def columns(self) -> Sequence[str]:
+        return [*self._WORDS, *self._ANSWERS]
 
     _SAME = (("Question", 0, 1), ("Question", 2, 3), ("Image", 0, 2), ("Image", 1, 3))
 
-    def captions(self, record: Record) -> tuple[str, str]:
-        answers = tuple(record.text(field) for field in self._ANSWERS)
-        asked = [self._ASKED.sub("", record.text(field).strip()) for field in self._WORDS[:2]]
+    def captions(self, row: Row) -> tuple[str, str]:
+        answers = tuple(row.text(field) for field in self._ANSWERS)
+        asked = [self._ASKED.sub("", row.text(field).strip()) for field in self._WORDS[:2]]
         wants = self._YES_NO if answers == ("Yes", "No", "No", "Yes") else self._LETTER
         whole = [one + wants for one in asked]  # as test_set.json has it; for Parquet the released code does this
         if wants == self._YES_NO:
             return OwnQuestion(asked[0], whole[0]), OwnQuestion(asked[1], whole[1])
         options = [self._OPTIONS.fullmatch(one) for one in asked]
         if answers not in (("A", "B", "B", "A"), ("B", "A", "A", "B")) or not all(options):
-            raise WrongUse(f"{record.where}: {', '.join(answers)} are not the answers of NaturalBench; {REFETCH}")
+            raise WrongUse(f"{row.where}: {', '.join(answers)} are not the answers of NaturalBench; {REFETCH}")
         first, second = (
             OwnQuestion(f"{one[1]} {one['AB'.index(answer) + 2]}", question, ("a", "b"), "AB".index(answer))
             for one, question, answer in zip(options, whole, answers[::3], strict=True)

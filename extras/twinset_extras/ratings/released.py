@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
 
 from twinset import WrongUse
-from twinset.evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
+from twinset.evaluation.benchmarks.rows import read_rows
 from twinset.evaluation.score_files.opening import open_scores
-from twinset.generators.annotation_files import read_json_lines
 
 REFETCH = "fetch it again"
+_PEOPLE = TypeAdapter(Annotated[tuple[Annotated[float, Field(gt=-1e12, lt=1e12)], ...], Field(min_length=1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +95,13 @@ def _tifa(folder: Path) -> Ratings:
     """TIFA (Hu et al. 2023): two ratings an image, and what ten checks say of it."""
     path = _first(folder, "human_annotations_with_scores.json.gz", "human_annotations_with_scores.json")
     images, scores = dict[str, Rated](), dict[str, dict[str, float]]()
-    for key, record in json_items(path):
-        where = f"{path}: {key}"
-        people = list_of(record, "human_scores", where)
-        if not people or not all(map(_is_number, people)):
-            raise WrongUse(f"{where}: human_scores are not numbers; {REFETCH}")
-        images[key] = Rated(text_of(record, "text_id", where), tuple(map(float, people)))
-        for name, value in record.items():
+    for row in read_rows(path, ""):
+        key, people = row.number, row.value("human_scores", _PEOPLE)
+        images[key] = Rated(row.text("text_id"), people)
+        for name, value in row.fields.items():
             if isinstance(value, int | float) and name != "human_avg":
                 if not _is_number(value):
-                    raise WrongUse(f"{where}: {name} is not a number; {REFETCH}")
+                    raise WrongUse(f"{row.where}: {name} is not a number; {REFETCH}")
                 scores.setdefault(name, {})[key] = float(value)
     published = {name: {"kendall": tau, "pearson": r} for name, (tau, r) in _TIFA.items()}
     return Ratings(str(path), images, scores, published)
@@ -164,7 +163,7 @@ def _score(asked: Sequence[tuple[int, tuple[int, ...], bool]]) -> float:
 def _geneval(folder: Path) -> Ratings:
     """GenEval (Ghosh et al. 2023): what five people saw on an image; it is rated 1 if the prompt says so."""
     path, images, broken = _first(folder, "evaluation_metadata.jsonl"), dict[str, Rated](), 0
-    prompts = [object_of(one, f"{path}: line {line}") for line, one in read_json_lines(path)]
+    prompts = [row.fields for row in read_rows(path, "")]
     for file in sorted(folder.glob("annotations_*.csv")):
         for where, row in rows_of(file, _GENEVAL):
             if not row[_GENEVAL[-1]]:  # cut by a line feed that someone typed

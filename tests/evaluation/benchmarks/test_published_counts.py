@@ -72,6 +72,7 @@ def test_genecis(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_cirr(tmp_path: Path) -> None:
     records = linked(at_hand("cirr") / "cap.rc2.val.json", tmp_path)
+    linked(at_hand("cirr") / "image_splits" / "split.rc2.val.json", tmp_path)
     touch(tmp_path / "dev", {f"{name}.png" for record in records for name in record["img_set"]["members"]})
     found = [item for item in open_benchmark("cirr", tmp_path).examples() if isinstance(item, Query)]
     assert Counter((query.subset, len(query.gallery)) for query in found) == {

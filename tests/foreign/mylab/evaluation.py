@@ -1,22 +1,20 @@
 """A benchmark, a kind of models, and a metric."""
 
-import json
-from collections.abc import Iterator, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
 
-from twinset.evaluation.benchmarks.reader import Item, Reader
-from twinset.evaluation.examples import Matching, Picture
+from twinset.evaluation.benchmarks.reader import Pairs
+from twinset.evaluation.benchmarks.rows import Row
 from twinset.evaluation.metrics.outcomes import Metric
 from twinset.evaluation.score_files.batch import Batch
 from twinset.models.encoders.contract import Floats, Matcher, ModelKind, Running
 
 
-class Greys(Reader):
+class Greys(Pairs):
     """``pairs.json``: ``[[NAME, IMAGE0, IMAGE1], …]``, and the images beside it."""
 
     name = "mylab-greys"
@@ -24,21 +22,13 @@ class Greys(Reader):
     citation = "https://example.org/greys"
     expects = "pairs.json and its images"
     obtained = "Draw them yourself"
+    files: ClassVar = {"greys": "pairs.json"}
+    header = ("name", "image0", "image1")
+    image_columns, key_column = ("image0", "image1"), "name"
 
-    def found(self) -> Sequence[str]:
-        """As `Reader.found`."""
-        return ["greys"] if (self.data / "pairs.json").is_file() else []
-
-    def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
-        return [self.data / "pairs.json"]
-
-    def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
-        for name, *images in json.loads(self.files()[0].read_bytes()):
-            pictures = [Picture(image, partial(Path.read_bytes, self.data / image)) for image in images]
-            captions = (f"a dark {name}", f"a light {name}")
-            yield Matching(key=name, subset=subset, group=name, images=(pictures[0], pictures[1]), captions=captions)
+    def captions(self, row: Row) -> Sequence[str]:
+        """As `Pairs.captions`."""
+        return f"a dark {row.text('name')}", f"a light {row.text('name')}"
 
 
 class GreyMatcher(Matcher):

@@ -128,9 +128,9 @@ def test_a_file_that_changes_ends_the_next_epoch(root: Path, settings: Settings)
 @pytest.mark.parametrize(
     ("broken", "error"),
     [
-        ({"target_hard": ""}, "cap.rc2.train.json record 0: no text in the field 'target_hard'"),
-        ({"caption": None}, "cap.rc2.train.json record 0: no text in the field 'caption'"),
-        ({"reference": "../../train-0-0-img0"}, "is no image of split.rc2.train.json"),
+        ({"target_hard": ""}, "cap.rc2.train.json record 0: target_hard: "),
+        ({"caption": None}, "cap.rc2.train.json record 0: caption: "),
+        ({"reference": "../../train-0-0-img0"}, "is not an image of .*split.rc2.train.json"),
         ({"pairid": 101}, "have the key 'global/101'"),
         ({"img_set": {"id": "x"}}, "cap.rc2.train.json record 0"),
     ],

@@ -1,27 +1,25 @@
 """GEB+ as boundary grounding: when does one caption become the other (EqBen, A.6; Wang et al., 2022)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from twinset.contracts.errors import WrongUse, naming
-from twinset.contracts.kinds.samples import Pixels
-from twinset.evaluation.benchmarks.json_items import json_items, text_of
 from twinset.evaluation.benchmarks.pictures import as_png
-from twinset.evaluation.benchmarks.reader import FileReader, Item
+from twinset.evaluation.benchmarks.reader import Item, Reader
+from twinset.evaluation.benchmarks.rows import Text, checked, read_values
 from twinset.evaluation.examples import Grounding, LeftOut, Picture
-from twinset.generators.annotation_files import seconds
 from twinset.generators.image_files import UnusableImage
+from twinset.generators.record_fields import OptionalText
 from twinset.generators.video.frame_pairs import as_sentence
-from twinset.generators.video.gebc import FLAGS
+from twinset.generators.video.gebc import FLAGS, BoundaryRecord
 from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder
 from twinset.shards.storage.path_ends import walk
 
@@ -32,7 +30,18 @@ Frames = tuple[Sequence[Picture], NDArray[np.float64]]  # pictures and their tim
 KINETICS = re.compile(r"(?P<video>.{11})_\d{6}_\d{6}")  # a clip's name in Kinetics-400: video, start, end in seconds
 
 
-class Boundaries(FileReader):
+class Boundary(BoundaryRecord):
+    """What one annotator says of a moment. label: the kind of change."""
+
+    boundary_id: Text
+    subject: Text
+    label: OptionalText = ""
+
+
+BOUNDARIES = TypeAdapter(list[Boundary])
+
+
+class Boundaries(Reader):
     """``{VIDEO: [{boundary_id, timestamp, subject, status_before, status_after, label}]}`` and the videos.
 
     Frames are those nearest to 0, 0.2, 0.4 … s, each with its own time; captions are the subject with either status.
@@ -40,51 +49,39 @@ class Boundaries(FileReader):
     annotation has a flag there, and they are left out.
     """
 
-    name = "gebc"
-    title = "GEB+ boundary grounding (2022)"
+    name, title = "gebc", "GEB+ boundary grounding (2022)"
     citation = "https://arxiv.org/abs/2204.00486"
     expects = "val.json or test.json of Kinetics-GEB+, and its videos (VIDEO.mp4, or VIDEO_000010_000020.mp4) below"
     obtained = "The repository Yuxuan-W/GEB-Plus links filtered boundaries; videos are Kinetics-400's"
-
-    every = ("val", "test")
+    files: ClassVar = {split: f"{split}.json" for split in ("val", "test")}
     folders = ("", "annotations", "datasets/annotations")
-
-    def file_name(self, subset: str) -> str:
-        return f"{subset}.json"
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`; a video's packets are listed when its first boundary comes."""
-        path, decoder = self.file(subset), _Decoder()
-        for video, boundaries in json_items(path):
-            where = f"{path} video {video!r}"
-            if not isinstance(boundaries, list):
-                raise WrongUse(f"{where}: not a list of boundaries; fetch the file again")
-            found = self._sampled(video, where, decoder)
-            for number, record in enumerate(boundaries):
+        for where, video, records in (value for path in self.paths(subset) for value in read_values(path)):
+            boundaries, frames = checked(records, BOUNDARIES, where), self._sampled(video, where)
+            for number, boundary in enumerate(boundaries):
                 here = f"{where} boundary {number}"
-                yield found if isinstance(found, LeftOut) else _example(subset, video, record, found, here)
+                yield frames if isinstance(frames, LeftOut) else _example(subset, video, boundary, frames, here)
 
-    def _sampled(self, video: str, where: str, decoder: _Decoder) -> Frames | LeftOut:
+    def _sampled(self, video: str, where: str) -> Frames | LeftOut:
         """Frames of a video at `RATE`, and their times; or why there are none."""
         from twinset.generators.video.frames import frame_times
         from twinset.generators.video.video_file import BrokenMedia  # both import av
 
         with naming(where, EscapesRoot):
-            path = self._found(video)
+            stored = self._videos.find(video)
+        path = self._clips.get(video) if stored is None else stored.path
         if path is None:
-            return LeftOut(f"{where}", "missing video")
+            return LeftOut(where, "missing video")
         try:
             times = sampled(np.asarray(frame_times(path), np.float64))
         except BrokenMedia as error:
             return LeftOut(f"{where}: {error}", "broken video")
         if len(times) < 2:
             return LeftOut(f"{where}: {path.name}", "video of one frame")
-        read = partial(decoder.read, path, times)
+        read = partial(_frame, path, tuple(times.tolist()))
         return [Picture(f"{path}@{time:.6f}", partial(read, at)) for at, time in enumerate(times)], times
-
-    def _found(self, video: str) -> Path | None:
-        stored = self._videos.find(video)
-        return self._clips.get(video) if stored is None else stored.path
 
     @cached_property
     def _videos(self) -> MediaFolder:
@@ -93,12 +90,35 @@ class Boundaries(FileReader):
     @cached_property
     def _clips(self) -> Mapping[str, Path]:
         """Videos that are called as Kinetics calls its clips, by the video they are from."""
-        found: dict[str, Path] = {}
+        clips: dict[str, Path] = {}
         for folder, file in walk(self.data):
             path = self.data / folder / file
-            if path.suffix.lower() in VIDEO_SUFFIXES and (named := KINETICS.fullmatch(path.stem)):
-                found.setdefault(named["video"], path)
-        return found
+            if path.suffix.lower() in VIDEO_SUFFIXES and (clip := KINETICS.fullmatch(path.stem)):
+                clips.setdefault(clip["video"], path)
+        return clips
+
+
+def _frame(path: Path, times: tuple[float, ...], at: int) -> bytes:
+    """A frame as PNG. times: of all frames that are asked for, in s; at: which of them."""
+    first = at - at % TOGETHER
+    with _LOCK:
+        frame = _decoded(path, times[first : first + TOGETHER])[times[at]]
+    if isinstance(frame, UnusableImage):
+        raise WrongUse(frame.detail)
+    return as_png(frame.pixels)
+
+
+_LOCK = Lock()
+
+
+@lru_cache(1)  # frames of a video are asked for in order
+def _decoded(path: Path, times: tuple[float, ...]) -> Mapping[float, Any]:
+    """A run of frames by time."""
+    from twinset.generators.video.frames import read_frames
+    from twinset.generators.video.video_file import BrokenMedia  # both import av
+
+    with naming(str(path), BrokenMedia):
+        return read_frames(path, list(times), "seconds")
 
 
 def sampled(times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,57 +131,22 @@ def sampled(times: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(times[nearest], np.float64)
 
 
-class _Decoder:
-    """Decodes frames in runs, and holds the last run: frames of a video are asked for in order."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._run: tuple[Path, int] | None = None
-        self._held: dict[float, Pixels | str] = {}
-
-    def read(self, path: Path, times: NDArray[np.float64], at: int) -> bytes:
-        """A frame as PNG. times: of all frames that are asked for, (n,) s; at: which of them."""
-        with self._lock:
-            if self._run != (path, at // TOGETHER):
-                self._decode(path, times, at // TOGETHER)
-            held = self._held[float(times[at])]
-        if isinstance(held, str):
-            raise WrongUse(held)
-        return as_png(held)
-
-    def _decode(self, path: Path, times: NDArray[np.float64], run: int) -> None:
-        from twinset.generators.video.frames import read_frames
-        from twinset.generators.video.video_file import BrokenMedia  # both import av
-
-        self._run, self._held = None, {}
-        with naming(str(path), BrokenMedia):
-            frames = read_frames(path, times[run * TOGETHER : (run + 1) * TOGETHER].tolist(), "seconds")
-        self._held = {
-            time: frame.detail if isinstance(frame, UnusableImage) else frame.pixels for time, frame in frames.items()
-        }
-        self._run = (path, run)
-
-
-def _example(subset: str, video: str, record: Any, frames: Frames, where: str) -> Grounding | LeftOut:
-    name = text_of(record, "boundary_id", where)
-    boundary = seconds(record.get("timestamp"))
-    if boundary is None:
-        raise WrongUse(f"{where}: no time in the field 'timestamp'; fetch the file again")
-    said = [record.get(field) for field in ("status_before", "status_after")]
+def _example(subset: str, video: str, boundary: Boundary, frames: Frames, where: str) -> Grounding | LeftOut:
+    before, after = boundary.status_before, boundary.status_after
+    here = f"{where} ({boundary.boundary_id})"
     # A flag in place of words; so the generator of EQ-GEBC has it too.
-    if not all(isinstance(one, str) and one.strip() not in FLAGS and as_sentence(one) for one in said):
-        return LeftOut(f"{where} ({name})", "no words for one side")
+    if not all(status.strip() not in FLAGS and as_sentence(status) for status in (before, after)):
+        return LeftOut(here, "no words for one side")
     pictures, times = frames
-    if not times[0] <= boundary <= times[-1]:
-        return LeftOut(f"{where} ({name}): {boundary:g} s of {times[-1]:g} s", "boundary outside the video")
-    subject = text_of(record, "subject", where)
+    if not times[0] <= boundary.timestamp <= times[-1]:
+        return LeftOut(f"{here}: {boundary.timestamp:g} s of {times[-1]:g} s", "boundary outside the video")
     return Grounding(
-        key=f"{subset}/{name}",
+        key=f"{subset}/{boundary.boundary_id}",
         subset=subset,
         group=video,
-        category=str(record.get("label") or ""),
+        category=boundary.label,
         frames=pictures,
         times=times,
-        captions=(as_sentence(subject, said[0]), as_sentence(subject, said[1])),
-        boundary=boundary,
+        captions=(as_sentence(boundary.subject, before), as_sentence(boundary.subject, after)),
+        boundary=boundary.timestamp,
     )

@@ -1,8 +1,6 @@
 """What twinset built: subsets of pairs, text pairs, triplets and templates, read from tars where they lie."""
 
-import io
 import itertools
-import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -26,10 +24,10 @@ from twinset.generators.copied_pairs import category_of
 from twinset.shards.ledger import Receipts
 from twinset.shards.read import finished
 from twinset.shards.records import planned_stage, subsets_in
-from twinset.shards.rows import KEPT, read_rows, stored
+from twinset.shards.rows import stored
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar, member_places, read_members
+from twinset.shards.storage.tar_reader import BrokenTar
 
 WORDS = (".json", ".txt")
 #: Why a sample asks nothing.
@@ -49,8 +47,7 @@ class BuiltDataset(Reader):
     read, for what holds out groups of its own.
     """
 
-    name = "twinset"
-    title = "Built with twinset"
+    name, title = "twinset", "Built with twinset"
     citation = "https://arxiv.org/abs/2303.14465"
     expects = "SUBSET/_meta and SUBSET/SPLIT/00000.tar, as `twinset build` writes them"
     obtained = "`twinset build RECIPE --out DIR` makes one"
@@ -73,15 +70,11 @@ class BuiltDataset(Reader):
         made = {name: planned_stage(self.store, name).facts.get("makes") for name in subsets_in(self.store)}
         return [name for name, makes in made.items() if makes in KINDS]
 
-    def files(self) -> Sequence[Path]:
-        return []
-
     def digest(self) -> str:
         """sha256 over what the receipts of all shards say of tars and rows: captions and images are in it."""
+        receipts = {subset: self._receipts(subset) for subset in self.subsets}
         names = ("kept", "tar_sha256", "rows_sha256")
-        return self.digest_of(
-            {subset: [list(row) for row in self._receipts(subset).columns(*names)] for subset in self.subsets}
-        )
+        return self.digest_of({subset: [list(row) for row in of.columns(*names)] for subset, of in receipts.items()})
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`. Images with captions ask for each other; memory holds their captions."""
@@ -99,15 +92,14 @@ class BuiltDataset(Reader):
         splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
         asked = splits if self.every_split else splits & {SPLIT} or splits - {"train"} or splits
         for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
-            if split not in asked:
-                left_out = LeftOut(f"{self.store.root}/{layout.tar(subset, split, number)}", TRAINED)
-                yield from itertools.repeat(left_out, kept)
-            elif tar_size:
-                yield from self._of_tar(subset, layout.tar(subset, split, number), kept, tar_size)
-            elif kept:
-                yield from self._without_images(layout.rows(subset, number))
+            tar = layout.tar(subset, split, number)
+            if split in asked and tar_size:
+                yield from self._of_tar(subset, tar, kept, tar_size)
+            else:
+                reason = NO_IMAGES if split in asked else TRAINED
+                yield from itertools.repeat(LeftOut(f"{self.store.root}/{tar}", reason), kept)
 
-    def _check_place(self) -> None:
+    def check_place(self) -> None:
         if not subsets_in(self.store):
             raise self.refused("holds no subset")
 
@@ -120,13 +112,6 @@ class BuiltDataset(Reader):
             )
         return receipts
 
-    def _without_images(self, rows: str) -> Iterator[LeftOut]:
-        """Samples of an index alone have rows, and nothing that could be scored."""
-        with self.store.open(rows) as stream:
-            for row in read_rows(stream, f"{self.store.root}/{rows}"):
-                if row.verdict == KEPT:
-                    yield LeftOut(f"{self.store.root}/{rows}: {row.key}", NO_IMAGES)
-
     def _of_tar(self, subset: str, tar: str, kept: int, size: int) -> Iterator[Item | CaptionedImage]:
         where, count = f"{self.store.root}/{tar}", 0
         found = self.store.size(tar)
@@ -136,44 +121,39 @@ class BuiltDataset(Reader):
         with _telling():
             for sample, pictures in _samples(self.store, tar, where):
                 count += 1
-                yield _ASKED[sample.kind.name](subset, sample, pictures, f"{where}: {sample.key}")
+                yield _ASKED[sample.kind.name](sample, pictures, subset, f"{where}: {sample.key}")
         if count != kept:
             raise WrongUse(f"{where}: {count} samples instead of {kept}; {REBUILD}")
 
 
 def _samples(store: Store, tar: str, where: str) -> Iterator[tuple[Stored[Any], Pictures]]:
     """The samples of a tar, their images empty, with the pictures that read these."""
-    with store.open(tar) as words, store.open(tar) as headers:
-        places = member_places(headers, where)
-        for key, group in itertools.groupby(places, key=lambda place: place[0].partition(".")[0]):
+    with store.open(tar) as stream:
+        for key, members in itertools.groupby(member_slices(stream, where), key=lambda one: one[0].partition(".")[0]):
             fields: dict[str, bytes] = {}
             pictures: dict[str, Picture] = {}
-            for name, start, end in group:
+            for name, place, size in members:
                 field = name.partition(".")[2]
                 if field in fields:
-                    raise BrokenTar(f"{where}: member {name!r} occurs twice; {REBUILD}")
-                fields[field] = _slice(words, start, end, where) if field.endswith(WORDS) or field == "json" else b""
-                pictures[field.partition(".")[0]] = Picture(
-                    f"{where}/{name}", partial(_read_member, store, tar, start, end)
-                )
+                    raise BrokenTar(f"{where}: member {name!r} occurs twice")
+                stream.seek(place)
+                fields[field] = stream.read(size) if field == "json" or field.endswith(WORDS) else b""
+                read = partial(_read_member, store, tar, place, size)
+                pictures[field.partition(".")[0]] = Picture(f"{where}/{name}", read)
             yield stored(key, fields, where), pictures
 
 
-def _slice(stream: Any, start: int, end: int, where: str) -> bytes:
-    """Content of the one member whose header and data lie between two places."""
-    stream.seek(start)
-    held = stream.read(end - start)
-    ((_, content),) = read_members(io.BytesIO(held + bytes(2 * tarfile.BLOCKSIZE)), where)
-    return content
-
-
-def _read_member(store: Store, tar: str, start: int, end: int) -> bytes:
+def _read_member(store: Store, tar: str, place: int, size: int) -> bytes:
     where = f"{store.root}/{tar}"
     try:
-        with _telling(), store.open(tar) as stream:
-            return _slice(stream, start, end, where)
+        with store.open(tar) as stream:
+            stream.seek(place)
+            content = stream.read(size)
     except FileNotFoundError as error:
         raise WrongUse(f"{where}: gone since its headers were read; {REBUILD}") from error
+    if len(content) < size:
+        raise WrongUse(f"{where}: cut short since its headers were read; {REBUILD}")
+    return bytes(content)
 
 
 @contextmanager
@@ -182,15 +162,10 @@ def _telling() -> Iterator[None]:
     try:
         yield
     except BrokenTar as error:
-        raise WrongUse(str(error)) from error
+        raise WrongUse(f"{error}; {REBUILD}") from error
 
 
-def _kind(type_: Any, subtype: Any) -> str:
-    """Such as ``replace_obj``; "" where it is not known."""
-    return f"{type_}_{subtype}" if type_ and subtype else ""
-
-
-def _pair(subset: str, sample: Stored[PairRecord], pictures: Pictures, where: str) -> Item:
+def _pair(sample: Stored[PairRecord], pictures: Pictures, subset: str, where: str) -> Item:
     record = sample.json
     # A video is the same in every subset; scenes and drawings are numbered again in each.
     filmed = record.group in record.source.image0.path
@@ -204,43 +179,47 @@ def _pair(subset: str, sample: Stored[PairRecord], pictures: Pictures, where: st
     )
 
 
-def _text_pair(subset: str, sample: Stored[TextPairRecord], pictures: Pictures, where: str) -> Item:
-    record, said = sample.json, (sample.texts["caption"], sample.texts["negative_caption"])
-    group, category = record.image_id or record.group, _kind(record.type, record.subtype)
+def _text_pair(sample: Stored[TextPairRecord], pictures: Pictures, subset: str, where: str) -> Item:
+    record = sample.json
     return Matching(
-        key=sample.key, subset=subset, group=group, category=category, images=(pictures["image"],), captions=said
+        key=sample.key,
+        subset=subset,
+        group=record.image_id or record.group,
+        category=f"{record.type}_{record.subtype}" if record.type and record.subtype else "",
+        images=(pictures["image"],),
+        captions=(sample.texts["caption"], sample.texts["negative_caption"]),
     )
 
 
-def _triplet(subset: str, sample: Stored[TripletRecord], pictures: Pictures, where: str) -> Item:
+def _triplet(sample: Stored[TripletRecord], pictures: Pictures, subset: str, where: str) -> Item:
     if "distractor" not in pictures:
         return LeftOut(where, NO_DISTRACTOR)
+    return _query(sample, pictures, ("target", "distractor"), subset, sample.json.image_ids["reference"])
+
+
+def _template(sample: Stored[TemplateRecord], pictures: Pictures, subset: str, where: str) -> Item:
+    record = sample.json
+    reference = record.source.files["reference"].path  # many templates share a reference
+    return _query(sample, pictures, ("target", *GALLERY), subset, reference, record.task)
+
+
+def _query(
+    sample: Stored[Any], pictures: Pictures, gallery: Sequence[str], subset: str, group: str, category: str = ""
+) -> Query:
+    """The target stands first in a gallery."""
     return Query(
         key=sample.key,
         subset=subset,
-        group=sample.json.image_ids["reference"],
+        group=group,
+        category=category,
         image=pictures["reference"],
         text=sample.texts["condition"],
-        gallery=(pictures["target"], pictures["distractor"]),
+        gallery=[pictures[role] for role in gallery if role in pictures],
         targets=frozenset({0}),
     )
 
 
-def _template(subset: str, sample: Stored[TemplateRecord], pictures: Pictures, where: str) -> Item:
-    gallery = [pictures[role] for role in ("target", *GALLERY) if role in pictures]
-    return Query(
-        key=sample.key,
-        subset=subset,
-        group=sample.json.source.files["reference"].path,  # many templates share a reference
-        category=sample.json.task,
-        image=pictures["reference"],
-        text=sample.texts["condition"],
-        gallery=gallery,
-        targets=frozenset({0}),
-    )
-
-
-def _image_text(subset: str, sample: Stored[ImageTextRecord], pictures: Pictures, where: str) -> CaptionedImage:
+def _image_text(sample: Stored[ImageTextRecord], pictures: Pictures, subset: str, where: str) -> CaptionedImage:
     picture = next(picture for field, picture in pictures.items() if field in EXTENSIONS)
     return CaptionedImage(sample.json.group, picture, sample.json.captions)
 

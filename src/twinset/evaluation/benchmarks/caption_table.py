@@ -20,8 +20,7 @@ _KIND = ("type", "subtype")
 class CaptionTables(Reader):
     """The finished stages below an OUT whose index has two captions a row: tables of negatives, pairs, text pairs."""
 
-    name = "caption-pairs"
-    title = "Pairs of captions made with twinset"
+    name, title = "caption-pairs", "Pairs of captions made with twinset"
     citation = "https://arxiv.org/abs/2306.14610"
     expects = "SUBSET/_meta/index.parquet or _stages/STAGE/_meta/index.parquet with two captions a row"
     obtained = "`twinset build RECIPE --out DIR` makes one"
@@ -30,17 +29,14 @@ class CaptionTables(Reader):
         self.store = Store(str(data))
         super().__init__(data, subsets)
 
-    def found(self) -> Sequence[str]:
-        return list(self._homes)
-
     @cached_property
     def _homes(self) -> Mapping[str, str]:
         """Homes of the stages that are finished and have pairs, by name."""
         made = [home for home in stages_in(self.store) if self.store.size(_index(home)) is not None]
         return {home.rpartition("/")[2]: home for home in made if _sides(self.store, home)}
 
-    def files(self) -> Sequence[Path]:
-        return []
+    def found(self) -> Sequence[str]:
+        return list(self._homes)
 
     def digest(self) -> str:
         """sha256 over the indices."""
@@ -64,7 +60,7 @@ class CaptionTables(Reader):
                     category=kind_name(row["type"], row["subtype"]) if kinds else "",
                 )
 
-    def _check_place(self) -> None:
+    def check_place(self) -> None:
         if not stages_in(self.store):
             raise self.refused("holds no stage")
 

@@ -3,13 +3,10 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from heapq import nsmallest
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query, Statement
-
-Stratum = tuple[str, str]  # subset and category
+from twinset.evaluation.examples import Benchmark, Example, Grounding, LeftOut, Matching, Query, Statement
 
 
 class Limited(Benchmark):
@@ -29,45 +26,41 @@ class Limited(Benchmark):
 
     def examples(self) -> Iterator[Matching | Query | Statement | Grounding | LeftOut]:
         """As `Benchmark.examples`; what the whole leaves out is named too."""
-        chosen = self._chosen()
-        for one in self.whole.examples():
-            if isinstance(one, LeftOut) or self._rank(one.key) <= chosen.get((one.subset, one.category), b""):
-                yield one
+        drawn = self._drawn()
+        for item in self.whole.examples():
+            if isinstance(item, LeftOut) or self._rank(item) in drawn:
+                yield item
 
     def digest(self) -> str:
         """Of the whole, limit and seed: models are compared where they answered the same part."""
         return digest(["limited", self.whole.digest(), self.limit, self.seed])
 
-    def _rank(self, key: str) -> bytes:
-        return hashlib.blake2b(f"{self.seed}:{key}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    def _rank(self, example: Example) -> bytes:
+        text = f"{self.seed}:{example.key}".encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, digest_size=16).digest()
 
-    def _chosen(self) -> dict[Stratum, bytes]:
-        """The greatest rank that is drawn of each subset and category."""
-        counts: defaultdict[Stratum, int] = defaultdict(int)
-        least: defaultdict[Stratum, list[bytes]] = defaultdict(list)
-        for one in self.whole.examples():
-            if isinstance(one, LeftOut):
-                continue
-            stratum = one.subset, one.category
-            counts[stratum] += 1
-            least[stratum].append(self._rank(one.key))
-        drawn: dict[Stratum, bytes] = {}
-        for subset in {subset for subset, _ in counts}:
-            here = {stratum: count for stratum, count in counts.items() if stratum[0] == subset}
-            for stratum, share in shares(here, min(self.limit, sum(here.values()))).items():
-                if share:
-                    drawn[stratum] = nsmallest(share, least[stratum])[-1]
+    def _drawn(self) -> set[bytes]:
+        """The ranks of the examples that are drawn."""
+        ranks: defaultdict[str, defaultdict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+        for item in self.whole.examples():
+            if not isinstance(item, LeftOut):
+                ranks[item.subset][item.category].append(self._rank(item))
+        drawn = set[bytes]()
+        for categories in ranks.values():
+            for category, share in shares({name: len(found) for name, found in categories.items()}, self.limit).items():
+                drawn.update(sorted(categories[category])[:share])
         return drawn
 
 
-def shares(counts: dict[Stratum, int], total: int) -> dict[Stratum, int]:
-    """``total`` divided in proportion to counts, by largest remainders; never more than a count."""
+def shares(counts: dict[str, int], limit: int) -> dict[str, int]:
+    """A limit divided in proportion to counts, by largest remainders; never more than a count."""
     whole = sum(counts.values())
-    found = {one: total * count // whole for one, count in counts.items()}
-    left = sorted(counts, key=lambda one: (-(total * counts[one] % whole), one))
-    for one in left[: total - sum(found.values())]:
-        found[one] += 1
-    return found
+    total = min(limit, whole)
+    divided = {name: total * count // whole for name, count in counts.items()}
+    by_remainder = sorted(counts, key=lambda name: (-(total * counts[name] % whole), name))
+    for name in by_remainder[: total - sum(divided.values())]:
+        divided[name] += 1
+    return divided
 
 
 def limited(benchmarks: Sequence[Benchmark], limit: int | None, seed: int) -> list[Benchmark]:

@@ -9,6 +9,8 @@ from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import LeftOut
 
+SAID = ("title", "citation", "licence", "expects", "obtained")
+
 
 def listing(folder: Path | None = None) -> list[dict[str, Any]]:
     """All benchmarks by name.
@@ -24,49 +26,38 @@ def listing(folder: Path | None = None) -> list[dict[str, Any]]:
     Raises:
         WrongUse: there is no such folder.
     """
-    places: list[Path] = []
-    if folder is not None:
-        if not folder.is_dir():
-            raise WrongUse(f"{folder}: there is no such folder; name one that holds benchmarks")
-        places = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
-    return [_of(name, BENCHMARKS.find(name), places) for name in BENCHMARKS.kinds()]
-
-
-def _of(name: str, reader: type[Reader], places: list[Path]) -> dict[str, Any]:
-    present = [found for place in places if (found := _looked_at(name, reader, place)) is not None]
-    return {
-        "name": name,
-        "title": str(reader.title),
-        **{field: getattr(reader, field) for field in ("citation", "licence", "expects", "obtained")},
-        "examples": sum(reader.counts.values()) or None,
-        "subsets": dict(reader.counts),
-        "present": present,
-    }
+    if folder is not None and not folder.is_dir():
+        raise WrongUse(f"{folder}: there is no such folder; name one that holds benchmarks")
+    places = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())] if folder is not None else []
+    listed = []
+    for name in BENCHMARKS.kinds():
+        reader = BENCHMARKS.find(name)
+        present = [there for place in places if (there := _looked_at(name, reader, place)) is not None]
+        size = {"examples": sum(reader.counts.values()) or None, "subsets": dict(reader.counts)}
+        about = {field: getattr(reader, field) for field in SAID}
+        listed.append({"name": name, **about, **size, "present": present})
+    return listed
 
 
 def _looked_at(name: str, reader: type[Reader], place: Path) -> dict[str, Any] | None:
     """What of a benchmark lies in a folder; None where nothing does. Files that several benchmarks have count as one's
     where they can be read, or where the folder is called after it.
     """
-    subsets, left_out = Counter[str](), Counter[str]()
+    subsets, left_out, problem = Counter[str](), Counter[str](), None
     try:
         for item in open_benchmark(name, place, captions_only=True).examples():
-            (left_out if isinstance(item, LeftOut) else subsets).update(
-                [item.reason if isinstance(item, LeftOut) else item.subset]
-            )
-        problem = None
+            if isinstance(item, LeftOut):
+                left_out[item.reason] += 1
+            else:
+                subsets[item.subset] += 1
     except WrongUse as error:
         problem = str(error).removeprefix(f"{place}: ")
-    if problem is not None and place.name.lower().replace("_", "-") != name:
-        return None
-    other = [
-        f"{subset}: {subsets[subset]:,}, the release has {stated:,}"
-        for subset, stated in reader.counts.items()
-        if subset in subsets and subsets[subset] + (left_out.total() if len(subsets) == 1 else 0) != stated
-    ]
-    lost = [f"{count:,} left out: {reason}" for reason, count in left_out.items()]
-    words = problem or "; ".join([f"{subsets.total():,} examples", *lost, *other])
-    return {
-        **{"folder": str(place), "subsets": dict(subsets), "left_out": dict(left_out)},
-        **{"problem": problem, "words": words},
-    }
+        if place.name.lower().replace("_", "-") != name:
+            return None
+    words = [f"{subsets.total():,} examples", *(f"{count:,} left out: {reason}" for reason, count in left_out.items())]
+    for subset, stated in reader.counts.items():
+        read = subsets[subset] + (left_out.total() if len(subsets) == 1 else 0)
+        if subset in subsets and read != stated:
+            words.append(f"{subset}: {subsets[subset]:,}, the release has {stated:,}")
+    counts = {"subsets": dict(subsets), "left_out": dict(left_out)}
+    return {"folder": str(place), **counts, "problem": problem, "words": problem or "; ".join(words)}

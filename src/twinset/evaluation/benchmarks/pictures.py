@@ -1,7 +1,7 @@
 """Pictures of benchmarks: images found by name, arrays, crops. Bytes are read when a picture is, never before."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import prod
 from pathlib import Path, PurePosixPath
@@ -17,7 +17,7 @@ from twinset.contracts.kinds.samples import Pixels
 from twinset.evaluation.examples import Picture
 from twinset.generators.galleries.annotations import OutsideImage, crop
 from twinset.generators.image_files import ImageFiles, UnusableImage
-from twinset.shards.media.media_folder import EscapesRoot, ImageFolder, StoredImage
+from twinset.shards.media.media_folder import IMAGE_SUFFIXES, EscapesRoot, ImageFolder, StoredImage
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 
 REMEMBERED = 4096  # names: frames of one video are asked for again and again
@@ -34,68 +34,64 @@ class Images:
     They may lie in folders of any depth, links and tars (`shards.media.media_folder.ImageFolder`).
     """
 
-    def __init__(self, root: Path, folders: Sequence[str] = ()) -> None:
-        """folders: below the root, looked into first."""
+    def __init__(self, root: Path, folders: Sequence[str] = (), unread: bool = False) -> None:
+        """folders: below the root, looked into first. unread: whether none is looked for, and each taken to be there,
+        where only the captions are asked for.
+        """
         first = [root / folder for folder in folders if (root / folder).is_dir()]
         self._places = [ImageFolder(place) for place in dict.fromkeys([*first, root])]
+        self._unread = unread
         self._find = lru_cache(REMEMBERED)(self._looked_up)
 
-    def find(self, name: str, where: str) -> Picture | None:
+    def find(self, name: str, where: str, box: Box | None = None, how: CutOut = "genecis") -> Picture | None:
         """The picture of a name; None when it is not there.
 
         Args:
             name: file name, with folders or without, with a suffix or without.
             where: the record that names it, for messages.
+            box: x, y, width, height in pixels, which is cut out of the file that is called just so, and not of COCO's
+                image of the same number.
+            how: with the surroundings of the box, as GeneCIS does, or the ``box`` alone, as ARO does.
 
         Raises:
             WrongUse: the name leads out of the folder.
         """
-        found = self._located(name, where)
-        if found is None:
+        if self._unread:
+            return Picture(name, partial(_refuse, name))
+        with naming(where, EscapesRoot):
+            located = self._find(name)
+        if located is None:
             return None
-        root, stored = found
-        read = _read_array if stored.name.endswith(ARRAY) else _read
-        return Picture(f"{root}/{stored.name}", partial(read, stored))
-
-    def find_crop(self, name: str, box: Box, where: str, how: CutOut = "genecis") -> Picture | None:
-        """As `find`, of a file called just so: a box (x, y, width, height; pixels) cut out of it.
-
-        how: with its surroundings, as GeneCIS does, or the ``box`` alone, as ARO does.
-        """
-        found = self._located(name, where, exact=True)
-        if found is None:
+        root, stored = located
+        if box is None:
+            read = _read_array if stored.name.endswith(ARRAY) else _read
+            return Picture(f"{root}/{stored.name}", partial(read, stored))
+        if PurePosixPath(stored.name).name != PurePosixPath(name).name:
             return None
-        root, stored = found
         shown = ",".join(f"{number:g}" for number in box)
         return Picture(f"{root}/{stored.name}#{shown}", partial(_read_crop, root, stored.name, box, how))
 
-    def _located(self, name: str, where: str, exact: bool = False) -> tuple[Path, StoredImage] | None:
-        """exact: whether the file must be called so, and not as COCO calls the image of the same number."""
-        with naming(where, EscapesRoot):
-            found = self._find(name)
-        if found is not None and exact and PurePosixPath(found[1].name).name != PurePosixPath(name).name:
-            return None
-        return found
-
     def _looked_up(self, name: str) -> tuple[Path, StoredImage] | None:
-        for place in self._places:
-            if (found := place.find(name)) is not None:
-                return place.root, found
-        return None
+        located = ((place.root, place.find(name)) for place in self._places)
+        return next(((root, stored) for root, stored in located if stored is not None), None)
 
 
-class UnreadImages(Images):
-    """Stands for images of which only the captions are asked for: finds any, and looks for none."""
+def _is_image(path: Path) -> bool:
+    return path.suffix.lower() in IMAGE_SUFFIXES
 
-    def __init__(self) -> None:
-        """Nothing is searched."""
 
-    def find(self, name: str, where: str) -> Picture:
-        """As `Images.find`, but never None."""
-        return Picture(name, partial(_refuse, name))
-
-    def find_crop(self, name: str, box: Box, where: str, how: CutOut = "genecis") -> Picture:
-        return self.find(name, where)
+def image_folders(
+    data: Path, parents: Sequence[str], wanted: Callable[[str], bool], least: int = 1
+) -> dict[Path, list[Path]]:
+    """Folders with a wanted name that hold images, each with these, in the first parent that has at least so many; all
+    in alphabetical order.
+    """
+    for parent in parents:
+        folders = sorted(path for path in (data / parent).glob("*") if wanted(path.name) and path.is_dir())
+        images = ((folder, sorted(filter(_is_image, folder.iterdir()))) for folder in folders)
+        if len(filled := {folder: paths for folder, paths in images if paths}) >= least:
+            return filled
+    return {}
 
 
 def _refuse(name: str) -> bytes:
@@ -110,17 +106,14 @@ def as_png(pixels: Pixels) -> bytes:
 
 
 def _read(stored: StoredImage) -> bytes:
-    """Bytes of a file as it is now, or of a member of a tar."""
-    member = stored.offset > 0  # a tar begins with a header
-    if member and stored.size > MEMBER_LIMIT:
-        raise WrongUse(f"{stored.path}: {stored.name} has {stored.size:,} bytes, at most {MEMBER_LIMIT:,} are read")
+    """Bytes of a file as it is now, or of a member of a tar, which begins behind a header."""
     with stored.path.open("rb") as stream:
         stream.seek(stored.offset)
-        content = stream.read(stored.size if member else MEMBER_LIMIT + 1)
-    if member and len(content) < stored.size:
-        raise WrongUse(f"{stored.path}: cut short within {stored.name}; {REFETCH}")
+        content = stream.read(min(stored.size, MEMBER_LIMIT + 1) if stored.offset else MEMBER_LIMIT + 1)
     if len(content) > MEMBER_LIMIT:
-        raise WrongUse(f"{stored.path}: over {MEMBER_LIMIT:,} bytes, more than any image needs; {REFETCH}")
+        raise WrongUse(f"{stored.path}: {stored.name} has over {MEMBER_LIMIT:,} bytes, more than any image; {REFETCH}")
+    if stored.offset and len(content) < stored.size:
+        raise WrongUse(f"{stored.path}: cut short within {stored.name}; {REFETCH}")
     return content
 
 

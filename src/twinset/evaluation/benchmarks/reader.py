@@ -1,27 +1,32 @@
-"""What the readers of all benchmarks share: which subsets lie there, what is counted, what is refused."""
+"""A benchmark as it lies in a folder: which subsets are there, what their rows ask, what is counted and refused."""
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from twinset.contracts.canonical import canonical_json, sha256_of_file
 from twinset.contracts.errors import WrongUse, suggested
-from twinset.evaluation.benchmarks.pictures import Images, UnreadImages
-from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query, Statement
+from twinset.evaluation.benchmarks.pictures import Images
+from twinset.evaluation.benchmarks.rows import NAME, Row, parquet_splits, read_rows
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query, Statement
 from twinset.shards.media.media_folder import COCO_PREFIXES
 
 Item = Matching | Query | Statement | Grounding | LeftOut
 
-VERSION = 2  # part of digests; raised when a reader asks other examples of the same files
+VERSION = 3  # part of digests; raised when a reader asks other examples of the same files
 MISSING, SAME_CAPTIONS = "missing image", "both captions are the same"
 
 
 class NothingAsked(WrongUse):
     """No example of a benchmark can be asked, such as of triplets without a distractor."""
+
+
+class AbsentImage(Exception):
+    """The image that a row names is not there: the row is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +44,19 @@ class Submission:
 
 
 class Reader(Benchmark, ABC):
-    """One benchmark as it lies in a folder.
+    """One benchmark as it lies in a folder. Most declare the files of their subsets, and say what a row asks.
 
     name, title, citation, metrics, asks, apart: as `evaluation.examples.Benchmark`. expects: the files that are looked
     for; obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of
     the release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
-    to do where all examples are left out, by the reason; `obtained` for others. image_folders: where images are looked
-    for first. captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty.
+    to do where all examples are left out, by the reason; `obtained` for others.
+
+    files: file of each subset, in one of the ``folders``, plain or packed (``packings``): see `rows.read_values`.
+    splits: subsets that may be Parquet files of this split instead. header: names of the values of rows that are lists,
+    and of a table whose own header is not relied on. image_columns: that name images or, in Parquet, hold them.
+    image_folders: where images are looked for first.
+
+    captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty.
     """
 
     expects: ClassVar[str]
@@ -55,6 +66,12 @@ class Reader(Benchmark, ABC):
     metrics: Sequence[str] = ()
     submissions: ClassVar[Mapping[str, Submission]] = {}
     remedies: ClassVar[Mapping[str, str]] = {}
+    files: ClassVar[Mapping[str, str]] = {}
+    folders: ClassVar[Sequence[str]] = ("", "data")
+    packings: ClassVar[Sequence[str]] = ("", ".gz")
+    splits: ClassVar[Sequence[str]] = ()
+    header: ClassVar[Sequence[str]] = ()
+    image_columns: ClassVar[Sequence[str]] = ()
     image_folders: ClassVar[Sequence[str]] = ()
     captions_only = False
     categories: frozenset[str] = frozenset()
@@ -69,26 +86,80 @@ class Reader(Benchmark, ABC):
             WrongUse: the folder is absent, holds nothing of the benchmark, or lacks a subset.
         """
         self.data, self.place = Path(data), str(data)
-        self._check_place()
-        found = self.found()
-        if not found:
+        self.check_place()
+        there = self.found()
+        if not there:
             raise self.refused("holds no annotation of it")
         for subset in subsets:
-            if subset not in found:
-                raise WrongUse(f"{data}: no subset {subset!r} of {self.title}; {suggested(subset, found)}")
-        self.subsets = tuple(dict.fromkeys(subsets)) or tuple(found)
+            if subset not in there:
+                raise WrongUse(f"{data}: no subset {subset!r} of {self.title}; {suggested(subset, there)}")
+        self.subsets = tuple(dict.fromkeys(subsets)) or tuple(there)
 
-    @abstractmethod
+    def check_place(self) -> None:
+        """Raise `WrongUse` where the folder is absent."""
+        if not self.data.is_dir():
+            raise self.refused("there is no such folder")
+
+    def layout(self) -> Mapping[str, str]:
+        """The file of each subset, as `files`."""
+        return self.files
+
     def found(self) -> Sequence[str]:
         """The subsets that lie in the folder, in a fixed order."""
+        return [subset for subset in self.layout() if self.paths(subset)]
 
-    @abstractmethod
-    def files(self) -> Sequence[Path]:
-        """The annotation files that `items` reads, of all chosen subsets."""
+    def paths(self, subset: str) -> Sequence[Path]:
+        """The annotation files of a subset."""
+        path = self.in_folders(self.layout()[subset], *self.folders)
+        if path is not None:
+            return [path]
+        return self.parquet.get(subset, []) if subset in self.splits else []
 
-    @abstractmethod
+    def annotations(self) -> Sequence[Path]:
+        """The annotation files of all chosen subsets, each once."""
+        return list(dict.fromkeys(path for subset in self.subsets for path in self.paths(subset)))
+
+    def columns(self) -> Sequence[str]:
+        """Those that a table must have; of Parquet no others are read."""
+        return ()
+
+    def rows(self, subset: str) -> Iterator[Row]:
+        """The rows of a subset, in order; raises `WrongUse` for one that cannot be read."""
+        number = 0
+        for path in self.paths(subset):
+            for row in read_rows(path, subset, self.columns(), self.header, self.image_columns):
+                name = row.number if row.stored is None else str(number)
+                yield Row(subset, row.where, name, row.fields, row.stored, row.at)
+                number += 1
+
     def items(self, subset: str) -> Iterator[Item]:
         """The examples of a subset, and what is left out of it, in a fixed order; streams."""
+        for row in self.rows(subset):
+            try:
+                yield self.example(row)
+            except AbsentImage as absent:
+                yield LeftOut(f"{row.where}: {absent}", MISSING)
+
+    def example(self, row: Row) -> Item:
+        """What a row asks."""
+        raise NotImplementedError
+
+    def image_name(self, row: Row, column: str) -> str:
+        """The name of the file that a column of a row names."""
+        return row.value(column, NAME)
+
+    def picture(self, row: Row, column: str) -> Picture:
+        """The image of a column; raises `AbsentImage`."""
+        if row.stored is not None:
+            return row.stored.picture(row.at, column)
+        return self.named(row, self.image_name(row, column))
+
+    def named(self, row: Row, name: str, **crop: Any) -> Picture:
+        """The image of a name that a row has, or a box of it, as `Images.find`; raises `AbsentImage`."""
+        picture = self.images.find(name, row.where, **crop)
+        if picture is None:
+            raise AbsentImage(name)
+        return picture
 
     def examples(self) -> Iterator[Item]:
         """As `evaluation.examples.Benchmark.examples`. Raises `WrongUse`: a file is not what it should be, a subset is
@@ -123,7 +194,7 @@ class Reader(Benchmark, ABC):
 
     @cached_property
     def _digest(self) -> str:
-        return self.digest_of({self.relative(path): sha256_of_file(path)[0] for path in self.files()})
+        return self.digest_of({self.relative(path): sha256_of_file(path)[0] for path in self.annotations()})
 
     def digest_of(self, read: object) -> str:
         """sha256 of what was read, as JSON, with the name of the benchmark and its subsets."""
@@ -136,7 +207,12 @@ class Reader(Benchmark, ABC):
     @cached_property
     def images(self) -> Images:
         """The images below the folder, which is walked once."""
-        return UnreadImages() if self.captions_only else Images(self.data, self.image_folders)
+        return Images(self.data, self.image_folders, self.captions_only)
+
+    @cached_property
+    def parquet(self) -> Mapping[str, Sequence[Path]]:
+        """Parquet files by split."""
+        return parquet_splits(self.data)
 
     def relative(self, path: Path) -> str:
         """A file below the folder as messages and keys name it."""
@@ -147,39 +223,61 @@ class Reader(Benchmark, ABC):
         return WrongUse(f"{self.place}: {problem} ({self.title}). Expected: {self.expects}. {self.obtained}")
 
     def in_folders(self, name: str, *folders: str) -> Path | None:
-        """The first file of a name in one of some folders of the data."""
-        return next((path for folder in folders if (path := self.data / folder / name).is_file()), None)
-
-    def _check_place(self) -> None:
-        if not self.data.is_dir():
-            raise self.refused("there is no such folder")
+        """The first file of a name, packed or not, in one of some folders of the data; None for "" too."""
+        files = [f"{name}{packing}" for packing in self.packings if name]
+        places = [self.data / folder / file for folder in folders for file in files]
+        return next((path for path in places if path.is_file()), None)
 
 
-class FileReader(Reader):
-    """A benchmark whose subsets are in annotation files.
+class Pairs(Reader):
+    """A set of pairs, a row each: two captions of one image or of two, of which the first belongs to the first image.
 
-    every: all subsets, in order. folders: below that of the data, in which their files are looked for.
+    image_columns: one or two. caption_columns: the caption and its negative, or those of both images. key_column: what
+    tells rows apart; their numbers when empty. category_column: the subset is the category when empty.
+    ranked: whether captions are asked for as a gallery, as more than two must be; its recall@1 is the accuracy.
     """
 
-    every: ClassVar[Sequence[str]]
-    folders: ClassVar[Sequence[str]] = ("",)
+    image_columns: ClassVar[Sequence[str]] = ("image",)
+    caption_columns: ClassVar[Sequence[str]] = ("caption", "negative_caption")
+    key_column: ClassVar[str] = ""
+    category_column: ClassVar[str] = ""
+    ranked: ClassVar[bool] = False
 
-    @abstractmethod
-    def file_name(self, subset: str) -> str:
-        """The name of the file of a subset."""
+    def columns(self) -> Sequence[str]:
+        return [name for name in (*self.caption_columns, self.key_column, self.category_column) if name]
 
-    def found(self) -> Sequence[str]:
-        return [subset for subset in self.every if self.in_folders(self.file_name(subset), *self.folders)]
+    def captions(self, row: Row) -> Sequence[str]:
+        """The captions of a row."""
+        return [row.text(column) for column in self.caption_columns]
 
-    def files(self) -> Sequence[Path]:
-        return list(dict.fromkeys(map(self.file, self.subsets)))
+    def right(self, row: Row) -> frozenset[int]:
+        """The places of the captions that are right."""
+        return frozenset({0})
 
-    def file(self, subset: str) -> Path:
-        """The file of a subset; raises `WrongUse` where it is gone since the benchmark was opened."""
-        path = self.in_folders(self.file_name(subset), *self.folders)
-        if path is None:
-            raise self.refused(f"{self.file_name(subset)} is gone since it was opened")
-        return path
+    def category(self, row: Row) -> str:
+        """The category of a row."""
+        return (row.word(self.category_column) if self.category_column else "") or row.subset
+
+    def group(self, row: Row) -> str:
+        """Rows of one group are resampled together: those of one image, by its name, or each row of two."""
+        alone = len(self.image_columns) == 1 and row.stored is None
+        return image_group(str(row.fields[self.image_columns[0]])) if alone else self.key(row)
+
+    def key(self, row: Row) -> str:
+        """What tells a row from all others of the benchmark."""
+        return f"{row.subset}/{row.value(self.key_column, NAME) if self.key_column else row.number}"
+
+    def example(self, row: Row) -> Item:
+        pictures = tuple(self.picture(row, column) for column in self.image_columns)
+        captions = tuple(self.captions(row))
+        about: dict[str, Any] = {"key": self.key(row), "group": self.group(row), "category": self.category(row)}
+        about["subset"] = row.subset
+        if self.ranked:
+            targets = all_alike(captions, self.right(row))
+            return Query(image=pictures[0], text=None, gallery=captions, targets=targets, **about)
+        if captions[0] == captions[1]:
+            return LeftOut(row.where, SAME_CAPTIONS)
+        return Matching(images=pictures, captions=(captions[0], captions[1]), **about)
 
 
 def image_group(name: str) -> str:
@@ -192,5 +290,5 @@ def image_group(name: str) -> str:
 
 def all_alike(gallery: Sequence[str], targets: Iterable[int]) -> frozenset[int]:
     """Targets, and the other entries that say the same as one of them: they cannot be wrong."""
-    said = {gallery[target] for target in targets}
-    return frozenset(place for place, text in enumerate(gallery) if text in said)
+    texts = {gallery[target] for target in targets}
+    return frozenset(place for place, text in enumerate(gallery) if text in texts)

@@ -103,7 +103,7 @@ def cirr_part(text: str) -> Part:
         _LOG.warning("%s: triplets left out of training: %s", text, f"{counted} (first {first})")
     if not used:
         raise WrongUse(f"{text}: no triplet is left; fetch its images again")
-    annotations = [reader.relative(path) for path in reader.files()]
+    annotations = [reader.relative(path) for path in reader.annotations()]
     names = [*annotations, *sorted({name for _, files in used for name in files.values()})]
     origin = CirrFiles(Store(reader.place), names, len(annotations), left_out)
     numbers, sha256s = {name: number for number, name in enumerate(names)}, origin.sha256s()
