@@ -27,7 +27,7 @@ from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.rows import stored
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import BrokenTar, member_slices
 
 WORDS = (".json", ".txt")
 #: Why a sample asks nothing.
