@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe.strict_yaml import problems_of
 from twinset.evaluation.answers.parser import as_published, parse
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.metrics.figures import Figure, figures_json
 from twinset.evaluation.metrics.measure import measure
 from twinset.generators.annotation_files import read_json
+from twinset.generators.record_fields import problems_of
 from twinset.shards.storage.whole_file import whole_file
 
 ORDERS = ("positive-first", "negative-first")
