@@ -28,8 +28,8 @@ from twinset.evaluation.examples import (
     Statement,
 )
 from twinset.evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
+from twinset.evaluation.metrics.galleries import SETS
 from twinset.evaluation.metrics.measure import APART
-from twinset.evaluation.metrics.questions import SETS
 from twinset.models.encoders.contract import NotApplicable
 from twinset.shards.storage.whole_file import whole_file
 

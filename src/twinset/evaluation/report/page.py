@@ -13,10 +13,8 @@ from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report import distributions
 from twinset.evaluation.report.distributions import on_both_papers
 from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, answers_to, keep, kept, kept_file
-from twinset.evaluation.report.rankings import ranking_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
-from twinset.evaluation.report.seeds import with_seeds
 from twinset.evaluation.report.strips import strip_blocks
 from twinset.evaluation.report.tables import (
     as_csv,
@@ -86,7 +84,7 @@ def write_report(
         out: folder of the run, with its ``scores``.
         benchmarks: by name, from which pictures of the worst mistakes are read; kept in ``mistakes`` for other times.
         seed, resamples: of the bootstrap.
-        seeds: models by the name of the one that they are runs of, as `report.seeds.with_seeds` takes them.
+        seeds: models by the name of the one that they are runs of, as `measured_run` takes them.
 
     Returns:
         The files that were written.
@@ -94,20 +92,17 @@ def write_report(
     Raises:
         WrongUse: no score files, one is broken, or ``seeds`` names what is not there.
     """
-    run = with_seeds(measured_run(out, seed, resamples), seeds or {}, seed, resamples)
+    run = measured_run(out, seed, resamples, seeds)
     sections, tables = [], []
     for results in run:
         ours = benchmark_tables(results)
-        rankings = list(ranking_blocks(out, results, (benchmarks or {}).get(results.name)))
         tables += ours
         sections.append(
             {
                 "results": results,
                 "tables": ours,
                 "plots": [{"caption": said, **on_both_papers(panels)} for said, panels in _plots(results)],
-                # Whole orders show the first five too.
-                "strips": [] if rankings else list(strip_blocks(out, results, (benchmarks or {}).get(results.name))),
-                "rankings": rankings,
+                "strips": list(strip_blocks(out, results, (benchmarks or {}).get(results.name))),
                 "mistakes": list(_mistakes(out, results, (benchmarks or {}).get(results.name))),
             }
         )
