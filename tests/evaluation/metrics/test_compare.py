@@ -98,10 +98,3 @@ def test_files_that_cannot_be_compared() -> None:
     ):
         with pytest.raises(WrongUse, match=words):
             compare(*pair, **how)  # type: ignore[arg-type]
-
-
-def test_figures_of_a_threshold_are_shares_of_rows() -> None:
-    table = pa.table({"key": ["a", "b"], "s00": [0.9, 0.8], "s01": [0.1, 0.2]})
-    with_threshold = table.replace_schema_metadata({"twinset": '{"threshold": 0.5}'})
-    for pair in ((with_threshold, table), (with_threshold, with_threshold)):
-        assert compare(*pair).table["figure"].to_list() == ["accuracy"]

@@ -43,16 +43,6 @@ def test_an_interval_equals_that_of_a_loop_over_drawn_clusters() -> None:
     assert (figure.low, figure.high) == pytest.approx(interval(np.array(drawn)), abs=0.6)
 
 
-def test_copies_of_a_row_in_its_group_tell_nothing_new() -> None:
-    right = np.random.default_rng(0).random(200) < 0.5
-    once = pa.table({"correct": right, "group": [f"g{row}" for row in range(200)]})
-    copied = pa.concat_tables([once] * 20)
-    single, copies, rows = (accuracy(table) for table in (once, copied, copied.drop_columns("group")))
-    assert (copies.low, copies.high) == pytest.approx((single.low, single.high), abs=1.5)
-    widths = [one.high - one.low for one in (copies, rows)]  # type: ignore[operator]
-    assert widths[0] / widths[1] == pytest.approx(20**0.5, rel=0.1)
-
-
 def test_an_interval_depends_on_seed_and_rows_but_not_on_their_order() -> None:
     rng = np.random.default_rng(0)
     columns = {"correct": rng.random(500) < 0.4, "video": rng.integers(0, 60, 500), "half": ["a", "b"] * 250}
@@ -62,13 +52,6 @@ def test_an_interval_depends_on_seed_and_rows_but_not_on_their_order() -> None:
     )
     assert first == again and first.all.figures != second.all.figures
     assert measure(table, seed=0, group="video").all == first.all
-
-
-def test_one_group_has_no_interval() -> None:
-    found = measure(pa.table({"correct": [True, False], "group": ["a", "a"]}))
-    assert (found.all.figures["accuracy"].low, found.all.groups) == (None, 1)
-    assert any("only one group" in note for note in found.notes)
-    assert found.as_json()["all"]["interval"] == {}
 
 
 def test_the_error_of_a_mean_is_that_of_its_clusters() -> None:

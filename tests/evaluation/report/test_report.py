@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean, stdev
 
-import pyarrow.parquet as pq
 import pytest
 
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, released, save
@@ -18,7 +17,6 @@ from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.report.model_answers import score_files
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.result_tables import benchmark_tables
 from twinset.evaluation.report.results import measured_run
@@ -159,27 +157,6 @@ def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_togethe
     tables = {path.name for path in (tmp_path / "tables").iterdir()}
     assert {"flickr30k-by-subset.csv", "flickr30k-papers-1.csv"} <= tables and "flickr30k-all.csv" not in tables
     assert "image-to-text: recall@1" in (tmp_path / "tables" / "flickr30k-differences.csv").read_text()
-
-
-def test_models_on_different_data_are_not_compared(tmp_path: Path) -> None:
-    for number, digest in enumerate(("d" * 64, "e" * 64)):
-        save(tmp_path, "pairs", f"m{number}", matchings(9, number, 0.0), SCHEMAS["matching"], data_digest=digest)
-    write_report(tmp_path, resamples=50)
-    text = Page((tmp_path / "report.html").read_text()).text
-    assert "different states of this benchmark" in text and "models compared" not in text
-    assert results(tmp_path)["pairs"]["same_data"] is False
-
-
-def test_score_files_that_contradict_each_other_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["eval", "report", str(tmp_path)]) == 2
-    assert "no score files" in capsys.readouterr().err
-    path = save(tmp_path, "pairs", "m", matchings(4, 0, 0.0), SCHEMAS["matching"])
-    save(tmp_path, "pairs", "n", ranks(4), SCHEMAS["query"])
-    with pytest.raises(WrongUse, match=r"another kind than .*; remove one"):
-        write_report(tmp_path)
-    pq.write_table(pq.read_table(path).replace_schema_metadata(None), path)
-    with pytest.raises(WrongUse, match=re.escape(str(path)) + ".*has no metadata 'twinset'"):
-        score_files(tmp_path)
 
 
 RUNS = ["open_clip:B:seed-0.pt", "open_clip:B:seed-1.pt", "open_clip:B:seed-2.pt"]

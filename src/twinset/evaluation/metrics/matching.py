@@ -57,21 +57,18 @@ def of_scores(table: Batch, threshold: float | None) -> RowValues:
     s10, s11 = np.full((2, len(table)), np.nan)
     if {*SCORES} <= table.columns.keys():
         s10, s11 = (table.numbers(name, nullable=True) for name in SCORES[2:])
-    two = ~np.isnan(s10)
-    if (halves := two == np.isnan(s11)).any():
+    one = np.isnan(s10)
+    if (halves := one != np.isnan(s11)).any():
         what = "one is null; give both scores, or neither where there is one image"
         raise table.wrong("columns s10 and s11", halves, what)
     # The sum of two float32 is exact in float64; numbers of a CSV have other bits there than in a table of float32.
-    single = [score.astype(np.float32).astype(np.float64) for score in (s00, s01, s10, s11)]
-    pairs = ((s00, s01), (s11, s10), (s00, s10), (s11, s01))
-    finer = [_right(right, wrong) for right, wrong in pairs]
-    group, match = _group(s00, s01, s10, s11), _right(single[0] + single[3], single[1] + single[2])
-    values = certain(
-        {**_two_images(finer, group, two), "group_match": _of(two, match), "accuracy": _of(~two, finer[0])}
-    )
+    f00, f01, f10, f11 = (score.astype(np.float32).astype(np.float64) for score in (s00, s01, s10, s11))
+    finer = [_right(s00, s01), _right(s11, s10), _right(s00, s10), _right(s11, s01)]
+    chances = _two_images([_of(~one, finer[0]), *finer[1:]], _group(s00, s01, s10, s11))
+    values = certain({**chances, "group_match": _right(f00 + f11, f01 + f10), "accuracy": _of(one, finer[0])})
     strict = dict(values.strict)
     if threshold is not None:
-        caption, foil = _of(~two, s00 > threshold), _of(~two, s01 <= threshold)
+        caption, foil = _of(one, s00 > threshold), _of(one, s01 <= threshold)
         strict |= {"acc": (caption + foil) / 2, "p_c": caption, "p_f": foil}
     for direction, change in zip(DIRECTIONS, equivariance(s00, s01, s10, s11), strict=True):
         strict[f"mean_equivariance_{direction}"] = np.abs(change)
@@ -90,15 +87,16 @@ def of_choices(table: Batch) -> RowValues:
     text, image, pair = asked[1], asked[2], asked[4]
     one = asked[0] & ~(text | image | pair)
     halves = (asked[0] != (text | one)) | (image != asked[3]) | (asked[4:] != pair).any(0)
-    if (wrong_row := halves | ~asked.any(0)).any():
+    if (wrong := halves | ~asked.any(0)).any():
         what = "some are null; a direction needs the choices of both, with one image only ipos2t"
-        raise table.wrong("choices", wrong_row, what)
-    finer = [_of(~one, choice) for choice in choices[:4]]
-    group = np.where(pair, choices[4], finer[0] * finer[1] * finer[2] * finer[3])
-    values = certain({**_two_images(finer, group, ~one), "accuracy": _of(one, choices[0])})
+        raise table.wrong("choices", wrong, what)
+    finer = [_of(~one, choices[0]), *choices[1:4]]
+    values = certain(
+        {**_two_images(finer, np.where(pair, choices[4], np.prod(finer, axis=0))), "accuracy": _of(one, choices[0])}
+    )
     orders = {name: _of(pair, order == 1) for name, order in zip(ORDERS, choices[5:], strict=True)}
-    strict = {**values.strict, "group": np.where(pair, (choices[5:] == 1).all(0), values.strict["group"])}
-    return RowValues({**strict, **orders}, values.expected)
+    group = np.where(pair, np.prod([*orders.values()], axis=0), values.strict["group"])
+    return RowValues({**values.strict, **orders, "group": group}, values.expected)
 
 
 def of_outcomes(table: Batch) -> RowValues:
@@ -107,21 +105,22 @@ def of_outcomes(table: Batch) -> RowValues:
         return RowValues({"accuracy": table.flags(CORRECT[0]).astype(np.float64)})
     names = next(names for names in RELEASED if {*names} <= table.columns.keys())
     finer = [table.flags(name).astype(np.float64) for name in names]
-    return RowValues(_two_images(finer, finer[0] * finer[1] * finer[2] * finer[3], np.ones(len(table), np.bool_)))
+    return RowValues(_two_images(finer, np.prod(finer, axis=0)))
 
 
 def _right(right: Floats, wrong: Floats) -> Floats:
-    return (right > wrong) + 0.5 * (right == wrong)  # a tie is right in half of all orders
+    """1 where a score is greater, 1/2 where both tie."""
+    return np.heaviside(right - wrong, 0.5)
 
 
 def _of(asked: Flags, values: Floats | Flags) -> Floats:
     return np.where(asked, values, np.nan)
 
 
-def _two_images(finer: list[Floats], group: Floats, two: Flags) -> dict[str, Floats]:
+def _two_images(finer: list[Floats], group: Floats) -> dict[str, Floats]:
     # The two comparisons of a text score share no score, so they are independent; so are those of an image score.
     columns = [finer[0] * finer[1], finer[2] * finer[3], group, *finer]
-    return {name: _of(two, column) for name, column in zip((*DIRECTIONS, "group", *FINER), columns, strict=True)}
+    return dict(zip((*DIRECTIONS, "group", *FINER), columns, strict=True))
 
 
 def _group(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> Floats:
@@ -131,9 +130,8 @@ def _group(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> Floats:
     of a + b: a! b! / (a + b)!, which is 1/2 for (1, 1), 1/3 for (1, 2) and (2, 1), 1/6 for (2, 2).
     """
     least, most = np.minimum(s00, s11), np.maximum(s01, s10)
-    a, b = (s00 == least) + (s11 == least).astype(int), (s01 == most) + (s10 == most).astype(int)
-    tie = np.array([[0.0, 0.0, 0.0], [0.0, 1 / 2, 1 / 3], [0.0, 1 / 3, 1 / 6]])[a, b]
-    return np.where(least > most, 1.0, np.where(least == most, tie, 0.0))
+    a, b = np.sum([s00 == least, s11 == least], axis=0), np.sum([s01 == most, s10 == most], axis=0)
+    return np.heaviside(least - most, np.array([[0, 0, 0], [0, 1 / 2, 1 / 3], [0, 1 / 3, 1 / 6]])[a, b])
 
 
 def detection(
