@@ -78,7 +78,7 @@ def compare(
         first, second = (reading.rows(chosen(side, rows)) for reading, side in zip(readings, sides, strict=True))
         differences = dict[str, Floats]()
         for name in dict.fromkeys([*first.asked, *second.asked]):
-            of_a, of_b = first.strict.get(name, np.nan), second.strict.get(name, np.nan)
+            of_a, of_b = (one.strict.get(name, np.full(len(rows), np.nan)) for one in (first, second))
             if name in _PARTS or name.startswith(MEAN):
                 continue
             if (np.isnan(of_a) != np.isnan(of_b)).any():
@@ -101,7 +101,7 @@ def compare(
     notes += [] if lines else ["no figure is asked of the same rows in both files"]
     corrected = [{**line, "p_holm": p} for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True)]
     table = pl.DataFrame(corrected, infer_schema_length=None)
-    return Comparison(len(sides[0]), *only, table, tuple(dict.fromkeys(notes)))
+    return Comparison(len(sides[0]), only[0], only[1], table, tuple(dict.fromkeys(notes)))
 
 
 def holm(p: Sequence[float]) -> list[float]:

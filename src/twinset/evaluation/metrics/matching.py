@@ -131,7 +131,7 @@ def _group(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> Floats:
     """
     least, most = np.minimum(s00, s11), np.maximum(s01, s10)
     a, b = np.sum([s00 == least, s11 == least], axis=0), np.sum([s01 == most, s10 == most], axis=0)
-    return np.heaviside(least - most, np.array([[0, 0, 0], [0, 1 / 2, 1 / 3], [0, 1 / 3, 1 / 6]])[a, b])
+    return np.asarray(np.heaviside(least - most, np.array([[0, 0, 0], [0, 1 / 2, 1 / 3], [0, 1 / 3, 1 / 6]])[a, b]))
 
 
 def detection(

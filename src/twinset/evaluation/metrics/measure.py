@@ -71,7 +71,8 @@ def opened(
     """How files are read; the rows of each, of several those that all have, in one order; the column of groups; how
     many rows of each are left out. by, group: columns of the first.
     """
-    readings, column, tables = [reading_of(file, threshold) for file in files], group_column(files[0], group), []
+    readings, column = [reading_of(file, threshold) for file in files], group_column(files[0], group)
+    tables = list[Batch]()
     for file, reading in zip(files, readings, strict=True):
         more = [] if tables else [*by, *filter(None, [column])]
         for name in (*key, *more):

@@ -28,7 +28,7 @@ METRICS = Registry[Metric]("metric", FunctionType, __name__, "twinset.metrics", 
 NAMED: dict[str, str] = {}
 NAMED_METRICS = Registry[Metric]("metric", FunctionType, f"{__name__}:NAMED", "twinset.named_metrics", objects=True)
 #: Columns of each kind, of which the first that a file has are read; what they ask, and the function that reads them.
-COLUMNS: dict[tuple[str, ...], tuple[str, Callable[[Batch], RowValues]]] = {
+COLUMNS: dict[tuple[str, ...], tuple[str, Callable[..., RowValues]]] = {
     **dict.fromkeys((SCORES, SCORES[:2]), ("matching", matching.of_scores)),
     **dict.fromkeys(((*RANKS, TIED_TARGETS), RANKS), ("query", of_ranks)),
     ("errors",): ("grounding", of_errors),
@@ -77,7 +77,9 @@ def reading_of(file: ScoreFile, threshold: float | None = None) -> Reading:
     if threshold is not None and not scored:
         raise WrongUse(f"{file.where}: --threshold is about scores, and it has none; leave the option out")
     kind, read = COLUMNS.get(columns, ("", matching.of_scores))
-    parts = [partial(read, threshold=threshold) if scored else read] if columns else []
+    parts: list[Callable[[Batch], RowValues]] = []
+    if columns:
+        parts.append(partial(read, threshold=threshold) if scored else read)
     named = file.about.get("metrics", ())
     metrics = {name: NAMED_METRICS.find(name) for name in (named if isinstance(named, list) else ())}
     for name, metric in (metrics | {name: METRICS.find(name) for name in METRICS.kinds()}).items():

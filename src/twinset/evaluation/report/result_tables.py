@@ -10,7 +10,7 @@ from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.report.model_answers import ProbedRow
 from twinset.evaluation.report.published import Column, Published
 from twinset.evaluation.report.results import ALL, CATEGORY, SUBSET, BenchmarkResults
-from twinset.evaluation.report.tables import COUNTS, Row, Table
+from twinset.evaluation.report.tables import COUNTS, Cell, Row, Table
 
 #: Figures of detectors by what probes call them.
 DETECTED = {"text detector": "text detection", "image detector": "image detection"}
@@ -103,7 +103,11 @@ def _columns(measured: Mapping[str, Measured], paper: Published) -> list[float |
     """A model's figures of the columns of a paper, and of its means; None where it was not asked all of them."""
     values = {column: _pooled(measured, paper, column) for column in paper.columns}
     means = [[values[column] for column in columns] for columns in paper.means.values()]
-    return [*values.values(), *(fmean(cells) if cells and None not in cells else None for cells in means)]  # type: ignore[type-var]
+    whole = [[cell for cell in cells if cell is not None] for cells in means]
+    return [
+        *values.values(),
+        *(fmean(a) if a and len(a) == len(b) else None for a, b in zip(whole, means, strict=True)),
+    ]
 
 
 def _mean(values: Sequence[float | None]) -> Figure | None:
@@ -139,7 +143,7 @@ def _prompts(results: BenchmarkResults) -> Made:
     rows = []
     for labels, found in values.items():
         (low, lowest), *_, (high, highest) = sorted(found) if len(found) > 1 else [*found, *found]
-        cells = [len(found), Figure(low), lowest, Figure(high), highest, Figure(high - low)]
+        cells: list[Cell] = [len(found), Figure(low), lowest, Figure(high), highest, Figure(high - low)]
         rows += [Row([*labels, *cells])] if len(found) > 1 else []
     heads = ["model", "figure", "prompts", "lowest", "with", "highest", "with", "moves by"]
     yield "prompts", "how far figures move with the prompt", heads, 2, rows
@@ -151,7 +155,7 @@ def _differences(results: BenchmarkResults) -> Made:
         figure = line["figure"] if line["rows"] == ALL else f"{line['rows']}: {line['figure']}"
         difference = Figure(line["difference"], None, line["low"], line["high"])
         values = [Figure(line["values"][side]) for side in "ab"]
-        cells = [line["n"], *values, difference, line["p"], line["p_holm"]]
+        cells: list[Cell] = [line["n"], *values, difference, line["p"], line["p_holm"]]
         rows.append(Row([line["a"], line["b"], figure, *cells]))
     heads = ["model", "other", "figure", "n", "model %", "other %", "difference", "McNemar p", "p (Holm)"]
     yield "differences", "models compared on the same examples", heads, 3, rows
@@ -168,7 +172,16 @@ def _probes(results: BenchmarkResults) -> Made:
     for name, probed in every.items():
         for probe, one in probed.probes.items():
             right = Figure(one.expected, None, one.low, one.high)  # the interval is of the expected figure
-            cells = [name, probe, one.guess, one.n, one.groups, right, one.ties, "yes" if one.solves else "no"]
+            cells: list[Cell] = [
+                name,
+                probe,
+                one.guess,
+                one.n,
+                one.groups,
+                right,
+                one.ties,
+                "yes" if one.solves else "no",
+            ]
             rows.append(Row(cells))
     heads = ["examples", "blind probe", "guess", "n", "groups", "right", "ties %", "solves"]
     yield "probes", "what blind probes get right, ties broken at random", heads, 2, rows
@@ -197,21 +210,24 @@ def _detected(part: str, rows: Sequence[ProbedRow], names: Mapping[str, str]) ->
 
 def run_tables(run: Sequence[BenchmarkResults]) -> list[Table]:
     """What was left out, and what was not answered, where anything was; what scoring cost."""
-    scored = [((results.name, model.name), model.scored) for results in run for model in results.models]
-    left_out = [(of, reason, count) for of, one in scored for reason, count in sorted(one.about.left_out.items())]
-    unanswered = [(of, reason, count) for of, one in scored for reason, count in sorted(one.about.unanswered.items())]
-    costs = [(of, {name: cell for name, cell in one.cost.items() if isinstance(cell, str | int | float)})
-             for of, one in scored]  # fmt: skip
-    names = list(dict.fromkeys(name for _, cost in costs for name in cost))
-    tables = {
-        ("left-out", "Examples that were not asked", ("reason", "examples")): left_out,
-        ("unanswered", "Questions that were not answered; a tie, strictly wrong", ("reason", "questions")): unanswered,
-        ("cost", "Cost of scoring", tuple(name.replace("_", " ") for name in names)): [
-            (of, *(cost.get(name) for name in names)) for of, cost in costs
-        ],
+    scored = [(results.name, model.name, model.scored) for results in run for model in results.models]
+    costs = [one.cost for *_, one in scored]
+    names = [name for cost in costs for name, value in cost.items() if isinstance(value, str | int | float)]
+    names = list(dict.fromkeys(names))
+    rows = defaultdict[str, list[Row]](list)
+    for (benchmark, model, one), cost in zip(scored, costs, strict=True):
+        labels = [benchmark, model]
+        rows["left-out"] += [Row([*labels, *counted]) for counted in sorted(one.about.left_out.items())]
+        rows["unanswered"] += [Row([*labels, *counted]) for counted in sorted(one.about.unanswered.items())]
+        cells = [cost.get(name) for name in names]
+        rows["cost"].append(Row([*labels, *(cell if isinstance(cell, str | int | float) else None for cell in cells)]))
+    titles = {
+        "left-out": ("Examples that were not asked", ["reason", "examples"]),
+        "unanswered": ("Questions that were not answered; each is a tie, strictly wrong", ["reason", "questions"]),
+        "cost": ("Cost of scoring", [name.replace("_", " ") for name in names]),
     }
     return [
-        Table(name, title, ["benchmark", "model", *heads], 2, [Row([*of, *cells]) for of, *cells in rows])
-        for (name, title, heads), rows in tables.items()
-        if rows
+        Table(name, title, ["benchmark", "model", *heads], 2, rows[name])
+        for name, (title, heads) in titles.items()
+        if rows[name]
     ]

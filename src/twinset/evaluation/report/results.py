@@ -53,7 +53,7 @@ def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[s
         coins |= CHOSEN if "image" in names else PAIRED
     ranks = [int(name.removeprefix(RECALL)) for name in names if name.startswith(RECALL)] if asked == "query" else []
     rows = pl.read_parquet(path, columns=["subset", *(("entries", "targets") if ranks else ())])
-    known = {
+    known: dict[str, Any] = {
         name: pl.lit(value) for name, value in coins.items() if name in names and asked in ("matching", "statement")
     }
     if ranks:
@@ -133,7 +133,8 @@ class BenchmarkResults:
             "label", "model", "kind", maintain_order=True
         ):
             figures = {row[0]: Figure(*row[1:]) for row in rows.select("figure", *_FIGURE).rows() if row[0]}
-            yield label, model, kind, Measured(*rows.select("n", "groups", "ties").row(0), figures)  # type: ignore[misc]
+            n, groups, ties = rows.select("n", "groups", "ties").row(0)
+            yield str(label), str(model), str(kind), Measured(n, groups, ties, figures)
 
 
 def measured_run(
@@ -213,7 +214,7 @@ def _lines(
     parts = {ALL: {"": by_subset.all}, SUBSET: by_subset.by if len(by_subset.by) > 1 else {}, CATEGORY: by_category}
     for part, measured in parts.items():
         for label, one in measured.items():
-            row = {"benchmark": benchmark, "part": part, "label": label, "model": model, "kind": kind}
+            row: dict[str, Any] = {"benchmark": benchmark, "part": part, "label": label, "model": model, "kind": kind}
             row |= {"n": one.n, "groups": one.groups, "ties": one.ties}
             for name, figure in one.figures.items() or [(None, None)]:
                 yield {**row, "figure": name, **{field: getattr(figure, field, None) for field in _FIGURE}}
@@ -259,14 +260,14 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
             of_part = measured[model] if part == ALL else measured[model][f"by_{part}"]
             of_part[label or ALL] = one.as_json()
     models = {}
-    for model in results.models:
-        about = model.scored.about
+    for each in results.models:
+        about = each.scored.about
         mistakes = [
             {"key": one.key, "subset": one.subset, "category": one.category, "by": one.by, **one.scores}
-            for one in model.mistakes
+            for one in each.mistakes
         ]
         facts = {"model_digest": about.model_digest, "data_digest": about.data_digest, "left_out": about.left_out}
-        models[model.name] = {**facts, **measured[model.name], "mistakes": mistakes}
+        models[each.name] = {**facts, **measured[each.name], "mistakes": mistakes}
     return {
         **{"title": results.title, "asked": results.asked, "same_data": results.same_data, "models": models},
         "seeds": {name: {"models": names, **measured[name]} for name, names in results.seeds.items()},
