@@ -31,8 +31,8 @@ def percents(
         return {}
     clusters = int(groups.max()) + 1
     if clusters < len(groups):
-        summed = [f(column) for f in (np.nan_to_num, lambda one: ~np.isnan(one)) for column in columns]
-        columns = [np.bincount(groups, column).astype(np.float64) for column in summed]
+        asked = [np.bincount(groups, ~np.isnan(column)).astype(np.float64) for column in columns]
+        columns = [np.bincount(groups, np.nan_to_num(column)).astype(np.float64) for column in columns] + asked
     frame = pl.DataFrame({str(place): column for place, column in enumerate(columns)})
     # Clusters with the same sums are one way to be one, in an order that does not depend on that of the rows.
     ways = frame.group_by(frame.columns).len("clusters").sort(frame.columns)

@@ -12,7 +12,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.bootstrap import interval, percents
 from twinset.evaluation.metrics.figures import Figure, Measured, Results
 from twinset.evaluation.metrics.row_values import MEAN, Floats, Places, chosen, clusters, common, labelled, whole
-from twinset.evaluation.metrics.score_kinds import Reading, group_column, reading_of
+from twinset.evaluation.metrics.score_kinds import Reading, reading_of
 from twinset.evaluation.score_files.batch import Batch
 from twinset.evaluation.score_files.opening import ScoreFile, open_scores
 
@@ -71,7 +71,11 @@ def opened(
     """How files are read; the rows of each, of several those that all have, in one order; the column of groups; how
     many rows of each are left out. by, group: columns of the first.
     """
-    readings, column = [reading_of(file, threshold) for file in files], group_column(files[0], group)
+    if group is not None:
+        files[0].require(group, "--group")
+    readings, column = [reading_of(file, threshold) for file in files], group
+    if group is None and "group" in files[0].names:
+        column = "group"
     tables = list[Batch]()
     for file, reading in zip(files, readings, strict=True):
         more = [] if tables else [*by, *filter(None, [column])]

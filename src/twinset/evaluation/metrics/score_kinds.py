@@ -122,10 +122,3 @@ def _values(table: Batch, name: str) -> Any:
         return table.numbers(name, nullable=True)
     except WrongUse:
         return table.texts(name).to_numpy(zero_copy_only=False)
-
-
-def group_column(file: ScoreFile, group: str | None) -> str | None:
-    """The column whose rows belong together: as asked for, else ``group``; None where every row is its own group."""
-    if group is not None:
-        file.require(group, "--group")
-    return group or ("group" if "group" in file.names else None)

@@ -49,7 +49,13 @@ def _parts(results: BenchmarkResults) -> Made:
         for label in rows if part == SUBSET else ():
             if label in results.chance:
                 rows[label].append(_values([label, "chance"], results.chance[label], figures, "chance", RANDOM))
-        yield f"by-{part}", f"by {part}", [head, "model", *COUNTS, *figures], 2, sum(rows.values(), [])
+        yield (
+            f"by-{part}",
+            f"by {part}",
+            [head, "model", *COUNTS, *figures],
+            2,
+            [row for of_label in rows.values() for row in of_label],
+        )
 
 
 def _row(labels: list[str], kind: str, one: Measured, figures: Sequence[str]) -> Row:
@@ -103,11 +109,11 @@ def _columns(measured: Mapping[str, Measured], paper: Published) -> list[float |
     """A model's figures of the columns of a paper, and of its means; None where it was not asked all of them."""
     values = {column: _pooled(measured, paper, column) for column in paper.columns}
     means = [[values[column] for column in columns] for columns in paper.means.values()]
-    whole = [[cell for cell in cells if cell is not None] for cells in means]
-    return [
-        *values.values(),
-        *(fmean(a) if a and len(a) == len(b) else None for a, b in zip(whole, means, strict=True)),
-    ]
+    known = [[cell for cell in cells if cell is not None] for cells in means]
+    whole = (
+        fmean(some) if some and len(some) == len(cells) else None for some, cells in zip(known, means, strict=True)
+    )
+    return [*values.values(), *whole]
 
 
 def _mean(values: Sequence[float | None]) -> Figure | None:
@@ -172,17 +178,8 @@ def _probes(results: BenchmarkResults) -> Made:
     for name, probed in every.items():
         for probe, one in probed.probes.items():
             right = Figure(one.expected, None, one.low, one.high)  # the interval is of the expected figure
-            cells: list[Cell] = [
-                name,
-                probe,
-                one.guess,
-                one.n,
-                one.groups,
-                right,
-                one.ties,
-                "yes" if one.solves else "no",
-            ]
-            rows.append(Row(cells))
+            cells: list[Cell] = [name, probe, one.guess, one.n, one.groups, right, one.ties]
+            rows.append(Row([*cells, "yes" if one.solves else "no"]))
     heads = ["examples", "blind probe", "guess", "n", "groups", "right", "ties %", "solves"]
     yield "probes", "what blind probes get right, ties broken at random", heads, 2, rows
     figures = {name: figure for name, figure in DETECTED.items() if name in whole.detectors}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from twinset.contracts.markdown import Markdown, no_formula, plain
 from twinset.contracts.markdown import table as markdown_table
@@ -101,24 +102,24 @@ def marked(table: Table) -> Marks:
 
 def as_csv(table: Table) -> str:
     """One line a row, numbers unrounded; a figure takes five columns, of which those that nothing has are left out."""
-    columns = list[tuple[str, list[str]]]()
-    for place, head in enumerate(table.heads):
-        cells, name = [row.cells[place] for row in table.rows], " ".join(head.split("\n"))
-        columns.append((name, [_plain(cell.value if isinstance(cell, Figure) else cell) for cell in cells]))
-        for part in ("sd", "expected", "low", "high"):
-            values = [_plain(getattr(cell, part, None)) for cell in cells]
-            columns += [(f"{name} {part}", values)] if any(values) else []
-    columns.append(("kind", [row.kind for row in table.rows]))
-    columns.append(("source", [_plain(row.source) for row in table.rows]))
-    columns.append(("table", [_plain(table.title)] * len(table.rows)))
+    columns = [
+        (place, part)
+        for place in range(len(table.heads))
+        for part in ("value", "sd", "expected", "low", "high")
+        if part == "value" or any(getattr(row.cells[place], part, None) is not None for row in table.rows)
+    ]
+    heads = [f"{table.heads[place]} {part.removeprefix('value')}" for place, part in columns]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([_plain(name) for name, _ in columns])
-    writer.writerows(zip(*(values for _, values in columns), strict=True))
+    writer.writerow([*(_plain(" ".join(head.split())) for head in heads), "kind", "source", "table"])
+    for row in table.rows:
+        cells = [(row.cells[place], part) for place, part in columns]
+        values = [getattr(cell, part, cell if part == "value" else None) for cell, part in cells]
+        writer.writerow([_plain(value) for value in (*values, row.kind, row.source, table.title)])
     return stream.getvalue()
 
 
-def _plain(value: str | int | float | None) -> str:
+def _plain(value: Any) -> str:
     if isinstance(value, str):
         # The writer does not quote \r, and readers take it for the end of the line.
         return str(no_formula(value.replace("\r", " ")))
