@@ -181,9 +181,9 @@ def as_latex(table: Table, marks: Marks = NONE) -> str:
         f"\\begin{{tabular}}{{{'l' * table.labels}{'r' * (len(heads) - table.labels)}}}\n\\toprule",
         " & ".join(f"\\shortstack[r]{{{head}}}" if r" \\ " in head else head for head in heads) + r" \\",
     ]
-    before = None
+    before: Cell = None
     for line, (row, cells) in enumerate(table.shown()):
-        part = row.kind.replace("seed", "model"), row.cells[0] if table.labels > 1 else ""
+        part = row.cells[0] if table.labels > 1 else row.kind.replace("seed", "model")
         lines += ["\\midrule"] if part != before else []
         before = part
         shown = [_latex(cell, table.heads[place], marks.get((line, place), "")) for place, cell in enumerate(cells)]
@@ -195,7 +195,7 @@ def _latex(cell: Cell, head: str, mark: str) -> str:
     if isinstance(cell, str):
         return escaped(cell)
     shown = _text(cell, head, "--", r"{} {{\scriptsize $\pm$ {}}}", r"{} {{\scriptsize [{}, {}]}}")
-    shown = re.sub(r"-(?=\d)", "$-$", shown)
+    shown = re.sub(r"(?<!e)-(?=\d)", "$-$", shown)
     if isinstance(cell, Figure) and differs(cell, head):
         shown += f" {{\\scriptsize exp. {decimals(cell.expected or 0.0, head)}}}"
     return {BEST: f"\\textbf{{{shown}}}", SECOND: f"\\underline{{{shown}}}"}.get(mark, shown)
