@@ -160,16 +160,6 @@ def test_what_is_wrong_with_a_metric_is_said(monkeypatch: pytest.MonkeyPatch) ->
         measure(scores(1))
 
 
-def test_equivariance_equals_a_loop() -> None:
-    table = scores(0)
-    rows = [tuple(row[name] for name in SCORES) for row in table.to_pylist()]
-    text = np.mean([abs((s00 - s01) - (s11 - s10)) for s00, s01, s10, s11 in rows])
-    image = np.mean([abs((s00 - s10) - (s11 - s01)) for s00, s01, s10, s11 in rows])
-    figures = measure(table).all.figures
-    values = [figures[f"mean_equivariance_{direction}"].value for direction in ("text", "image")]
-    assert values == pytest.approx([text, image])
-
-
 def test_a_key_that_two_rows_have_is_refused() -> None:
     with pytest.raises(WrongUse, match=r"rows 1 and 3 have the same key, 'a' .*; keep one row of each"):
         measure(pa.table({"key": ["a", "b", "a"], "correct": [True, False, True]}))

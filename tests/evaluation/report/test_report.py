@@ -18,7 +18,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.page import write_report
-from twinset.evaluation.report.result_tables import benchmark_tables
 from twinset.evaluation.report.results import measured_run
 
 PROBED = {
@@ -191,24 +190,6 @@ def test_the_mean_stands_with_its_deviation_and_an_interval(out: Path) -> None:
     assert f"{mean:.2f} ± {sd:.2f}" in (out / "report.html").read_text()
     compact = (out / "tables" / "winoground-all-compact.md").read_text()
     assert f"{mean:.2f} ± {sd:.2f}" in compact and "ours, mean of 3" in compact and "seed-0" not in compact
-
-
-def test_an_average_over_subsets_has_the_deviation_of_the_averages(tmp_path: Path) -> None:
-    tasks = ("focus-attribute", "change-attribute", "focus-object", "change-object")
-    for seed, model in enumerate(RUNS):
-        rows = [
-            {**row, "subset": tasks[n % 4], "higher": (row["higher"] + (seed + 1) * n % 3) % 15}
-            for n, row in enumerate(ranks(80))
-        ]
-        save(tmp_path, "genecis", model, rows, SCHEMAS["query"])
-    with released(genecis=dict.fromkeys(tasks, 20)):
-        (found,) = measured_run(tmp_path, resamples=50, seeds={"ours": RUNS})
-    table = next(one for one in benchmark_tables(found) if one.name == "genecis-papers-1")
-    *each, mean = [row.cells[-1] for row in table.rows[:4]]
-    measured = [measure(model.scored.path, ["subset"], resamples=0) for model in found.models]
-    values = [fmean(one.by[task].figures["recall@1"].value for task in tasks) for one in measured]
-    assert [one.value for one in each] == pytest.approx(values)  # type: ignore[union-attr]
-    assert (mean.value, mean.sd) == pytest.approx((fmean(values), stdev(values)))  # type: ignore[union-attr]
 
 
 def test_seeds_that_are_not_there_or_do_not_fit_are_refused(out: Path) -> None:
