@@ -18,7 +18,7 @@ LINES = {
     "cards": 1699,
     "review": 2442,
     "training": 7581,
-    "evaluation": 12363,
+    "evaluation": 11468,
     "cli": 1598,
     "demo": 153,
     "extras": 5626,

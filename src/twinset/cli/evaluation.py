@@ -327,7 +327,6 @@ def blind(
     benchmarks: tuple[str, ...],
     *,
     only: Only = (),
-    images: bool = False,
     model: str | None = None,
     detectors: Path | None = None,
     out: Path | None = None,
@@ -339,14 +338,14 @@ def blind(
 
     Args:
         benchmarks: NAME=DIR: a benchmark and its folder; twinset=OUT for yours
-        images: probe the images of pairs of two images too
-        model: a dual encoder, such as open_clip:ViT-B-32:openai: classifiers and detectors on its features
-        detectors: what twinset train detectors wrote for this model; without it, cross-validated on the benchmark
+        model: a dual encoder, such as open_clip:ViT-B-32:openai: classifiers of captions and images on its features
+        detectors: what twinset train detectors wrote for this model
         out: folder of a run: writes RUN/probes/NAME.json, which its report shows
         seed: of the folds of classifiers
     """
     from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
-    from twinset.evaluation.blind_probes.run import give_away, write_probes
+    from twinset.evaluation.blind_probes.document import write_probes
+    from twinset.evaluation.blind_probes.run import give_away
     from twinset.evaluation.dataset_parts import Part, open_benchmarks
 
     folders = [named_folder(text) for text in benchmarks]
@@ -357,7 +356,7 @@ def blind(
     opened = []
     for name, folder in folders:
         # Images need not lie there, and none is looked for, where only captions are probed.
-        for part in open_benchmarks(name, folder, only, captions_only=not (images or model)):
+        for part in open_benchmarks(name, folder, only, captions_only=not model):
             if isinstance(part, Part) and part.kind not in ("pair", "text-pair"):
                 tell(f"{part.name}: not probed, it has no pairs of captions")
                 continue
@@ -366,19 +365,19 @@ def blind(
             opened.append(part)
     if not opened:
         raise WrongUse(f"{' '.join(benchmarks)}: no pairs of captions, which probes are about; name another benchmark")
-    encode = trained = None
+    similarities = trained = None
     if model:
         from twinset.evaluation.blind_probes.detectors import read_detectors
-        from twinset.evaluation.blind_probes.run import encoder_of
+        from twinset.evaluation.blind_probes.run import features_of
         from twinset.models.encoders.contract import Running
 
         trained = read_detectors(detectors) if detectors else None
-        encode = encoder_of(model, cache, Running(device), trained)
-    found = [give_away(part, images, encode, seed, trained) for part in opened]
+        similarities = features_of(model, cache, Running(device), trained)
+    found = [give_away(part, similarities, seed, trained) for part in opened]
     if out:
         for probed in found:
             write_probes(probed, out)
-    documents = [probed.as_json() for probed in found]
+    documents = [probed.model_dump() for probed in found]
     answer(documents, lambda: [*map(_print_probes, documents)])
 
 

@@ -158,7 +158,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def test_both_probes_of_each_kind(out: Path) -> None:
-    found = give_away(open_benchmark("caption-pairs", out, captions_only=True)).as_json()
+    found = give_away(open_benchmark("caption-pairs", out, captions_only=True)).model_dump()
     by = found["by"]
     assert {name: row["pairs"] for name, row in by.items()} == {
         "negatives / replace_att": 300,

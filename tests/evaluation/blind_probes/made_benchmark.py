@@ -1,22 +1,13 @@
 """Benchmarks of made pairs, of which a test knows what gives them away."""
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from PIL import Image
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
-
-
-def picture(name: str, pixels: np.ndarray) -> Picture:
-    """An image as PNG."""
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "PNG")
-    return Picture(name, stream.getvalue)
 
 
 def _refuse(name: str) -> bytes:

@@ -2,9 +2,7 @@
 
 Tables as papers have them, in LaTeX that a real TeX reads.
 What detectors get right, beside BiVLC's Table 4 and by the categories that its Table 6 pools.
-Which distributions the page draws.
 Every figure of twinset's own kinds of scores is explained on the page, and no other.
-The worst mistakes: the right ones, spread over groups, and their pictures kept.
 What a report shows of models that are asked by prompts: how far figures move, what was not asked or answered.
 """
 
@@ -17,24 +15,14 @@ from itertools import combinations, permutations
 from pathlib import Path
 from statistics import mean
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evaluation.report.made_scores import SCHEMAS, Made, errors, identity, matchings, ranks, released, save
+from tests.evaluation.report.made_scores import SCHEMAS, identity, matchings, ranks, released, save
 from twinset.evaluation.examples import MATCHING_CHOICES, MATCHING_SCORES
 from twinset.evaluation.metrics.figures import Figure
 from twinset.evaluation.metrics.matching import CHOICES, ORDERS
-from twinset.evaluation.report import mistakes as room
-from twinset.evaluation.report.distributions import (
-    MOST_SUBSETS,
-    calibration_panels,
-    equivariance_panels,
-    largest_subsets,
-)
-from twinset.evaluation.report.mistakes import answers_to, keep, kept, worst_mistakes
-from twinset.evaluation.report.model_answers import score_files
 from twinset.evaluation.report.page import explained, write_report
 from twinset.evaluation.report.result_tables import benchmark_tables
 from twinset.evaluation.report.results import TWO_IMAGES, chance, measured_run, recall
@@ -189,45 +177,6 @@ def test_probes_without_detectors_have_no_such_table(out: Path) -> None:
     assert table.heads[3:] == ["text detection"]
 
 
-@pytest.mark.slow
-def test_of_many_subsets_the_largest_are_drawn_and_all_are_in_the_tables(tmp_path: Path) -> None:
-    subsets = [f"part {number:02d}" for number in range(30)]
-    save(tmp_path, "made", "one", matchings(30 * 4 + 7, 3, 0.1, subsets[::-1]), SCHEMAS["matching"])
-    shown, count = largest_subsets(score_files(tmp_path))
-    # The last seven have one row more; the others are as large as each other.
-    assert (shown, count) == ({*subsets[-7:], *subsets[: MOST_SUBSETS - 7]}, 30)
-    panels = equivariance_panels(score_files(tmp_path), shown)
-    assert {panel.title.partition(":")[0] for panel in panels} == shown
-    write_report(tmp_path, {}, resamples=50)
-    page = (tmp_path / "report.html").read_text()
-    assert "Equivariance scores of the 24 largest of 30 subsets" in page
-    assert all(subset in page for subset in subsets)
-
-
-def test_calibration_is_of_probabilities_alone(tmp_path: Path) -> None:
-    """By hand: of pairs at .95 half match, and of those at .15 too: errors are .45 and .35."""
-    rows = [{**identity(0), "s00": 0.95, "s01": 0.95, "s10": None, "s11": None}]
-    rows += [{**identity(1), "s00": 0.15, "s01": 0.15, "s10": None, "s11": None}]
-    save(tmp_path, "pairs", "m", rows, SCHEMAS["matching"], threshold=0.5)
-    (panel,) = calibration_panels(score_files(tmp_path))
-    assert panel.title == "m: error 40.0 %" and panel.y["share that match"][[1, 9]].tolist() == [0.5, 0.5]
-    assert np.isnan(panel.y["share that match"][[0, 5]]).all()
-    other = tmp_path / "other"
-    save(other, "pairs", "cosines", rows, SCHEMAS["matching"])
-    save(other, "pairs", "log-odds", [{**rows[0], "s00": 3.0}], SCHEMAS["matching"], threshold=0.0)
-    assert calibration_panels(score_files(other)) == []
-
-
-def test_equivariance_is_also_shown_as_the_scores_have_it(tmp_path: Path) -> None:
-    save(tmp_path, "pairs", "m", matchings(30, 0, 0.1), SCHEMAS["matching"])
-    divided, raw = (equivariance_panels(score_files(tmp_path), {"first"}, one) for one in (False, True))
-    assert [one.title for one in divided] == [one.title for one in raw] and {one.axis for one in raw} == {
-        "equivariance score"
-    }
-    scale = divided[0].x / raw[0].x
-    assert np.allclose(scale, scale[0]) and scale[0] > 1
-
-
 FIGURES = {
     *("text", "image", "group", "group_match", "accuracy", "p_c", "p_f", "acc", "min", *CHOICES[:4], *ORDERS),
     *("vqa_acc", "q_acc", "i_acc", "g_acc", "text_detection", "image_detection", "all_targets"),
@@ -248,90 +197,6 @@ def test_nothing_else_is_explained() -> None:
     assert explained(["accuracy"]).startswith("accuracy: ") and "group" not in explained(["accuracy"])
     assert explained(["group_match"]).startswith("group_match: ")
     assert explained(["mylab_score"]) == ""
-
-
-@settings(max_examples=20)
-@given(st.lists(st.tuples(*[st.floats(-1, 1, width=32)] * 4), min_size=1, max_size=30), st.integers(1, 6))
-def test_leads_are_the_largest_of_four_comparisons(
-    tmp_path_factory: pytest.TempPathFactory, scores: list[tuple[float, ...]], count: int
-) -> None:
-    out = tmp_path_factory.mktemp("run")
-    rows = [
-        {**identity(number), "group": f"own-{number}", **dict(zip(("s00", "s01", "s10", "s11"), one, strict=True))}
-        for number, one in enumerate(scores)
-    ]
-    save(out, "pairs", "m", rows, SCHEMAS["matching"])
-    leads = [max(b - a, c - d, c - a, b - d) for a, b, c, d in scores]
-    found = worst_mistakes(score_files(out)[0], count)
-    assert [one.by for one in found] == pytest.approx(
-        sorted((lead for lead in leads if lead > 0), reverse=True)[:count]
-    )
-
-
-def test_each_group_comes_once_before_any_comes_twice(tmp_path: Path) -> None:
-    rows = [
-        {**identity(number), "group": group, "s00": 0.0, "s01": lead, "s10": None, "s11": None}
-        for number, (group, lead) in enumerate([("a", 0.9), ("a", 0.8), ("a", 0.7), ("b", 0.2), ("c", -0.5)])
-    ]
-    save(tmp_path, "pairs", "m", rows, SCHEMAS["matching"])
-    found = worst_mistakes(score_files(tmp_path)[0], 3)
-    assert [(one.group, round(one.by, 3)) for one in found] == [("a", 0.9), ("a", 0.8), ("b", 0.2)]
-
-
-def test_a_pool_that_is_too_small_for_all_keeps_the_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "POOL", 5)
-    save(tmp_path, "galleries", "m", ranks(60), SCHEMAS["query"])
-    found = worst_mistakes(score_files(tmp_path)[0], 4)
-    assert [one.scores["higher"] for one in found] == [14, 14, 14, 14] and found[0].by == 1.0
-
-
-def test_groundings_are_wrong_by_seconds(tmp_path: Path) -> None:
-    save(tmp_path, "videos", "m", errors(7), SCHEMAS["grounding"])
-    found = worst_mistakes(score_files(tmp_path)[0], 2)
-    assert [round(one.by, 3) for one in found] == [0.6, 0.4]
-
-
-def test_only_what_is_not_kept_is_read_again(tmp_path: Path) -> None:
-    path, made = tmp_path / "mistakes" / "pairs.parquet", Made("pairs", "matching", 9)
-    one, three, five = ("key-001", None), ("key-003", None), ("key-005", None)
-    first = keep(path, made, [one, three], made.digest())
-    assert made.read == 4, "reading ends with the last one that is wanted"
-    assert first[one].images[1] == ("image 1", None), "a picture that cannot be read"
-    assert kept(path, made.digest()) == first
-    again = keep(path, made, [three], made.digest())
-    assert made.read == 4 and again == first
-    more = keep(path, made, [five], made.digest())
-    assert set(more) == {one, three, five} and more[three] == first[three]
-    assert kept(path, "e" * 64) == {}, "the benchmark's files have changed"
-    assert [file.name for file in path.parent.iterdir()] == ["pairs.parquet"]
-
-
-def test_a_query_is_shown_with_the_wrong_entry_that_each_model_ranked_highest(tmp_path: Path) -> None:
-    save(tmp_path, "galleries", "m", ranks(3), SCHEMAS["query"])
-    (worst, *_) = worst_mistakes(score_files(tmp_path)[0])
-    path, made = tmp_path / "mistakes" / "galleries.parquet", Made("galleries", "query", 9)
-    shown = keep(path, made, [(worst.key, worst.best_wrong), (worst.key, 1)], made.digest())
-    first, second = shown[worst.key, 0], shown[worst.key, 1]
-    assert [label for label, _ in first.images] == ["query", "target", "best wrong entry"]
-    assert first.images[0][1] == first.images[2][1] != second.images[2][1] == second.images[1][1]
-    assert kept(path, made.digest()) == shown
-
-
-def test_matchings_that_are_right_are_no_mistakes(tmp_path: Path) -> None:
-    save(tmp_path, "pairs", "m", matchings(9, 0, 5.0), SCHEMAS["matching"])
-    assert worst_mistakes(score_files(tmp_path)[0]) == []
-
-
-def test_beside_a_mistake_stands_a_model_that_is_right(tmp_path: Path) -> None:
-    save(tmp_path, "pairs", "wrong", matchings(6, 0, -0.5), SCHEMAS["matching"])
-    save(tmp_path, "pairs", "right", matchings(6, 1, 0.5), SCHEMAS["matching"])
-    save(tmp_path, "pairs", "a tie", [{**row, "s01": row["s00"]} for row in matchings(6, 1, 0.5)], SCHEMAS["matching"])
-    page = write_report(tmp_path)[0].read_text("utf-8")
-    models = {model.name: model for model in measured_run(tmp_path)[0].models}
-    mistakes = len(models["wrong"].mistakes) + len(models["a tie"].mistakes)
-    assert mistakes >= 6 and page.count("right is right:") == mistakes and "a tie is right:" not in page
-    found = answers_to(models["right"].scored, {"key-001", "key-004", "absent"})
-    assert {*found} == {"key-001", "key-004"} and all(one.by < 0 for one in found.values())
 
 
 def choices(right: int, of: int, image: bool = True) -> list[dict[str, object]]:

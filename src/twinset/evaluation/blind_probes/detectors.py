@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
@@ -22,7 +23,6 @@ from twinset.shards.storage.whole_file import whole_file, write_text
 
 TEXT_EPOCHS, IMAGE_EPOCHS = 10, 1
 RATE, BATCH = 1e-3, 400
-FOLDS = 5
 
 Floats32 = NDArray[np.float32]
 
@@ -37,8 +37,7 @@ class Detector:
     def __call__(self, features: Floats32) -> NDArray[np.float64]:
         """Probabilities (0-1) that features (..., d) are those of something synthetic."""
         logits = features.astype(np.float64) @ self.weight.astype(np.float64) + self.bias
-        found: NDArray[np.float64] = 0.5 * (1 + np.tanh(logits / 2))  # the sigmoid, without overflow
-        return found
+        return np.asarray(0.5 * (1 + np.tanh(logits / 2)))  # the sigmoid, without overflow
 
 
 def train_detector(
@@ -90,37 +89,9 @@ def train_detector(
     return kept
 
 
-def cross_validated_detector(
-    features: Floats32, groups: NDArray[np.int32], epochs: int, seed: int
-) -> NDArray[np.float64] | None:
-    """Probabilities of detectors that have not seen the group of a pair, for a benchmark that has no training part.
-
-    The authors train on TROHN-Img. Here a fold is tested with a detector that was trained on three others and
-    validated on the next one.
-
-    Args:
-        features: (n, 2, d), natural first. groups: (n,).
-        epochs, seed: as `train_detector`.
-
-    Returns:
-        (n, 2); None with fewer groups than folds.
-    """
-    names, codes = np.unique(groups, return_inverse=True)
-    if len(names) < FOLDS:
-        return None
-    fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[codes]
-    found = np.zeros(features.shape[:2])
-    for number in range(FOLDS):
-        after = (number + 1) % FOLDS
-        train = features[(fold != number) & (fold != after)]
-        found[fold == number] = train_detector(train, features[fold == after], epochs, seed)(features[fold == number])
-    return found
-
-
 def told_right(chances: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether each half is told right, (n, 2). chances: (n, 2), natural first; exactly 0.5 counts as natural."""
-    found: NDArray[np.bool_] = (chances > 0.5) == np.array([False, True])
-    return found
+    return np.asarray((chances > 0.5) == [False, True])
 
 
 def detection_accuracy(chances: NDArray[np.float64]) -> float:
@@ -134,29 +105,25 @@ def detector_outcomes(texts: NDArray[np.float64], images: NDArray[np.float64]) -
     For an image the image detector says whether it is synthetic; if that is right, the caption that is more likely of
     this kind is chosen. For a caption the other way round.
 
-    Args:
-        texts, images: (n, 2), probabilities of being synthetic, natural first.
-
-    Returns:
-        (n,) each, by the names of BiVLC's released outcomes, and ``i2t``, ``t2i``, ``group``.
+    texts, images: (n, 2), probabilities of being synthetic, natural first. Returns (n,) each, by the names of BiVLC's
+    released outcomes, and ``i2t``, ``t2i``, ``group``.
     """
     (natural_image, synthetic_image), (natural_text, synthetic_text) = told_right(images).T, told_right(texts).T
     texts_apart, images_apart = texts[:, 0] < texts[:, 1], images[:, 0] < images[:, 1]
-    found = {
+    outcomes = {
         "text_score_i0": natural_image & texts_apart,
         "text_score_i1": synthetic_image & texts_apart,
         "image_score_c0": natural_text & images_apart,
         "image_score_c1": synthetic_text & images_apart,
     }
-    found["i2t"] = found["text_score_i0"] & found["text_score_i1"]
-    found["t2i"] = found["image_score_c0"] & found["image_score_c1"]
-    found["group"] = found["i2t"] & found["t2i"]
-    return found
+    outcomes["i2t"] = outcomes["text_score_i0"] & outcomes["text_score_i1"]
+    outcomes["t2i"] = outcomes["image_score_c0"] & outcomes["image_score_c1"]
+    outcomes["group"] = outcomes["i2t"] & outcomes["t2i"]
+    return outcomes
 
 
 FACTS = "detectors.json"
 HALVES = ("text", "image")
-NAMES = frozenset({"weight", "bias"})  # of the layer, as `torch.nn.Linear` has them
 _AGAIN = "write it again with `twinset train detectors`"
 
 
@@ -164,26 +131,16 @@ _AGAIN = "write it again with `twinset train detectors`"
 class Detectors:
     """Detectors of one encoder.
 
-    image: None where they were trained on captions alone.
-    facts: ``model`` and ``encoder``, the name and the digest of the encoder whose features they read, and how they were
-        trained and tested.
+    image: None where they were trained on captions alone. facts: ``model`` and ``encoder``, the name and the digest of
+    the encoder whose features they read, ``data``, and how they were trained and tested.
     """
 
     text: Detector
     image: Detector | None
     facts: Mapping[str, Any]
 
-    @property
-    def trained_on(self) -> str:
-        """Their data, for messages."""
-        return ", ".join(self.facts["data"])
-
     def check_encoder(self, model: str, encoder: str) -> None:
-        """Raise `WrongUse` where features come from another encoder than the detectors were trained on.
-
-        Args:
-            model: name of the other. encoder: its `models.encoders.contract.Scorer.digest`.
-        """
+        """Raise `WrongUse` where a model, whose digest is ``encoder``, is not what the detectors were trained on."""
         if self.facts["encoder"] != encoder:
             raise WrongUse(
                 f"--model {model}: the detectors were trained on features of {self.facts['model']}, whose digest is "
@@ -191,20 +148,24 @@ class Detectors:
             )
 
 
-def write_detectors(found: Detectors, out: Path) -> dict[str, str]:
-    """Write ``text_detector.safetensors``, ``image_detector.safetensors`` if there is one, and `FACTS` last.
+class _Facts(BaseModel):
+    """What is read of `FACTS`. sha256: of files of weights, by name."""
 
-    Returns:
-        The sha256 of each file of weights, by name; `FACTS` has them too.
-    """
+    model: str
+    encoder: str
+    data: list[str] = Field(min_length=1)
+    sha256: dict[str, str]
+
+
+def write_detectors(found: Detectors, out: Path) -> dict[str, str]:
+    """Write ``HALF_detector.safetensors``, and `FACTS` last; returns the sha256 of each file of weights, by name."""
     from safetensors.numpy import save_file
 
     written = dict[str, str]()
     for half, detector in zip(HALVES, (found.text, found.image), strict=True):
-        path = out / f"{half}_detector.safetensors"
         if detector is None:
-            path.unlink(missing_ok=True)
             continue
+        path = out / f"{half}_detector.safetensors"
         with whole_file(path) as temporary, saving(path):
             save_file({"weight": detector.weight[None], "bias": np.array([detector.bias], np.float32)}, temporary)
         written[path.name] = sha256_of_file(path)[0]
@@ -216,32 +177,22 @@ def read_detectors(folder: Path) -> Detectors:
     """The detectors that `write_detectors` wrote. Raises `WrongUse`: there are none, or a file is damaged."""
     path = folder / FACTS
     try:
-        facts = json.loads(path.read_text("utf-8"))
-        halves, data = facts["halves"].keys(), [str(one) for one in facts["data"]]
-        written = {
-            f"{half}_detector.safetensors": str(facts["sha256"][f"{half}_detector.safetensors"]) for half in halves
-        }
-        named = (
-            bool(data) and "text" in halves and isinstance(facts["model"], str) and isinstance(facts["encoder"], str)
-        )
-    except FileNotFoundError as error:
-        raise WrongUse(f"{path}: absent, so that {folder} holds no detectors; {_AGAIN}") from error
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise WrongUse(f"{path}: damaged ({error}); {_AGAIN}") from error
-    if not named:
-        raise WrongUse(f"{path}: does not say which encoder its detectors belong to; {_AGAIN}")
+        facts = json.loads(path.read_bytes())
+        written = _Facts.model_validate(facts).sha256
+    except (OSError, ValueError, RecursionError) as error:
+        raise WrongUse(f"{path}: absent or damaged ({error}); {_AGAIN}") from error
     text, image = (folder / f"{half}_detector.safetensors" for half in HALVES)
-    for name, sha256 in written.items():
-        if not (folder / name).is_file() or sha256_of_file(folder / name)[0] != sha256:
-            raise WrongUse(f"{folder / name}: absent, or not what {path} names; {_AGAIN}")
-    return Detectors(_read(text), _read(image) if "image" in halves else None, facts)
+    return Detectors(_read(text, written), _read(image, written) if image.name in written else None, facts)
 
 
-def _read(path: Path) -> Detector:
+def _read(path: Path, written: Mapping[str, str]) -> Detector:
+    if not path.is_file() or sha256_of_file(path)[0] != written.get(path.name):
+        raise WrongUse(f"{path}: absent, or not what {FACTS} names; {_AGAIN}")
     weights = {name: value.float().numpy() for name, value in read_weights(path).items()}
-    if weights.keys() != NAMES or weights["weight"].shape[:1] != (1,) or weights["weight"].ndim != 2:
-        shapes = {name: value.shape for name, value in weights.items()}
-        raise WrongUse(f"{path}: not a detector, which is a layer with one output, but {shapes}; {_AGAIN}")
-    if weights["bias"].shape != (1,) or not all(np.isfinite(value).all() for value in weights.values()):
-        raise WrongUse(f"{path}: its bias is not one number, or it holds NaN; {_AGAIN}")
+    shapes = {name: value.shape for name, value in weights.items()}
+    channels = shapes.get("weight", ())[-1:]
+    if shapes != {"weight": (1, *channels), "bias": (1,)} or not all(np.isfinite(v).all() for v in weights.values()):
+        raise WrongUse(
+            f"{path}: not a detector, which is a layer of finite weights with one output: {shapes}; {_AGAIN}"
+        )
     return Detector(weights["weight"][0], float(weights["bias"][0]))

@@ -1,25 +1,25 @@
-"""All blind probes of a benchmark: what each guesses, how often it is right, which subsets that solves."""
+"""Blind probes: guesses of every pair, how often they are right in each row of the table, which subsets that solves."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinset.cards.sheet import words_of
-from twinset.evaluation.blind_probes.classifier import check_installed, cross_validated, text_differences
-from twinset.evaluation.blind_probes.pairs import Pairs
-from twinset.generators.words_alone.guesses import CHANCE, LEAST_GROUPS, MARGIN, Guess, guess, same_bag
-from twinset.generators.words_alone.probe import Probed, probed
+from twinset.evaluation.blind_probes.document import Guessed, ProbedRow, Probes
+from twinset.evaluation.blind_probes.pairs import Pairs, Places
+from twinset.evaluation.examples import Benchmark
+from twinset.generators.words_alone.guesses import guess, same_bag
+from twinset.generators.words_alone.probe import FOLDS, out_of_fold, probed
 
 MISSING = 2  # in place of a sign, where a pair lacks the number
-Signs = NDArray[np.int8]
 Sees = Literal["captions", "images", "both"]
 CLASSIFIER = "a linear classifier, cross-validated by group"
+REPEATS = 3  # of the cross-validation, in other folds: a single one moves the share by one or two points
+BUCKETS, LONGEST = 1 << 18, 3  # that n-grams are hashed into; words of the longest
+TOKEN = r"\w+|[^\w\s]"  # punctuation too: whether a caption ends with a full stop can give it away
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,166 +27,158 @@ class Probe:
     """One blind guess of every pair.
 
     sees: what it looks at. guesses: what it says, by the sign that is then right, such as ``{-1: "shorter"}``.
-    signs: (n,), the sign of the first half's number less the second's; `MISSING` without one.
+    signs: (n,), the sign of the first half's number less the second's; `MISSING` without one. note: what it lacks.
     """
 
     name: str
     sees: Sees
     guesses: Mapping[int, str]
-    signs: Signs
+    signs: NDArray[np.int8]
+    note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """How often a probe is right on one row of the table, with the better of its guesses."""
+def document_of(
+    benchmark: Benchmark,
+    pairs: Pairs,
+    probes: Sequence[Probe],
+    detected: Mapping[str, NDArray[np.float64]],
+    notes: Sequence[str],
+    seed: int,
+) -> Probes:
+    """All that is reported of a benchmark.
 
-    probe: Probe
-    said: str
-    guess: Guess
-    solves: bool
-
-    def as_json(self) -> dict[str, Any]:
-        """Percent; ``right`` counts ties as wrong, ``expected`` counts half of them as right."""
-        one = self.guess
-        return {
-            "sees": self.probe.sees,
-            "guess": self.said,
-            "n": one.n,
-            "groups": one.groups,
-            "right": 100 * one.right / one.n,
-            "expected": 100 * one.expected,
-            "ties": 100 * one.ties / one.n,
-            "low": None if one.low is None else 100 * one.low,
-            "high": None if one.high is None else 100 * one.high,
-            "flagged": one.solved,
-            "solves": self.solves,
-        }
-
-
-@dataclass(frozen=True)
-class GivenAway:
-    """What a benchmark gives away.
-
-    name, title: of the benchmark. notes: what was not probed, and why.
-    detectors: shares (0-1) by row and what is right (`evaluation.blind_probes.detectors.detector_outcomes`).
-    words: by row, what words tell of captions whose pair is not shown (`generators.words_alone.probe`).
+    Args:
+        detected: (n,), share (0-1) of each pair that detectors get right, by what; NaN where they were not asked.
+        notes: what was not probed, beside the notes of probes.
+        seed: of what words tell of captions whose pair is not shown (`generators.words_alone.probe`).
     """
-
-    name: str
-    title: str
-    pairs: Pairs
-    probes: Sequence[Probe]
-    notes: Sequence[str] = ()
-    detectors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    words: Mapping[str, Probed] = field(default_factory=dict)
-
-    @cached_property
-    def found(self) -> dict[str, list[Found]]:
-        """By row, what each probe that has a number for some pair of it found."""
-        return {
-            row: [one for probe in self.probes if (one := self._found(probe, places)) is not None]
-            for row, places in self.pairs.rows.items()
-        }
-
-    def _found(self, probe: Probe, places: NDArray[np.intp]) -> Found | None:
-        places = places[probe.signs[places] != MISSING]
-        if not len(places):
-            return None
-        signs, groups = probe.signs[places], self.pairs.groups[places]
-        tried = [(said, guess(signs * np.int8(side), groups)) for side, said in probe.guesses.items()]
-        said, best = max(tried, key=lambda one: one[1].expected)
-        # Knowing one half of a pair of two images leaves open what belongs to what.
-        enough = probe.sees == "both" or all(len(self.pairs.images[place]) < 2 for place in places.tolist())
-        return Found(probe, said, best, best.solved and enough)
-
-    @cached_property
-    def same_bag(self) -> NDArray[np.bool_]:
-        """(n,), whether both captions share one bag of words."""
-        said = zip(*self.pairs.captions, strict=True)
-        return np.array([same_bag(words_of(first), words_of(second)) for first, second in said])
-
-    def solved(self) -> Iterator[tuple[str, Found]]:
-        """Rows that a probe solves, with the best one."""
-        for row, found in self.found.items():
-            if solving := [one for one in found if one.solves]:
-                yield row, max(solving, key=lambda one: one.guess.expected)
-
-    def as_json(self) -> dict[str, Any]:
-        """All as one object of JSON; shares in percent."""
-        rows = {
-            row: {
-                "pairs": len(places),
-                "groups": len(np.unique(self.pairs.groups[places])),
-                "same_bag": 100 * float(self.same_bag[places].mean()),
-                "probes": {one.probe.name: one.as_json() for one in self.found[row]},
-                "unpaired_words": None if row not in self.words else self.words[row].auc,
-                "detectors": {name: 100 * share for name, share in self.detectors.get(row, {}).items()},
-            }
-            for row, places in self.pairs.rows.items()
-        }
-        return {
-            "benchmark": self.name,
-            "title": self.title,
-            "left_out": dict(self.pairs.left_out),
-            "rule": {"chance": 100 * CHANCE, "margin": 100 * MARGIN, "interval": 95, "least_groups": LEAST_GROUPS},
-            "notes": list(self.notes),
-            "all": rows.pop("all"),
-            "by": rows,
-            "solved": [{"row": row, "probe": one.probe.name, "guess": one.said} for row, one in self.solved()],
-        }
+    captions = np.array(pairs.captions, dtype=object)
+    bags = np.array([same_bag(words_of(first), words_of(second)) for first, second in captions.T])
+    rows = {}
+    for row, places in pairs.rows.items():
+        guessed = {probe.name: _guessed(probe, pairs, places) for probe in probes}
+        first, second = captions[:, places].tolist()
+        detectors = {name: shares[places] for name, shares in detected.items()}
+        rows[row] = ProbedRow(
+            pairs=len(places),
+            groups=len(np.unique(pairs.groups[places])),
+            same_bag=100 * float(bags[places].mean()),
+            probes={name: figures for name, figures in guessed.items() if figures is not None},
+            unpaired_words=probed(first, second, seed).auc,
+            detectors={name: 100 * float(np.nanmean(s)) for name, s in detectors.items() if not np.isnan(s).all()},
+        )
+    return Probes(
+        benchmark=benchmark.name,
+        title=benchmark.title,
+        left_out=dict(pairs.left_out),
+        notes=[*(probe.note for probe in probes if probe.note), *notes],
+        all=rows.pop("all"),
+        by=rows,
+    )
 
 
-def length_probes(pairs: Pairs) -> list[Probe]:
-    """Which caption has fewer characters, and fewer words."""
-    said = list(zip(*pairs.captions, strict=True))
-    characters = np.array([len(first) - len(second) for first, second in said])
-    words = np.array([len(words_of(first)) - len(words_of(second)) for first, second in said])
+def _guessed(probe: Probe, pairs: Pairs, places: Places) -> Guessed | None:
+    """The better guess of a probe on some pairs; None where no pair has the number."""
+    places = places[probe.signs[places] != MISSING]
+    if not len(places):
+        return None
+    signs, groups = probe.signs[places], pairs.groups[places]
+    guesses = [(words, guess(signs * np.int8(side), groups)) for side, words in probe.guesses.items()]
+    words, best = max(guesses, key=lambda named: named[1].expected)
+    # Knowing one half of a pair of two images leaves open what belongs to what.
+    enough = probe.sees == "both" or all(len(pairs.images[place]) < 2 for place in places.tolist())
+    return Guessed(
+        sees=probe.sees,
+        guess=words,
+        n=best.n,
+        groups=best.groups,
+        right=100 * best.right / best.n,
+        expected=100 * best.expected,
+        ties=100 * best.ties / best.n,
+        low=None if best.low is None else 100 * best.low,
+        high=None if best.high is None else 100 * best.high,
+        flagged=best.solved,
+        solves=best.solved and enough,
+    )
+
+
+def caption_probes(pairs: Pairs, seed: int) -> list[Probe]:
+    """Which caption has fewer characters, and fewer words; and a classifier of captions."""
+    characters = np.array([[len(caption) for caption in side] for side in pairs.captions])
+    words = np.array([[len(words_of(caption)) for caption in side] for side in pairs.captions])
+    shorter, fewer = (np.sign(first - second).astype(np.int8) for first, second in (characters, words))
     return [
-        Probe("characters", "captions", {-1: "shorter", 1: "longer"}, signs_of(characters)),
-        Probe("words", "captions", {-1: "fewer words", 1: "more words"}, signs_of(words)),
+        Probe("characters", "captions", {-1: "shorter", 1: "longer"}, shorter),
+        Probe("words", "captions", {-1: "fewer words", 1: "more words"}, fewer),
+        classifier("text classifier", "captions", pairs, text_differences(*pairs.captions), seed),
     ]
 
 
-def caption_probes(pairs: Pairs, seed: int) -> tuple[list[Probe], list[str]]:
-    """What lengths and a classifier tell from the captions alone; and what could not be asked."""
-    classified, notes = classify("text classifier", "captions", pairs, text_differences(*pairs.captions), seed)
-    return [*length_probes(pairs), classified], notes
-
-
-def unpaired_words(pairs: Pairs, seed: int) -> dict[str, Probed]:
-    """What words tell of second captions beside first captions of other pairs, for each row of the table."""
-    check_installed()
-    sides = {
-        row: [[side[place] for place in places.tolist()] for side in pairs.captions]
-        for row, places in pairs.rows.items()
-    }
-    return {row: probed(first, second, seed) for row, (first, second) in sides.items()}
-
-
-def classify(name: str, sees: Sees, pairs: Pairs, differences: Any, seed: int) -> tuple[Probe, list[str]]:
-    """A classifier of each subset, which sees no other subset; and the subsets that are too small for one.
+def classifier(name: str, sees: Sees, pairs: Pairs, differences: Any, seed: int) -> Probe:
+    """A classifier of each subset, which sees no other subset; subsets of too few groups have none.
 
     Args:
-        name, sees: of the probe. pairs: of the benchmark.
+        name, sees: of the probe.
         differences: (n, d), features of the first half less those of the second; rows of NaN without them.
         seed: of the folds.
     """
     signs, few = np.full(len(pairs), MISSING, np.int8), 0
-    for places in pairs.subset_places():
+    for places in pairs.subsets.values():
         if isinstance(differences, np.ndarray):
             places = places[~np.isnan(differences[places]).any(axis=1)]
-        if not len(places):
-            continue
         margins = cross_validated(differences[places], pairs.groups[places], seed)
         if margins is None:
             few += 1
         else:
-            signs[places] = signs_of(margins)
-    notes = [f"{name}: {few} subset{'s' * (few > 1)} of a single group, which nothing can be cross-validated on"]
-    return Probe(name, sees, {1: CLASSIFIER}, signs), notes if few else []
+            signs[places] = np.sign(margins)
+    note = f"{name}: {few} subset{'s' * (few > 1)} with too few groups to cross-validate" if few else ""
+    return Probe(name, sees, {1: CLASSIFIER}, signs, note)
 
 
-def signs_of(gaps: NDArray[Any]) -> Signs:
-    """Signs of gaps; `MISSING` for NaN."""
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isnan(gaps), MISSING, np.sign(gaps)).astype(np.int8)
+def text_differences(captions0: Sequence[str], captions1: Sequence[str]) -> Any:
+    """Counts of n-grams of the first captions less those of the second, hashed, and the gaps of their lengths.
+
+    n-grams are of 1 to 3 words or marks, in their own case.
+
+    Returns:
+        (n, BUCKETS + 2) csr_matrix of float64. The last two columns: gap in characters / 10, gap in words.
+    """
+    from scipy.sparse import hstack
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    hashed = HashingVectorizer(
+        n_features=BUCKETS, ngram_range=(1, LONGEST), token_pattern=TOKEN, lowercase=False, norm=None
+    )
+    pairs = zip(captions0, captions1, strict=True)
+    gaps = [[(len(first) - len(second)) / 10, len(first.split()) - len(second.split())] for first, second in pairs]
+    return hstack([hashed.transform(captions0) - hashed.transform(captions1), np.array(gaps, np.float64)]).tocsr()
+
+
+def cross_validated(differences: Any, groups: NDArray[Any], seed: int) -> NDArray[np.float64] | None:
+    """For each pair, how much the first half looks like a first half to a classifier that has not seen its group.
+
+    Logistic regression on differences of features. It learns from each pair in both orders, so that of a swapped pair
+    it says the opposite, and the place of a half gives nothing away.
+
+    Args:
+        differences: (n, d) array or csr_matrix, features of the first half less those of the second.
+        groups: (n,), pairs of one group are in one fold.
+        seed: of the folds.
+
+    Returns:
+        (n,), above 0 where the guess is right, exactly 0 where it has nothing to go by. None with fewer groups than
+        folds.
+    """
+    from scipy.sparse import csr_matrix, vstack
+
+    n = len(groups)
+    if len(np.unique(groups)) < FOLDS:
+        return None
+    differences = csr_matrix(differences)
+    differences = differences[:, np.unique(differences.indices)]  # empty buckets would only take time
+    if not differences.shape[1]:  # equal captions, in every pair
+        return np.zeros(n)
+    orders, labels = vstack([differences, -differences]).tocsr(), np.repeat([1, 0], n)
+    repeats = [out_of_fold(orders, labels, np.tile(groups, 2), seed + repeat) for repeat in range(REPEATS)]
+    scores: NDArray[np.float64] = np.mean(repeats, axis=0)
+    return scores[:n] - scores[n:]

@@ -1,107 +1,74 @@
-"""Runs the blind probes of a benchmark, the cheap ones always, others on demand; gives them a model's features."""
+"""Runs the blind probes of a benchmark; features of its pairs by a dual encoder."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.blind_probes.detectors import Detectors
-from twinset.evaluation.blind_probes.image_probes import both, feature_probes, image_probes
+from twinset.evaluation.blind_probes.detectors import Detectors, detector_outcomes, told_right
+from twinset.evaluation.blind_probes.document import Probes
 from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
-from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, unpaired_words
+from twinset.evaluation.blind_probes.probes import MISSING, Probe, caption_probes, classifier, document_of
 from twinset.evaluation.examples import Benchmark, Matching
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache, text_name
 from twinset.evaluation.run import similarities_of
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import DualEncoder, Running
-from twinset.shards.storage.whole_file import whole_file
-
-#: Features of captions, (n, 2, d), and of images, likewise or None; of the pairs of a benchmark, not normalised.
-Encode = Callable[[Pairs], tuple[NDArray[np.float32], NDArray[np.float32] | None]]
-
-
-def give_away(
-    benchmark: Benchmark,
-    images: bool = False,
-    encode: Encode | None = None,
-    seed: int = 0,
-    trained: Detectors | None = None,
-) -> GivenAway:
-    """Probe a benchmark without looking at an image and a caption together.
-
-    Args:
-        benchmark: that is read.
-        images: whether the images of pairs of two are read and probed; some 100 a second.
-        encode: gives features of a dual encoder, for classifiers and detectors on these.
-        seed: of folds and of first weights.
-        trained: detectors for these features; without them, detectors are cross-validated on the benchmark itself.
-
-    Raises:
-        WrongUse: the benchmark has no pairs of captions, or a model cannot be used.
-    """
-    pairs = read_pairs(benchmark)
-    probes, notes = caption_probes(pairs, seed)
-    text = probes[-1]
-    if images:
-        of_images, more = image_probes(pairs, seed)
-        probes, notes = [*probes, *of_images], [*notes, *more]
-        if of_images and of_images[-1].name == "image classifier":
-            probes.append(both("both classifiers", text, of_images[-1]))
-    else:
-        notes.append("images: not asked for")
-    detectors: Mapping[str, Mapping[str, float]] = {}
-    if encode is not None:
-        of_features, detectors, more = feature_probes(pairs, *encode(pairs), seed, trained)
-        probes, notes = [*probes, *of_features], [*notes, *more]
-    words = unpaired_words(pairs, seed)
-    return GivenAway(benchmark.name, benchmark.title, pairs, probes, notes, detectors, words)
-
-
-def write_probes(found: GivenAway, out: Path) -> Path:
-    """Write what was found where the report of a run reads it, ``OUT/probes/BENCHMARK.json``; returns the path."""
-    path = out / "probes" / f"{found.name}.json"
-    with whole_file(path) as temporary:
-        temporary.write_text(json.dumps(found.as_json(), indent=2) + "\n", "utf-8")
-    return path
-
 
 WINDOW = 512  # pairs that are prepared together
-
+BOTH = "captions and images, each by a classifier of its own"
 Floats = NDArray[np.float32]
 
 
-def encoder_of(
-    model: str, cache: Path | None = None, running: Running | None = None, detectors: Detectors | None = None
-) -> Encode:
-    """What encodes pairs with a model; what it gives stays in the cache.
+def give_away(
+    benchmark: Benchmark, similarities: ByFeatures | None = None, seed: int = 0, trained: Detectors | None = None
+) -> Probes:
+    """Probe a benchmark without looking at an image and a caption together.
 
     Args:
-        model: as `evaluation.scorers.kinds.open_model` takes it.
-        cache: folder of features; the user's own by default.
-        detectors: that will read the features.
+        similarities: give features of a dual encoder (`features_of`), for classifiers and detectors on these.
+        seed: of folds. trained: detectors for these features.
 
     Raises:
-        WrongUse: there is no such model, it is not a dual encoder, or the detectors are not for it.
+        WrongUse: the benchmark has no pairs of captions, or scikit-learn is not installed.
     """
-    similarities = features_of(model, cache, running)
-    if detectors is not None:
-        detectors.check_encoder(model, similarities.encoder.digest())
+    try:
+        import sklearn  # noqa: F401
+    except ImportError as error:
+        raise WrongUse("the classifiers of blind probes need scikit-learn; pip install 'twinset[models]'") from error
+    pairs = read_pairs(benchmark)
+    probes, shares, notes = caption_probes(pairs, seed), dict[str, NDArray[np.float64]](), list[str]()
+    if similarities is not None:
+        texts, images = encoded(pairs, similarities)
+        probes += feature_probes(pairs, texts, images, seed)
+        if images is not None and (lost := int(np.isnan(images).any(axis=(1, 2)).sum())):
+            notes.append(f"image features: {lost:,} pairs have none: a single image, or one that cannot be read")
+        if trained is not None:
+            shares = detected(trained, texts, images)
+            notes.append(f"detectors: trained on {', '.join(trained.facts['data'])}")
+    return document_of(benchmark, pairs, probes, shares, notes, seed)
 
-    return lambda pairs: encoded(pairs, similarities)
 
+def features_of(
+    model: str, cache: Path | None = None, running: Running | None = None, detectors: Detectors | None = None
+) -> ByFeatures:
+    """The features that a model gives; they stay in the cache.
 
-def features_of(model: str, cache: Path | None = None, running: Running | None = None) -> ByFeatures:
-    """The features that a model gives, with their cache; arguments and errors as of `encoder_of`."""
+    Args:
+        model: as `evaluation.scorers.kinds.open_model` takes it. cache: folder of features; the user's by default.
+        detectors: that will read them. Raises `WrongUse`: they are of another model, or this is not a dual encoder.
+    """
     running = running or Running()
     scorer = open_model(model, running)
     if not isinstance(scorer, DualEncoder):
         raise WrongUse(
             f"--model {model}: probes need features, and it is not a dual encoder; name open_clip:… or clip:…"
         )
+    if detectors is not None:
+        detectors.check_encoder(model, scorer.digest())
     similarities = similarities_of(scorer, cache or default_cache(), running)
     assert isinstance(similarities, ByFeatures)
     return similarities
@@ -114,22 +81,22 @@ def encoded(pairs: Pairs, similarities: ByFeatures) -> tuple[Floats, Floats | No
         Of captions (n, 2, d); of images likewise, NaN where a pair has one image or one that cannot be read, None where
         no pair has two.
     """
-    store, two = similarities.store, any(len(images) == 2 for images in pairs.images)
-    texts, images = list[Floats](), list[Floats | None]()
+    texts, images = list[Floats](), dict[int, Floats]()
     for start in range(0, len(pairs), WINDOW):
         window = [_asked(pairs, place) for place in range(start, min(start + WINDOW, len(pairs)))]
         unusable = similarities.prepare(window)
         # Captions of a pair with a broken image are encoded too.
-        texts += _features(store, [[text_name(text) for text in one.captions] for one in window])
-        whole = [one for one in window if one.key not in unusable and one.images]
-        names = [[similarities.pictures.name(picture) for picture in one.images] for one in whole]
-        found = dict(zip((one.key for one in whole), _features(store, names), strict=True))
-        images += [found.get(one.key) for one in window]
-    shape = next((one.shape for one in images if one is not None), None)
-    if not two or shape is None:
-        return np.stack(texts), None if not two else np.full((len(pairs), 2, 1), np.nan, np.float32)
-    nothing = np.full(shape, np.nan, np.float32)
-    return np.stack(texts), np.stack([nothing if one is None else one for one in images])
+        texts += _features(similarities.store, [[text_name(text) for text in pair.captions] for pair in window])
+        whole = [pair for pair in window if pair.key not in unusable and pair.images]
+        names = [[similarities.pictures.name(picture) for picture in pair.images] for pair in whole]
+        images |= zip((int(pair.key) for pair in whole), _features(similarities.store, names), strict=True)
+    of_texts = np.stack(texts)
+    if all(len(pair) == 1 for pair in pairs.images):
+        return of_texts, None
+    of_images = np.full_like(of_texts, np.nan)  # a dual encoder has as many channels for either
+    for place, features in images.items():
+        of_images[place] = features
+    return of_texts, of_images
 
 
 def _asked(pairs: Pairs, place: int) -> Matching:
@@ -142,3 +109,52 @@ def _features(store: FeatureStore, names: Sequence[Sequence[bytes]]) -> list[Flo
     """Features by name, (2, d) for each two names."""
     found = store.find(name for two in names for name in two)
     return [np.stack([found[name] for name in two]) for two in names]
+
+
+def feature_probes(pairs: Pairs, texts: Floats, images: Floats | None, seed: int) -> list[Probe]:
+    """Classifiers on the features of a dual encoder.
+
+    Args:
+        texts: (n, 2, d), features of captions, not normalised. images: likewise, None where no pair has two; NaN for
+            pairs that have one, or one that cannot be read.
+        seed: of folds.
+    """
+    of_texts = classifier("text features", "captions", pairs, standardised(texts), seed)
+    if images is None or np.isnan(images).any(axis=(1, 2)).all():
+        return [of_texts]
+    of_images = classifier("image features", "images", pairs, standardised(images), seed)
+    return [of_texts, of_images, both(of_texts, of_images)]
+
+
+def standardised(features: Floats) -> NDArray[np.float64]:
+    """Differences of two halves, each channel divided by the root of its mean square; not centred, so that a swapped
+    pair changes sign alone.
+
+    features: (n, 2, d), at least one row without NaN; returns (n, d).
+    """
+    differences = features[:, 0].astype(np.float64) - features[:, 1]
+    scale = np.sqrt(np.nanmean(differences**2, axis=0))
+    return np.asarray(differences / np.where(scale > 0, scale, 1))
+
+
+def both(texts: Probe, images: Probe) -> Probe:
+    """Whether two guesses match the halves: if both are right, or both are wrong, caption 0 is given to image 0."""
+    known = (texts.signs != MISSING) & (images.signs != MISSING)
+    signs = np.where(known, texts.signs * images.signs, MISSING).astype(np.int8)
+    return Probe("text and image features", "both", {1: BOTH}, signs)
+
+
+def detected(detectors: Detectors, texts: Floats, images: Floats | None) -> dict[str, NDArray[np.float64]]:
+    """Share (0-1) of each pair that detectors get right, (n,) by what; NaN where a pair has no features of images."""
+    usable = np.ones(len(texts), np.bool_) if images is None else ~np.isnan(images).any(axis=(1, 2))
+    of_texts = detectors.text(texts[usable])
+    right = {"text detector": told_right(of_texts).mean(axis=1)}
+    if images is None:  # the one image is natural, so that only its caption is to be chosen
+        right["i2t"] = of_texts[:, 0] < of_texts[:, 1]
+    elif detectors.image is not None:
+        of_images = detectors.image(images[usable])
+        right |= {"image detector": told_right(of_images).mean(axis=1), **detector_outcomes(of_texts, of_images)}
+    shares = {name: np.full(len(texts), np.nan) for name in right}
+    for name, values in right.items():
+        shares[name][usable] = values
+    return shares

@@ -1,6 +1,4 @@
-"""The files of a run: which models answered which benchmarks, what is known about each answer, and what blind probes
-found (``probes/BENCHMARK.json``, as the probes write it).
-"""
+"""The score files of a run: which models answered which benchmarks, and what is known about each answer."""
 
 import hashlib
 import json
@@ -9,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pydantic
-from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import (
@@ -29,18 +26,18 @@ from twinset.evaluation.examples import (
 RUN = ".run.json"  # beside a score file: what the run that wrote it computed
 LONGEST = 120  # characters of a file's name without its ending
 Asked = Literal["matching", "query", "statement", "grounding"]
-SCHEMAS: dict[Asked, pa.Schema] = {
-    "matching": MATCHING_SCORES, "query": QUERY_RANKS, "statement": STATEMENT_MARGINS, "grounding": GROUNDING_ERRORS
-}  # fmt: skip
+#: Columns of score files, what they answer, and whether they are scores and not outcomes alone.
+KINDS: tuple[tuple[pa.Schema, Asked, bool], ...] = (
+    (MATCHING_SCORES, "matching", True),
+    (QUERY_RANKS, "query", True),
+    (STATEMENT_MARGINS, "statement", True),
+    (GROUNDING_ERRORS, "grounding", True),
+    (MATCHING_OUTCOMES, "matching", False),
+    (MATCHING_CHOICES, "matching", False),
+)
 OPTIONAL = {"tied_targets", "best_wrong", TOP}  # columns
 COUNTED = ("images", "texts", "pairs")  # what a model is asked for, each once
 KEY = b"twinset"  # in the metadata of a score file's schema
-
-
-class _Run(pydantic.BaseModel):
-    """What the last run computed, of all that was needed."""
-
-    computed: int
 
 
 class About(pydantic.BaseModel):
@@ -48,9 +45,7 @@ class About(pydantic.BaseModel):
 
     left_out: examples that were not asked, by reason. unanswered: questions that the model did not answer, likewise.
     seconds: of scoring. threshold: score above which the model says that an image and a text match, where there is one.
-    note: what to know of the model.
-
-    Whatever else it holds is what scoring cost, such as how many images were encoded.
+    note: what to know of the model. Whatever else it holds is what scoring cost, such as how many images were encoded.
     """
 
     model_config = pydantic.ConfigDict(extra="allow", frozen=True)
@@ -86,24 +81,25 @@ class ModelAnswers:
         """Name of the benchmark's folder, for names of files; what the file says of itself may hold anything."""
         return self.path.parent.name
 
+    def rows(self) -> pl.DataFrame:
+        """All answers, a row an example; without optional columns that the file lacks."""
+        rows = pl.from_arrow(pq.ParquetFile(self.path).read(columns=self.schema.names))
+        assert isinstance(rows, pl.DataFrame)
+        return rows
+
     @property
     def cost(self) -> dict[str, Any]:
         """Seconds, device and counts that were recorded; of a run of ours also how much of it came from the cache."""
         known = {"seconds": self.about.seconds, "device": self.about.device, **(self.about.model_extra or {})}
         beside = self.path.with_suffix(RUN)
-        if beside.is_file():
-            try:
-                computed = _Run.model_validate_json(beside.read_bytes()).computed
-            except pydantic.ValidationError as error:
-                raise WrongUse(f"{beside}: does not tell what a run computed; remove it") from error
-            needed = sum(count for name in COUNTED if isinstance(count := known.get(name), int))
-            known |= {"computed": computed, "from_cache": max(needed - computed, 0)}
-        return known
-
-
-def floats(rows: pa.Table | pa.RecordBatch, name: str) -> NDArray[np.float64]:
-    """A column of numbers with NaN for null."""
-    return np.asarray(rows.column(name).to_numpy(zero_copy_only=False), np.float64)
+        if not beside.is_file():
+            return known
+        try:
+            computed = int(json.loads(beside.read_bytes())["computed"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise WrongUse(f"{beside}: does not tell what a run computed; remove it") from error
+        needed = sum(count for name in COUNTED if isinstance(count := known.get(name), int))
+        return known | {"computed": computed, "from_cache": max(needed - computed, 0)}
 
 
 def scores_path(out: Path, benchmark: str, model: str) -> Path:
@@ -121,24 +117,22 @@ def score_files(out: Path) -> list[ModelAnswers]:
         out: folder of the run, with ``scores/BENCHMARK/MODEL.parquet``.
 
     Raises:
-        WrongUse: there are none, or one is not a score file.
+        WrongUse: there are none, one is not a score file, or two contradict each other.
     """
-    found = [_opened(path) for path in sorted(out.glob("scores/*/*.parquet"))]
-    if not found:
+    files = [_opened(path) for path in sorted(out.glob("scores/*/*.parquet"))]
+    if not files:
         raise WrongUse(f"{out}/scores: no score files; twinset eval run --out {out} writes them")
-    names = [(one.about.benchmark, one.about.model) for one in found]
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            first = found[names.index(name)].path
-            raise WrongUse(f"{found[place].path}: scores of {name[1]} on {name[0]}, as in {first}; remove one of them")
-    for one in found:
-        neighbour = next(other for other in found if other.folder == one.folder)
-        if neighbour.about.benchmark != one.about.benchmark:
+    answers, folders = dict[tuple[str, str], Path](), dict[str, str]()
+    for file in files:
+        benchmark, model = file.about.benchmark, file.about.model
+        if (first := answers.setdefault((benchmark, model), file.path)) is not file.path:
+            raise WrongUse(f"{file.path}: scores of {model} on {benchmark}, as in {first}; remove one of them")
+        if (other := folders.setdefault(file.folder, benchmark)) != benchmark:
             raise WrongUse(
-                f"{one.path}: scores on {one.about.benchmark}, beside those on {neighbour.about.benchmark}; tables are "
-                "named by folder: move it to a folder of its own"
+                f"{file.path}: scores on {benchmark}, beside those on {other}; tables are named by folder: move it to "
+                "a folder of its own"
             )
-    return sorted(found, key=lambda one: (one.about.benchmark, one.about.model))
+    return sorted(files, key=lambda file: (file.about.benchmark, file.about.model))
 
 
 def _opened(path: Path) -> ModelAnswers:
@@ -147,100 +141,17 @@ def _opened(path: Path) -> ModelAnswers:
     except (pa.ArrowInvalid, OSError) as error:
         raise WrongUse(f"{path}: not a Parquet file ({error}); remove it or score again") from error
     try:
-        about = About.model_validate_json((schema.metadata or {})[KEY])
-    except KeyError as error:
+        about = About.model_validate_json((schema.metadata or {}).get(KEY, b""))
+    except pydantic.ValidationError as error:
         raise WrongUse(
-            f"{path}: its schema has no metadata 'twinset', which names benchmark and model; "
-            "read scores from elsewhere with twinset eval scores"
+            f"{path}: its schema has no metadata 'twinset', which names benchmark and model ({error}); read scores "
+            "from elsewhere with twinset eval scores"
         ) from error
-    except (pydantic.ValidationError, json.JSONDecodeError) as error:
-        raise WrongUse(f"{path}: metadata 'twinset': {error}") from error
-    kinds = [(asked, expected, True) for asked, expected in SCHEMAS.items()]
-    kinds += [("matching", one, False) for one in (MATCHING_OUTCOMES, MATCHING_CHOICES)]
-    for asked, expected, scores in kinds:
-        if set(expected.names) - OPTIONAL <= set(schema.names):
-            for one in expected:
-                held = [field.type for field in schema if field.name == one.name]
-                if len(held) > 1 or not all(_fits(type_, one.type) for type_ in held):
-                    raise WrongUse(f"{path}: column {one.name} is not one column of {one.type}; write it so")
+    for expected, asked, scores in KINDS:
+        if {*expected.names} - OPTIONAL <= {*schema.names}:
+            for column in expected:
+                types = [field.type for field in schema if field.name == column.name]
+                if types not in ([], [column.type]):
+                    raise WrongUse(f"{path}: column {column.name} is not one column of {column.type}; write it so")
             return ModelAnswers(path, asked, about, scores, expected)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")
-
-
-def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a column of a type is read as that of another: text as text, any plain number as a number."""
-    if pa.types.is_list(wanted):
-        return bool(pa.types.is_list(found)) and _fits(found.value_type, wanted.value_type)
-    if wanted == pa.string():
-        return found in (wanted, pa.large_string())
-    return any(is_one(found) for is_one in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean))
-
-
-class _Lenient(pydantic.BaseModel):
-    """What the report shows; a file may hold more."""
-
-    model_config = pydantic.ConfigDict(extra="ignore", frozen=True)
-
-
-class Probe(_Lenient):
-    """How often a blind guess is right, in percent: strictly, and with ties broken at random, of which is the interval.
-
-    solves: whether it answers the questions of this row without seeing what they ask about.
-    """
-
-    guess: str
-    n: int
-    groups: int
-    right: float
-    expected: float
-    low: float | None
-    high: float | None
-    ties: float
-    solves: bool
-
-
-class ProbedRow(_Lenient):
-    """All pairs, or those of a subset. same_bag: percent of pairs whose captions share one bag of words. detectors:
-    percent that detectors of synthetic halves get right, by what (`evaluation.blind_probes.detectors`).
-    """
-
-    pairs: int
-    same_bag: float | None = None
-    probes: dict[str, Probe]
-    detectors: dict[str, float] = {}
-
-
-class Probes(_Lenient):
-    """What was found on all pairs and by subset. notes: what was not probed, and why."""
-
-    all: ProbedRow
-    by: dict[str, ProbedRow] = {}
-    notes: list[str] = []
-
-    @property
-    def solved(self) -> list[str]:
-        """In words, each row that a probe solves."""
-        return [
-            f"{row}: {name}, {probe.guess}"
-            for row, probed in {"all": self.all, **self.by}.items()
-            for name, probe in probed.probes.items()
-            if probe.solves
-        ]
-
-
-def probes_of(out: Path, folder: str) -> Probes | None:
-    """The probes of a benchmark; None where the run has none.
-
-    Args:
-        out: folder of the run. folder: the benchmark's below ``scores``.
-
-    Raises:
-        WrongUse: the file is not what the probes write.
-    """
-    path = out / "probes" / f"{folder}.json"
-    if not path.is_file():
-        return None
-    try:
-        return Probes.model_validate_json(path.read_bytes())
-    except pydantic.ValidationError as error:
-        raise WrongUse(f"{path}: not a report of blind probes; remove it or probe again ({error})") from error

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import fmean, stdev
 
+from twinset.evaluation.blind_probes.document import ProbedRow
 from twinset.evaluation.metrics.figures import Figure, Measured
-from twinset.evaluation.report.model_answers import ProbedRow
 from twinset.evaluation.report.published import Column, Published
 from twinset.evaluation.report.results import ALL, CATEGORY, SUBSET, BenchmarkResults
 from twinset.evaluation.report.tables import COUNTS, Cell, Row, Table

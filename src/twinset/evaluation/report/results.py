@@ -16,12 +16,13 @@ from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.benchmarks.captioned_images import CaptionedImages
 from twinset.evaluation.benchmarks.reader import Reader
+from twinset.evaluation.blind_probes.document import Probes, probes_of
 from twinset.evaluation.metrics.compare import compare, holm
 from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.metrics.matching import FINER, ORDERS
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
-from twinset.evaluation.report.model_answers import Asked, ModelAnswers, Probes, probes_of, score_files
+from twinset.evaluation.report.model_answers import Asked, ModelAnswers, score_files
 from twinset.evaluation.report.published import Published, published
 
 #: Of two images and two captions with independent scores: each of two comparisons is right in half of all cases, both

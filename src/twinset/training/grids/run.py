@@ -17,7 +17,7 @@ from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.blind_probes.detectors import detector_outcomes, read_detectors, told_right
 from twinset.evaluation.blind_probes.pairs import read_pairs
-from twinset.evaluation.blind_probes.run import encoder_of
+from twinset.evaluation.blind_probes.run import encoded, features_of
 from twinset.evaluation.examples import LeftOut
 from twinset.evaluation.metrics.matching import CORRECT, RELEASED, TOLD
 from twinset.evaluation.report.model_answers import scores_path
@@ -43,7 +43,7 @@ def write_detected(benchmark: Reader, folder: Path, model: str, path: Path, runn
     except WrongUse as error:
         raise NotApplicable(str(error)) from error
     detectors = read_detectors(folder)
-    texts, images = encoder_of(model, None, running, detectors)(pairs)
+    texts, images = encoded(pairs, features_of(model, None, running, detectors))
     usable = np.ones(len(pairs), np.bool_) if images is None else ~np.isnan(images).any(axis=(1, 2))
     of_texts = detectors.text(texts[usable])
     if images is None:  # it is natural

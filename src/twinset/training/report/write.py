@@ -155,10 +155,10 @@ def write_pages(
     write_text(out / "data.json", json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     write_text(out / "README.md", render(card, TEMPLATES, **values))
     if shown is not None:
-        from twinset.evaluation.report.distributions import on_both_papers
+        from twinset.evaluation.report.distributions import plot
 
-        plots = on_both_papers(shown) if shown else None  # none without a step
-        write_text(out / "report.html", render(page, TEMPLATES, plots=plots, **values))
+        curves = plot(shown) if shown else None  # none without a step
+        write_text(out / "report.html", render(page, TEMPLATES, curves=curves, **values))
 
 
 def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
