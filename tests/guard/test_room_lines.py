@@ -18,7 +18,7 @@ LINES = {
     "cards": 1699,
     "review": 2442,
     "training": 7581,
-    "evaluation": 11468,
+    "evaluation": 10195,
     "cli": 1598,
     "demo": 153,
     "extras": 5626,
