@@ -22,7 +22,6 @@ from twinset.contracts.kinds.template import GALLERY
 from twinset.contracts.recipe import InvalidRecipe, Recipe, parse_recipe
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Query
-from twinset.evaluation.metrics.ranking import ORDERS, correlations
 from twinset.generators.contract import check_source
 from twinset.generators.decisions.answers import FILE, create_tables
 from twinset.generators.decisions.question import TaskCandidate
@@ -30,6 +29,7 @@ from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
+from twinset_extras.benchmarks.metrics import correlations
 from twinset_extras.image_rankings import ImageRankings, RankImages, places_of
 
 WORDS = ("red house", "red car", "blue house", "green tree", "red house by a road")
@@ -192,10 +192,10 @@ def test_people_answer_and_models_are_set_beside_them(
     for row in rows:
         assert [place for place in row["places"] if place < 1] and row["places"][row["top"][0]] == 0
     said = capsys.readouterr().out
-    taus = [correlations(*(np.array(row[name], np.float64) for name in ORDERS))[0] for row in rows]
+    taus = [correlations(*(np.array(row[name], np.float64) for name in ("places", "people")))[0] for row in rows]
     assert f"mean_kendall {np.mean(taus):.2f}" in " ".join(said.split())
     page = (run / "report.html").read_text()
-    assert "People's order" in page and page.count("Kendall&#39;s tau") == 4
+    assert "mean_kendall" in page
     # Again from what was kept, without the dataset: the same page.
     assert main(["eval", "report", str(run)]) == 0
     assert (run / "report.html").read_text() == page

@@ -29,8 +29,9 @@ twinset.evaluation.benchmarks.pictures
 twinset.evaluation.benchmarks.reader
 twinset.evaluation.benchmarks.rows
 twinset.evaluation.examples
-twinset.evaluation.metrics.correlation
+twinset.evaluation.metrics.bootstrap
 twinset.evaluation.metrics.figures
+twinset.evaluation.metrics.row_values
 twinset.evaluation.score_files.opening
 twinset.filters.clip_scores
 twinset.generators.annotation_files

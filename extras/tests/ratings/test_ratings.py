@@ -5,13 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.metrics.correlation import correlations
-from twinset_extras.ratings.agreement import PEOPLE, agreement
+from twinset_extras.ratings.agreement import PEOPLE, TESTS, agreement, correlations
 from twinset_extras.ratings.released import Rated, Ratings, read_dsg_scores, read_ratings
 
 DATA = Path(__file__).parents[3] / "../shared/data"
@@ -181,3 +181,19 @@ def test_questions_of_dsg_that_have_no_number(tmp_path: Path, number: str, paren
     (tmp_path / "a.csv").write_text(f'{ANSWERS}\nm,"i\n",1,"0, outside",yes\nm,"i\n",{number},{parents},yes\n')
     with pytest.raises(WrongUse, match=rf"a\.csv: line 6: {said}"):  # as an editor counts lines
         read_dsg_scores(tmp_path / "a.csv")
+
+
+def test_intervals_are_of_groups_drawn_with_replacement() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 6, (2, 30)).tolist()
+    found = correlations(a, b, None)
+    groups = [str(n) for n in range(30)]
+    copies = correlations(a * 4, b * 4, groups * 4)  # no more evidence than one, if they are a group
+    draws = rng.integers(0, 30, (600, 30))
+    for name, test in TESTS.items():
+        one, four = found[name], copies[name]
+        assert one.value == pytest.approx(test(a, b).statistic)
+        again = [test(np.array(a)[draw], np.array(b)[draw]).statistic for draw in draws]
+        assert (one.low, one.high) == pytest.approx(tuple(np.percentile(again, [2.5, 97.5])), abs=0.1)
+        assert (four.low, four.high) == pytest.approx((one.low, one.high), abs=0.05)
+    assert correlations([1, 2, 3], [1, 3, 2], ["a"] * 3)["kendall"].low is None

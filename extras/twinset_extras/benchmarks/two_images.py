@@ -266,7 +266,7 @@ class NaturalBench(Grouped):
 
     A caption is a question; of one with options, the question with the option that is right for its own image. Models
     that answer get the question as released, with its request for yes, no or the letter. The published Acc, Q-Acc,
-    I-Acc and G-Acc need P(yes): see `evaluation.metrics.questions`.
+    I-Acc and G-Acc need P(yes): see `benchmarks.metrics.yes_no`.
     """
 
     name = "naturalbench"

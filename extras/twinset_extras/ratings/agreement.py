@@ -1,14 +1,19 @@
 """How far the scores of checks go with people's ratings of the same images."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from scipy.stats import kendalltau, pearsonr, spearmanr
+
 from twinset import WrongUse
-from twinset.evaluation.metrics.correlation import LEAST, correlations
+from twinset.evaluation.metrics.bootstrap import interval
 from twinset.evaluation.metrics.figures import Figure, figures_json
 from twinset_extras.ratings.released import Ratings
 
+LEAST = 4  # values: of three, one order in six is the same by chance
+TESTS = {"kendall": kendalltau, "spearman": spearmanr, "pearson": pearsonr}  # -1 to 1
 PEOPLE = "people: one against the others"
 
 
@@ -71,3 +76,21 @@ def agreement(
     if not found:
         raise WrongUse(f"{ratings.where}: no scores, and one rating an image; name scores with --scores FILE")
     return Agreements(ratings.where, found, notes)
+
+
+def correlations(
+    a: Sequence[float], b: Sequence[float], groups: Sequence[str] | None, seed: int = 0, resamples: int = 2000
+) -> dict[str, Figure]:
+    """Kendall's tau-b, Spearman's rho and Pearson's r, with intervals of groups drawn with replacement; of rows where
+    there are none. NaN where one list has a single value.
+    """
+    pairs, rng = np.stack([a, b], axis=1).astype(np.float64), np.random.default_rng(seed)
+    which = np.arange(len(pairs)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    members = [pairs[which == one] for one in range(int(which.max()) + 1)]
+    orders = rng.integers(0, len(members), (resamples if len(members) > 1 else 0, len(members)))
+    drawn = [pairs, *(np.concatenate([members[one] for one in order]) for order in orders)]
+    figures = dict[str, Figure]()
+    for name, test in TESTS.items():
+        values = np.array([test(*each.T).statistic if np.ptp(each, axis=0).all() else np.nan for each in drawn])
+        figures[name] = Figure(float(values[0]), None, *interval(values[1:]))
+    return figures

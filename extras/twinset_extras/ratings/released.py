@@ -34,7 +34,7 @@ class Rated:
 class Ratings:
     """Rated images by key, and the scores that checks give them.
 
-    where: for messages. published: correlations of checks, by `evaluation.metrics.correlation`'s names. notes: for
+    where: for messages. published: correlations of checks, by the names of `agreement.TESTS`. notes: for
     people.
     """
 

@@ -48,7 +48,7 @@ def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
     from twinset.contracts.recipe.models import Recipe, Subset
     from twinset.contracts.source import SOURCES
     from twinset.evaluation.benchmarks import BENCHMARKS
-    from twinset.evaluation.metrics.score_kinds import METRICS
+    from twinset.evaluation.metrics.score_kinds import METRICS, NAMED_METRICS
     from twinset.evaluation.scorers.kinds import MODELS
     from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS
     from twinset.generators.decisions.question import QUESTIONS
@@ -63,14 +63,14 @@ def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
     yield from (("recipe", part.__name__.lower(), part) for part in (Recipe, Subset))
     yield from (("training", task, settings_class(task)) for task in TASKS)
     doors: list[Any] = [SOURCES, FILTERS, IMAGE_ENGINES, LANGUAGE_MODELS, QUESTION_ANSWERERS, CAPTION_SCORERS]
-    for door in (*doors, BENCHMARKS, METRICS, MODELS, QUESTIONS, EXPORTERS, OBJECTIVES, REGULARISERS):
+    for door in (*doors, BENCHMARKS, METRICS, NAMED_METRICS, MODELS, QUESTIONS, EXPORTERS, OBJECTIVES, REGULARISERS):
         for name in dict.fromkeys([*door.own(), *([] if here else door.kinds())]):
             yield door.what, name, door.find(name)
 
 
 def summary(part: Any) -> str:
     """The first paragraph of the docstring of a class, or of what an object opens, writes or names."""
-    if not isinstance(part, type):
+    if not (isinstance(part, type) or inspect.isfunction(part)):
         part = resolve_name(part.place) if hasattr(part, "place") else getattr(part, "open", None) or part.write
     text = inspect.getdoc(getattr(part, "func", part)) or ""
     return " ".join(text.split("\n\n")[0].split()).replace("``", "`")

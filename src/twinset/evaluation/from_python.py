@@ -145,7 +145,6 @@ def compare(
     *,
     key: str | Sequence[str] | None = ("key",),
     group: str | None = None,
-    figures: Sequence[str] = (),
     seed: int = 0,
     resamples: int = 2000,
 ) -> dict[str, Any]:
@@ -154,14 +153,11 @@ def compare(
     Args:
         by, group, seed, resamples: as `scores`; columns of ``a``.
         key: columns that identify a row in both; None: their rows are in the same order.
-        figures: to compare; none: text, image and group, or accuracy, or recall.
 
     Returns:
         What ``twinset eval compare --json`` prints.
 
     Raises:
-        WrongUse: a key twice in a file, no key in common, files of different kinds, or a figure that they do not have.
+        WrongUse: a key twice in a file, no key in common, or files of different kinds.
     """
-    return compared(
-        a, b, names_in(by), seed, resamples, key=key and names_in(key), group=group, figures=names_in(figures)
-    ).as_json()
+    return compared(a, b, names_in(by), seed, resamples, key=key and names_in(key), group=group).as_json()

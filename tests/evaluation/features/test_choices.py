@@ -24,6 +24,7 @@ from twinset.evaluation.features.pairs import ByChoices, ByPairs
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
+from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
 from twinset.models.encoders.contract import Chooser, Direction, DualEncoder, Floats, Question
 
@@ -114,6 +115,20 @@ def test_one_that_sees_is_right_and_each_question_is_asked_in_both_orders(tmp_pa
     found = measure(table(tmp_path, chooser, pairs(3))).all
     assert {one.value for one in found.figures.values()} == {100}
     assert len(chooser.asked) == 2 * 4 + 2 * 4, "two different pairs; the third is the first again, in one lot"
+
+
+def test_a_direction_that_was_not_asked_has_no_figure_and_is_not_compared(tmp_path: Path) -> None:
+    text = table(tmp_path / "text", Rule(sees, ("text",)), pairs())
+    image = table(tmp_path / "image", Rule(sees, ("image",)), pairs())
+    both = table(tmp_path / "both", Rule(sees), pairs())
+    assert [*measure(text).all.figures] == ["text", "ipos2t", "ineg2t"]
+    assert [*measure(image).all.figures] == ["image", "tpos2i", "tneg2i"]
+    found = compare(text, both)
+    assert found.table["figure"].to_list() == ["text"]
+    assert "image is not compared: it is not asked of the same rows in both" in " ".join(found.notes)
+    assert compare(text, image).table.is_empty()
+    columns = pq.read_table(text).select(["tpos2i", "tneg2i", "pairing"])
+    assert all(column.null_count == len(columns) for column in columns.columns)
 
 
 def test_the_pairing_is_asked_in_both_orders_as_in_table_7_of_eqben(tmp_path: Path) -> None:

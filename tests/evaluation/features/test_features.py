@@ -4,7 +4,6 @@ Blocks of features: found again, torn, killed.
 What'sUp's pair and set accuracy: by hand, as its released code counts, and with ties.
 """
 
-import itertools
 import json
 import signal
 import subprocess
@@ -35,8 +34,6 @@ from twinset.evaluation.features.store import (
     pair_name,
     text_name,
 )
-from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.metrics.questions import pairs_and_sets
 from twinset.evaluation.run import similarities_of
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Floats, Matcher, NotApplicable, Running
@@ -146,60 +143,6 @@ def test_a_run_that_is_killed_goes_on_where_it_was_and_gives_the_same_scores(tmp
     assert sum(after) == IMAGES - BATCH * (len(before) - 1)
     score(str(tmp_path / "whole.parquet"), str(tmp_path / "other"), str(counts), "0")
     assert pq.read_table(out).equals(pq.read_table(tmp_path / "whole.parquet")) and len(pq.read_table(out)) == EXAMPLES
-
-
-SIDES = {"a": ("left", "right", "on", "under"), "b": ("left", "right", "front", "behind")}
-
-
-def released(right: dict[tuple[str, str, str], bool], subset: str) -> tuple[float, float]:
-    """Pair and set accuracy as the loop over dictionaries of right answers counts them."""
-    objects = {group for one, group, _ in right if one == subset}
-    left, other = SIDES[subset][:2], SIDES[subset][2:]
-    pairs = sum(all(right[subset, one, name] for name in two) for one in objects for two in (left, other))
-    sets = sum(all(right[subset, one, name] for name in SIDES[subset]) for one in objects)
-    return 100 * pairs / (2 * len(objects)), 100 * sets / len(objects)
-
-
-def test_pairs_and_sets_are_counted_as_the_released_code_counts_them() -> None:
-    drawn = np.random.default_rng(0)
-    places = [(s, f"o{n}", side) for s, sides in SIDES.items() for n, side in itertools.product(range(30), sides)]
-    places = [places[n] for n in drawn.permutation(len(places))]
-    wrong = drawn.random(len(places)) < 0.3
-    rows = [
-        {
-            "key": f"{n}",
-            "subset": s,
-            "group": g,
-            "category": c,
-            "higher": int(bad),
-            "tied": 0,
-            "entries": 4,
-            "targets": 1,
-        }
-        for n, ((s, g, c), bad) in enumerate(zip(places, wrong, strict=True))
-    ]
-    rows.append(rows[0] | {"key": "coco", "subset": "coco-two"})
-    table = pa.Table.from_pylist(rows).replace_schema_metadata({"twinset": '{"metrics": ["sets"]}'})
-    found = measure(table, ["subset"])
-    right = {place: not bad for place, bad in zip(places, wrong, strict=True)}
-    for subset in SIDES:
-        figures = found.by[subset].figures
-        pair, whole = released(right, subset)
-        assert (figures["pair_accuracy"].value, figures["set_accuracy"].value) == pytest.approx((pair, whole))
-        assert figures["set_accuracy"].expected == pytest.approx(whole) and figures["set_accuracy"].low < whole
-    assert "pair_accuracy" not in found.by["coco-two"].figures and "recall@1" in found.by["coco-two"].figures
-
-
-def test_ties_are_wrong_and_expected_is_the_chance_of_random_order() -> None:
-    def of(count: int) -> list[list[float]]:
-        tied = np.array([0, 3, 0, 0])
-        found = pairs_and_sets(["a"] * count, ["g"] * count, SIDES["a"][:count], 0 * tied[:count], tied[:count])
-        return [column.tolist() for column in found]
-
-    pair_right, set_right, pair_chance, set_chance = of(4)
-    assert pair_right == [0, 0, 1, 1] and set_right == [0] * 4
-    assert pair_chance == [0.25, 0.25, 1, 1] and set_chance == [0.25] * 4
-    assert all(np.isnan(column[2]) for column in of(3)), "of a pair that lacks an image nothing is known"
 
 
 def names_of(words: str) -> list[bytes]:

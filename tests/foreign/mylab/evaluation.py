@@ -9,8 +9,6 @@ from PIL.Image import Image
 
 from twinset.evaluation.benchmarks.reader import Pairs
 from twinset.evaluation.benchmarks.rows import Row
-from twinset.evaluation.metrics.outcomes import Metric
-from twinset.evaluation.score_files.batch import Batch
 from twinset.models.encoders.contract import Floats, Matcher, ModelKind, Running
 
 
@@ -52,13 +50,9 @@ class GreyMatcher(Matcher):
 GREY = ModelKind(GreyMatcher, "MIDDLE")
 
 
-class SumScore(Metric):
+Column = NDArray[np.float64]
+
+
+def sum_score(s00: Column, s01: Column, s10: Column, s11: Column) -> dict[str, Column]:
     """Whether both matching scores together are above both others together: asked of two images."""
-
-    name = "sum"
-    columns = ("s00", "s01", "s10", "s11")
-
-    def right(self, batch: Batch) -> NDArray[np.float64]:
-        """As `Metric.right`."""
-        s00, s01, s10, s11 = (batch.numbers(name, nullable=True) for name in self.columns)
-        return np.where(np.isnan(s10), np.nan, s00 + s11 > s01 + s10)
+    return {"sum": np.where(np.isnan(s10), np.nan, s00 + s11 > s01 + s10)}

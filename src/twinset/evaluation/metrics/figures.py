@@ -1,5 +1,6 @@
 """What is measured from a table of scores: figures with their intervals, in all and by the values of columns."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +9,7 @@ from typing import Any
 class Figure:
     """One figure, in percent; but for means of numbers, whose names begin with ``mean_``.
 
-    value: strict, a tie is wrong.
-    expected: with ties broken at random; None where ties cannot be known or do not matter.
+    value: strict, a tie is wrong. expected: with ties broken at random; None where that is not known.
     low, high: 95 % interval of ``value``, clustered by group; None for fewer than 2 groups, or 0 resamples.
     sd: of a mean over runs of a model, their standard deviation (of a sample: n - 1); else None.
     """
@@ -21,7 +21,7 @@ class Figure:
     sd: float | None = None
 
 
-def figures_json(figures: dict[str, Figure]) -> dict[str, Any]:
+def figures_json(figures: Mapping[str, Figure]) -> dict[str, Any]:
     """``{FIGURE: value, …, "expected": {FIGURE: …}, "interval": {FIGURE: [low, high]}}``; nothing where it is None.
 
     Means over runs have ``"sd": {FIGURE: …}`` too.
@@ -37,10 +37,7 @@ def figures_json(figures: dict[str, Figure]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Figures of some rows, by name; `evaluation.metrics.matching` and `score_kinds` define them.
-
-    ties: percent of rows that a tie makes wrong in some figure, None where it cannot be known.
-    """
+    """Figures of n rows, by name. ties: percent of rows that a tie makes wrong in some figure; None: not known."""
 
     n: int
     groups: int
@@ -48,22 +45,19 @@ class Measured:
     figures: dict[str, Figure]
 
     def as_json(self) -> dict[str, Any]:
-        """As `Results.as_json` has it."""
+        """``{"n", "groups", "ties", …}``, and as `figures_json`."""
         return {"n": self.n, "groups": self.groups, "ties": self.ties, **figures_json(self.figures)}
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All rows, and those of each value of the asked columns: "value / value" for two columns.
-
-    notes: what a reader has to know of them, such as figures that cannot be had from this file.
-    """
+    """All rows, and those of each value of the asked columns: "value / value" for two. notes: what to know of them."""
 
     all: Measured
     by: dict[str, Measured]
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """``{"all": {"n", "groups", FIGURE: …, "ties", "expected": {…}, "interval": {FIGURE: [low, high]}}, …}``."""
+        """``{"all": …, "by": {VALUE: …}, "notes": […]}``."""
         by = {value: measured.as_json() for value, measured in self.by.items()}
         return {"all": self.all.as_json(), "by": by, "notes": [*self.notes]}

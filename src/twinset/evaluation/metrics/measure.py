@@ -1,184 +1,138 @@
-"""Measures a table of scores in columns: figures, ties, and intervals clustered by group."""
+"""Measures a table of scores: figures, ties, and intervals clustered by group."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.metrics.bootstrap import alike, begins_of, interval, resampled
+from twinset.evaluation.metrics.bootstrap import interval, percents
 from twinset.evaluation.metrics.figures import Figure, Measured, Results
-from twinset.evaluation.metrics.matching import Matchings
-from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind
-from twinset.evaluation.metrics.score_kinds import NO_THRESHOLD, group_column, kinds_of
-from twinset.evaluation.score_files.opening import MOST_LABELS, Digests, Labels, ScoreFile, digests, open_scores
+from twinset.evaluation.metrics.row_values import MEAN, Floats, Places, chosen, clusters, common, labelled, whole
+from twinset.evaluation.metrics.score_kinds import Reading, reading_of
+from twinset.evaluation.score_files.batch import Batch
+from twinset.evaluation.score_files.opening import ScoreFile, open_scores
 
 ALL, KEY = "all", "key"
 APART = "apart"  # in a file's metadata: its subsets ask in different ways
+NO_GROUP = "every row is its own group; where rows share an image or video, name its column with --group"
+KEYS = "name columns that identify a row with --key"
 _NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """What is kept of rows, ordered by group where they have one: 12 bytes each, and 4 for each number.
-
-    expected: sums of the chances of events by label, shape (labels, events); None where they are not known.
-    """
-
-    codes: Codes
-    labels: NDArray[np.uint16]
-    groups: Digests | None
-    numbers: NDArray[np.floating[Any]]
-    expected: Floats | None
-
-
 def measure(
-    source: pa.Table | str | Path,
+    source: pa.Table | str | Path | Sequence[Path],
     by: Sequence[str] = (),
     seed: int = 0,
     resamples: int = 2000,
     *,
     group: str | None = None,
     threshold: float | None = None,
+    label: str = ALL,
 ) -> Results:
     """Figures of a table of scores.
 
     Args:
-        source: a table, or the path of one: `evaluation.metrics.score_kinds.COLUMNS` lists the columns.
+        source: a table, or the path of one: `evaluation.metrics.score_kinds.COLUMNS` lists the columns; paths of
+            several runs of one model on the same examples, for means over runs.
         by: columns; the figures are also given for the rows of each value, or of each pair of values for two columns.
         resamples: of the bootstrap; 0 for no intervals.
         group: column whose rows are resampled together; None: ``group`` where there is one, else every row by itself.
         threshold: score above which image and caption are said to match (VALSE).
+        label: of the table: the resamples of two differ.
 
     Raises:
         WrongUse: the file cannot be read, lacks a column, a row has no score, or two rows have one key; names the row
-            and the remedy.
+            and the remedy. Runs have other examples.
     """
-    file = open_scores(source)
-    kinds = kinds_of(file, threshold)
-    column = group_column(file, group)
-    for name in by:
-        file.require(name, "--by")
-    if KEY in file.names:
-        file.refuse_repeats([KEY], f"keep one row of each, or rename the column {KEY} where it is not a row's own")
-    found = [_of_kind(file, kind, by, column, seed, resamples) for kind in kinds]  # in turn: memory is for one
-    everything = _joined([one for one, _ in found])
-    if file.about.get(APART):
-        everything = replace(everything, figures={})
-    values = {label: _joined([one[label] for _, one in found]) for label in found[0][1]}
-    return Results(everything, values, _notes(everything, kinds[0], column, threshold is not None))
-
-
-def _of_kind(
-    file: ScoreFile, kind: ScoreKind, by: Sequence[str], column: str | None, seed: int, resamples: int
-) -> tuple[Measured, dict[str, Measured]]:
-    """Figures of one kind: of all rows, and by label."""
-    labels = Labels(by)
-    rows = _read(file, kind, labels, column)
-    everything = _measured(kind, rows, None, seed, resamples, ALL)
-    numbered = sorted((label, number) for number, label in enumerate(labels.names)) if by else []
-    return everything, {
-        label: _measured(kind, rows, number, seed, resamples, f"by {label}") for label, number in numbered
+    sources = [source] if isinstance(source, pa.Table | str | Path) else source
+    files = [open_scores(one) for one in sources]
+    keys = [KEY] if len(files) > 1 or KEY in files[0].names else []
+    readings, tables, column, lacking = opened(files, by, group, keys, threshold)
+    if any(lacking):
+        where = " and ".join(file.where for file in files)
+        raise WrongUse(f"{where} do not have the same examples; score all on the same data")
+    everything = _measured(readings, tables, column, seed, resamples, label)
+    values = {
+        value: _measured(readings, [chosen(table, rows) for table in tables], column, seed, resamples, f"by {value}")
+        for value, rows in labelled(tables[0], by)
     }
+    if files[0].about.get(APART):
+        everything = replace(everything, figures={})
+    return Results(everything, values, _notes(everything, readings[0].kind, column))
 
 
-def _joined(measured: Sequence[Measured]) -> Measured:
-    """The figures of all kinds; the rest is of the first."""
-    figures: dict[str, Figure] = {}
-    for one in measured:
-        if twice := [*(figures.keys() & one.figures.keys())]:
-            raise WrongUse(f"two metrics have a figure {twice[0]!r}; give the installed one another name")
-        figures |= one.figures
-    return replace(measured[0], figures=figures)
+def opened(
+    files: Sequence[ScoreFile], by: Sequence[str], group: str | None, key: Sequence[str], threshold: float | None
+) -> tuple[list[Reading], list[Batch], str | None, list[int]]:
+    """How files are read; the rows of each, of several those that all have, in one order; the column of groups; how
+    many rows of each are left out. by, group: columns of the first.
+    """
+    if group is not None:
+        files[0].require(group, "--group")
+    readings, column = [reading_of(file, threshold) for file in files], group
+    if group is None and "group" in files[0].names:
+        column = "group"
+    tables = list[Batch]()
+    for file, reading in zip(files, readings, strict=True):
+        more = [] if tables else [*by, *filter(None, [column])]
+        for name in (*key, *more):
+            file.require(name, "--key" if name in key else "--by")
+        if key:
+            remedy = f"rename the column {KEY} where it is not a row's own" if len(files) == 1 else KEYS
+            file.refuse_repeats(key, f"keep one row of each, or {remedy}")
+        tables.append(whole(file, [*reading.columns, *key, *more]))
+    same = common(tables, key) if len(files) > 1 else tables
+    return readings, same, column, [len(table) - len(same[0]) for table in tables]
 
 
-def _read(file: ScoreFile, kind: ScoreKind, labels: Labels, column: str | None) -> _Rows:
-    precision: Any = np.float64 if column is None else np.float32  # rows with groups need memory to be sorted
-    kept, expected = [], np.zeros((MOST_LABELS, len(kind.events)))
-    known = True
-    for batch in file.batches([*kind.columns, *labels.columns, *([] if column is None else [column])]):
-        found = kind.outcomes(batch)
-        label = labels.numbered(batch) if labels.columns else np.zeros(len(batch), np.uint16)
-        group = np.empty(0, np.uint64) if column is None else digests(batch, [column], empty=False)
-        kept.append((found.code, label, group, found.numbers.astype(precision)))
-        known = known and found.expected is not None
-        for event, chances in enumerate(found.expected.T if found.expected is not None else ()):
-            expected[:, event] += np.bincount(label, chances, minlength=MOST_LABELS)
-    codes, numbered, groups, numbers = (np.concatenate(part) for part in zip(*kept, strict=True))
-    order: Any = slice(None) if column is None else np.argsort(groups)
-    grouped = None if column is None else groups[order]
-    return _Rows(codes[order], numbered[order], grouped, numbers[order], expected if known else None)
+def _measured(
+    readings: Sequence[Reading], tables: Sequence[Batch], group: str | None, seed: int, resamples: int, label: str
+) -> Measured:
+    """Figures of some rows of one run or of several; label: of the random numbers."""
+    runs = [reading.rows(table) for reading, table in zip(readings, tables, strict=True)]
+    asked = [name for name in runs[0].asked if all(name in one.strict for one in runs)]
+    shares = [{name: one.strict[name] for name in asked if not name.startswith(MEAN)} for one in runs]
+    groups, figures = clusters(tables[0], group), dict[str, Figure]()
+    for name, (each, again) in percents(shares, groups, seed, resamples, label).items():
+        expected = [np.nanmean(one.expected[name]) for one in runs if name in one.expected]
+        figures[name] = _figure(each, 100 * float(np.mean(expected)) if expected else None, *interval(again))
+    for name in (name for name in asked if name.startswith(MEAN)):
+        each = np.array([np.nanmean(one.strict[name]) for one in runs])
+        alone = resamples > 0 and len(runs) == 1
+        figures[name] = _figure(each, None, *(_interval(runs[0].strict[name], groups) if alone else (None, None)))
+    ties = [one.ties for one in runs if one.ties is not None]
+    return Measured(len(tables[0]), int(groups.max()) + 1, float(np.mean(ties)) if ties else None, figures)
 
 
-def _measured(kind: ScoreKind, rows: _Rows, label: int | None, seed: int, resamples: int, name: str) -> Measured:
-    """Figures of the rows with a label, or of all rows; name: of the random numbers."""
-    chosen: Any = slice(None) if label is None else rows.labels == label
-    codes, groups = rows.codes[chosen], None if rows.groups is None else rows.groups[chosen]
-    totals = (np.bincount(codes, minlength=len(kind.truth)) @ kind.truth.astype(np.int64)).astype(np.float64)
-    sums, counts = alike(codes, kind.truth, groups)
-    clusters = int(counts.sum())
-    again = resampled(sums, counts, resamples if clusters > 1 else 0, seed, name)
-    expected = None if rows.expected is None else rows.expected.sum(0) if label is None else rows.expected[label]
-    figures: dict[str, Figure] = {}
-    for figure in kind.names(totals):
-        chance = None
-        if expected is not None and kind.has_expected(figure):
-            chance = float(kind.figure(figure, expected))
-        figures[figure] = Figure(float(kind.figure(figure, totals)), chance, *interval(kind.figure(figure, again)))
-    for place, figure in enumerate(kind.means):
-        if (mean := _mean(rows.numbers[chosen, place], groups)) is not None:
-            if kind.expected_means:
-                chance = float(np.nanmean(rows.numbers[chosen, place + len(kind.means)], dtype=np.float64))
-                mean = replace(mean, expected=chance)
-            figures[figure] = mean if resamples else replace(mean, low=None, high=None)
-    tied = kind.tied(totals)
-    n = int(totals[0])
-    return Measured(n, clusters, None if tied is None else 100 * tied / n, figures)
+def _figure(runs: Floats, expected: float | None, low: float | None, high: float | None) -> Figure:
+    return Figure(float(runs.mean()), expected, low, high, float(runs.std(ddof=1)) if len(runs) > 1 else None)
 
 
-def _mean(numbers: NDArray[np.floating[Any]], groups: Digests | None) -> Figure | None:
-    """A mean of numbers with its interval; None where no row has such a number (NaN).
+def _interval(numbers: Floats, groups: Places) -> tuple[float | None, float | None]:
+    """The 95 % interval of a mean of plain numbers, from 0 on where none of them is negative.
 
     Its error is robust to clusters: linearised, as the mean is a ratio of sums over clusters. With n_g numbers in
     cluster g of G, and sum S_g: error² = G / (G - 1) · Σ(S_g - mean · n_g)² / (Σn_g)².
     """
-    has = ~np.isnan(numbers)
-    n = int(has.sum())
-    if not n:
-        return None
-    mean = float(numbers.sum(dtype=np.float64, where=has)) / n
-    begins = begins_of(np.arange(len(numbers), dtype=np.uint64) if groups is None else groups)
-    deviations = np.where(has, numbers.astype(np.float64) - mean, 0)
-    squares = float(np.square(np.add.reduceat(deviations, begins)).sum())
-    clusters = int(np.logical_or.reduceat(has, begins).sum())
-    if clusters < 2:
-        return Figure(mean)
-    error = math.sqrt(clusters / (clusters - 1) * squares) / n
-    least = -math.inf if (numbers[has] < 0).any() else 0.0  # of numbers that are never negative
-    return Figure(mean, None, max(mean - _NORMAL * error, least), mean + _NORMAL * error)
+    groups, numbers = groups[~np.isnan(numbers)], numbers[~np.isnan(numbers)]
+    mean, count = float(numbers.mean()), len(np.unique(groups))
+    if count < 2:
+        return None, None
+    squares = np.square(np.bincount(groups, numbers - mean)).sum()
+    error = _NORMAL * math.sqrt(count / (count - 1) * squares) / len(numbers)
+    return max(mean - error, -math.inf if (numbers < 0).any() else 0.0), mean + error
 
 
-def _notes(everything: Measured, kind: ScoreKind, group: str | None, asked_threshold: bool) -> tuple[str, ...]:
-    notes = []
-    if not everything.figures:
-        notes.append("no figures of all rows: subsets ask in different ways; name --by subset")
-    if group is None:
-        notes.append("every row is its own group; where rows share an image or video, name its column with --group")
-    if everything.groups < 2:
-        notes.append("no intervals of figures: there is only one group")
-    if isinstance(kind, Matchings) and kind.scored:
-        one = "accuracy" in everything.figures
-        if one and kind.threshold is None:
-            notes.append(NO_THRESHOLD)
-        if not one and asked_threshold:
-            notes.append("the threshold changes nothing: every row has two images, VALSE's have one")
-        if one and "text" in everything.figures:
-            notes.append("some rows have one image: accuracy is of these; text, image and group are of the others")
-    if everything.ties is None and isinstance(kind, Matchings):
-        notes.append("ties are not known: the file has outcomes, not scores")
-    return tuple(notes)
+def _notes(everything: Measured, kind: str, group: str | None) -> tuple[str, ...]:
+    notes = {
+        "no figures of all rows: subsets ask in different ways; name --by subset": not everything.figures,
+        NO_GROUP: group is None,
+        "no intervals of figures: there is only one group": everything.groups < 2,
+        "some rows have one image: accuracy is of these alone": {"accuracy", "text"} <= everything.figures.keys(),
+        "ties are not known: the file has outcomes, not scores": everything.ties is None and kind == "matching",
+    }
+    return tuple(note for note, holds in notes.items() if holds)

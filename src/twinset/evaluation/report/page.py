@@ -13,10 +13,8 @@ from twinset.contracts.canonical import finite
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report.distributions import plot, plots_of
 from twinset.evaluation.report.gallery import mistake_blocks
-from twinset.evaluation.report.rankings import ranking_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, as_json, measured_run
-from twinset.evaluation.report.seeds import with_seeds
 from twinset.evaluation.report.tables import as_csv, as_latex, as_markdown, compact, decimals, differs, marked, number
 from twinset.shards.storage.whole_file import write_text
 
@@ -43,12 +41,12 @@ def write_report(
         out: folder of the run, with its ``scores``.
         benchmarks: by name, from which pictures are read; kept in ``pictures`` for other times.
         seed, resamples: of the bootstrap.
-        seeds: models by the name of the one that they are runs of, as `report.seeds.with_seeds` takes them.
+        seeds: models by the name of the one that they are runs of, as `measured_run` takes them.
 
     Raises:
         WrongUse: no score files, one is broken, or ``seeds`` names what is not there.
     """
-    run = with_seeds(measured_run(out, seed, resamples), seeds or {}, seed, resamples)
+    run = measured_run(out, seed, resamples, seeds)
     sections, tables = [], []
     for results in run:
         benchmark, ours = (benchmarks or {}).get(results.name), benchmark_tables(results)
@@ -59,7 +57,6 @@ def write_report(
                 "results": results,
                 "tables": ours,
                 "plots": [{"caption": caption, "uri": plot(panels)} for caption, panels in plots],
-                "rankings": list(ranking_blocks(out, results, benchmark)),
                 "mistakes": list(mistake_blocks(out, results, benchmark)),
             }
         )

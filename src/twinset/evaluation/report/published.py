@@ -1,16 +1,12 @@
 """What papers report on the benchmarks, with the table that each number comes from: ``published.yaml`` beside this."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
-import pydantic
 import yaml
 
 FILE = Path(__file__).with_name("published.yaml")
@@ -26,9 +22,7 @@ class Published:
 
     figures: percent, by subset or category ("": all) and name of the figure; without those of cells that it leaves
     empty. pooled: which subsets or categories an entry of ``figures`` is of together. columns: of the table, in order.
-
-    average: as printed, of the columns of ``means[MEAN]``, and of the rows of the same name and table in the benchmarks
-    ``average_with``. means: of which columns a table has means, by name.
+    means: of which columns a table has means, by name. average: the mean, of a row that prints no cells.
     """
 
     benchmark: str
@@ -38,77 +32,33 @@ class Published:
     source: str
     pooled: dict[str, list[str]]
     columns: tuple[Column, ...]
+    means: Mapping[str, tuple[Column, ...]]
     average: float | None = None
-    average_with: tuple[str, ...] = ()
-    means: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
 
     def mean(self, name: str) -> float | None:
         """Of the cells of a mean; None where some are not printed."""
         cells = [self.figures.get(part, {}).get(figure) for part, figure in self.means[name]]
         known = [cell for cell in cells if cell is not None]
-        return fmean(known) if known and len(known) == len(cells) else None
-
-
-class _Strict(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
-
-
-class _Row(_Strict):
-    name: str
-    kind: Kind = "published"
-    cells: list[float | None] = []
-    average: float | None = None
-
-
-class _Table(_Strict):
-    benchmark: str
-    paper: str
-    table: str
-    note: str = ""
-    columns: dict[str, list[str]]
-    pooled: dict[str, list[str]] = {}
-    average: str = ""
-    average_with: list[str] = []
-    means: dict[str, list[str]] = {}
-    rows: list[_Row]
-
-    @pydantic.model_validator(mode="after")
-    def _is_whole(self) -> _Table:
-        cells = sum(map(len, self.columns.values()))
-        short = [row.name for row in self.rows if len(row.cells) != cells and (row.cells or row.average is None)]
-        if short:
-            raise ValueError(f"{self.benchmark}, {self.table}: not {cells} cells in the rows {', '.join(short)}")
-        return self
-
-
-class _File(_Strict):
-    papers: dict[str, str]
-    tables: list[_Table]
+        return fmean(known) if known and len(known) == len(cells) else self.average
 
 
 @cache
 def published() -> tuple[Published, ...]:
-    """Every row of the file, in its order."""
-    file = _File.model_validate(yaml.safe_load(FILE.read_text("utf-8")))
-    return tuple(chain.from_iterable(_rows(table, file.papers[table.paper]) for table in file.tables))
+    """Every row of the file, in its order; raises `ValueError` where a row has too few or too many cells."""
+    file = yaml.safe_load(FILE.read_text("utf-8"))
+    return tuple(row for table in file["tables"] for row in _rows(table, file["papers"][table["paper"]]))
 
 
-def _rows(table: _Table, paper: str) -> list[Published]:
-    source = f"{paper}, {table.table}" + (f" ({table.note})" if table.note else "")
-    columns = tuple((part, name) for part, names in table.columns.items() for name in names)
-    means = {name: tuple(column for column in columns if column[0] in parts) for name, parts in table.means.items()}
-    if table.average:
-        means[MEAN] = tuple(column for column in columns if table.average in (ALL, column[1]))
-    rows = []
-    for row in table.rows:
+def _rows(table: dict[str, Any], paper: str) -> Iterator[Published]:
+    source = f"{paper}, {table['table']}" + (f" ({table['note']})" if "note" in table else "")
+    columns = tuple((part, name) for part, names in table["columns"].items() for name in names)
+    means = {name: tuple(one for one in columns if one[0] in parts) for name, parts in table.get("means", {}).items()}
+    if average := table.get("average"):
+        means[MEAN] = tuple(one for one in columns if average in (ALL, one[1]))
+    for row in table["rows"]:
         figures = dict[str, dict[str, float]]()
-        for (part, name), cell in zip(columns, row.cells, strict=False):  # a row may have an average alone
+        for (part, name), cell in zip(columns, row.get("cells", [None] * len(columns)), strict=True):
             if cell is not None:
                 figures.setdefault(part, {})[name] = cell
-        rows.append(
-            Published(
-                table.benchmark, row.name, row.kind, figures, source, table.pooled, columns, row.average,
-                tuple(table.average_with), means,
-            )
-        )  # fmt: skip
-    return rows
+        facts = (table["benchmark"], row["name"], row.get("kind", "published"), figures, source)
+        yield Published(*facts, table.get("pooled", {}), columns, means, row.get("average"))

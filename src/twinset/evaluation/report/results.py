@@ -1,13 +1,15 @@
-"""What is measured for a report: every score file of a run, in all, by subset and by category, and models compared."""
+"""What is measured for a report, as one frame of results: every model of a run, in all, by subset and by category."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
 from itertools import combinations, groupby
 from math import comb
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
+import polars as pl
 import pyarrow.parquet as pq
 
 from twinset.contracts.errors import WrongUse
@@ -15,8 +17,8 @@ from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.benchmarks.captioned_images import CaptionedImages
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.blind_probes.document import Probes, probes_of
-from twinset.evaluation.metrics.compare import Compared, compare, holm
-from twinset.evaluation.metrics.figures import Measured
+from twinset.evaluation.metrics.compare import compare, holm
+from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.metrics.matching import FINER, ORDERS
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
@@ -25,15 +27,18 @@ from twinset.evaluation.report.published import Published, published
 
 #: Of two images and two captions with independent scores: each of two comparisons is right in half of all cases, both
 #: in a quarter; all four, if the two matching pairs are the highest of four scores: in 2! 2! / 4!.
-TWO_IMAGES = {
-    **dict.fromkeys(("text", "image"), 25.0),
-    "group": 100 / 6,
-    **dict.fromkeys(("ipos2t", "ineg2t", "tpos2i", "tneg2i", "group_match"), 50.0),
-}
+TWO_IMAGES = {"text": 25.0, "image": 25.0, "group": 100 / 6, **dict.fromkeys((*FINER, "group_match"), 50.0)}
 ONE_IMAGE = {"accuracy": 50.0}
 #: Of a model that chooses: four choices that do not depend on each other; one for the whole pairing.
 CHOSEN, PAIRED = {"group": 100 / 16}, dict.fromkeys(("group", *ORDERS), 50.0)
-RECALL = "recall@"
+RECALL, RESAMPLES = "recall@", 2000
+ALL, SUBSET, CATEGORY = "all", "subset", "category"  # parts of a frame
+_FIGURE = ("value", "expected", "low", "high", "sd")
+_SCHEMA = {
+    **dict.fromkeys(("benchmark", "part", "label", "model", "kind"), pl.String),
+    **{"n": pl.Int64, "groups": pl.Int64, "ties": pl.Float64, "figure": pl.String},
+    **dict.fromkeys(_FIGURE, pl.Float64),
+}
 
 
 def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -43,16 +48,26 @@ def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[s
         path: of a score file of the benchmark.
         figures: names of the figures that are asked for.
     """
-    if asked in ("matching", "statement"):
-        coins = TWO_IMAGES | ONE_IMAGE
-        if FINER[0] in pq.read_schema(path).names:
-            coins |= CHOSEN if "image" in set(figures) else PAIRED
-        known = {name: value for name, value in coins.items() if name in set(figures)}
-        return {subset: known for subset in ("", *_parts(path)[0])} if known else {}
-    ranks = [int(name.removeprefix(RECALL)) for name in figures if name.startswith(RECALL)]
-    return _recalls(path, ranks) if asked == "query" and ranks else {}
+    names, columns = {*figures}, pq.read_schema(path).names
+    coins = TWO_IMAGES | ONE_IMAGE
+    if FINER[0] in columns:
+        coins |= CHOSEN if "image" in names else PAIRED
+    ranks = [int(name.removeprefix(RECALL)) for name in names if name.startswith(RECALL)] if asked == "query" else []
+    rows = pl.read_parquet(path, columns=["subset", *(("entries", "targets") if ranks else ())])
+    known: dict[str, Any] = {
+        name: pl.lit(value) for name, value in coins.items() if name in names and asked in ("matching", "statement")
+    }
+    if ranks:
+        of = rows["entries"].to_list(), rows["targets"].to_list()
+        known = {f"{RECALL}{k}": pl.Series([recall(k, *pair) for pair in zip(*of, strict=True)]) for k in sorted(ranks)}
+    if not known:
+        return {}
+    rows = rows.select("subset", **known)
+    every = pl.concat([rows.with_columns(subset=pl.lit("")), rows]).group_by("subset").mean().sort("subset")
+    return {row.pop("subset"): row for row in every.to_dicts()}
 
 
+@cache
 def recall(k: int, entries: int, targets: int) -> float:
     """Percent of random orders of a gallery with a target among the first k.
 
@@ -62,32 +77,12 @@ def recall(k: int, entries: int, targets: int) -> float:
     return 100 * (1 - comb(entries - targets, k) / comb(entries, k))
 
 
-def _recalls(path: Path, ranks: list[int]) -> dict[str, dict[str, float]]:
-    columns = ["subset", "entries", "targets"]
-    kinds = pq.read_table(path, columns=columns, partitioning=None).group_by(columns).aggregate([([], "count_all")])
-    rows = list(zip(*(kinds.column(name).to_pylist() for name in (*columns, "count_all")), strict=True))
-    found: dict[str, dict[str, float]] = {}
-    for subset in ("", *sorted({row[0] for row in rows})):
-        here = [row[1:] for row in rows if subset in ("", row[0])]
-        total = sum(count for *_, count in here)
-        found[subset] = {f"{RECALL}{k}": sum(count * recall(k, *of) for *of, count in here) / total for k in ranks}
-    return found
-
-
-RESAMPLES = 2000
-
-
 @dataclass(frozen=True, slots=True)
 class ModelResults:
-    """What one model gets.
-
-    by_subset: empty where there is one. by_category: by "SUBSET / CATEGORY"; empty where categories say no more.
-    """
+    """What one model answered: its score file, how many examples, and its worst mistakes."""
 
     scored: ModelAnswers
-    all: Measured
-    by_subset: Mapping[str, Measured]
-    by_category: Mapping[str, Measured]
+    n: int
     mistakes: Sequence[Mistake]
 
     @property
@@ -97,54 +92,34 @@ class ModelResults:
 
 
 @dataclass(frozen=True, slots=True)
-class SeedResults:
-    """What several runs of one model get, such as its seeds: means, each with its standard deviation and interval.
-
-    by_subset, by_category: as of `ModelResults`.
-    """
-
-    name: str
-    runs: Sequence[ModelResults]
-    all: Measured
-    by_subset: Mapping[str, Measured]
-    by_category: Mapping[str, Measured]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One figure of two models on the same examples. figure.p_holm: corrected for all differences of the benchmark."""
-
-    a: str
-    b: str
-    figure: Compared
-
-
-@dataclass(frozen=True, slots=True)
 class BenchmarkResults:
     """What all models of a run get on a benchmark, with what there is to set beside it.
 
+    frame: a row for each figure of a model (``kind`` ``model``; ``seed`` of one that is a run of another, whose
+    ``mean`` has rows too), of all examples, by subset, and by category where these say more (``part``, ``label``).
     figures: names in order, of all models. chance: percent by subset ("": all) and figure.
-    differences: of two models each, on the examples that both answered.
-    probes: what the data give away, where it was probed.
-    seeds: models that several of ``models`` are runs of. whole: examples of the release; 0 where it is not known.
+    differences: of models ``a`` and ``b``, with their ``values``, as `metrics.compare.Comparison` has them.
+    probes: what the data give away.
+    seeds: models by the name of their mean. whole: examples of the release; 0 where it is not known.
     """
 
     name: str
     title: str
     asked: Asked
     models: Sequence[ModelResults]
+    frame: pl.DataFrame
     figures: Sequence[str]
     chance: Mapping[str, Mapping[str, float]]
     published: Sequence[Published]
-    differences: Sequence[Difference] = ()
-    probes: Probes | None = None
-    seeds: Sequence[SeedResults] = ()
-    whole: int = 0
+    differences: Sequence[Mapping[str, Any]]
+    probes: Probes | None
+    seeds: Mapping[str, Sequence[str]]
+    whole: int
 
     @property
     def titled(self) -> str:
         """Its title, with how many examples the models answered."""
-        counts = sorted({model.all.n for model in self.models})
+        counts = sorted({model.n for model in self.models})
         n = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
         return f"{self.title} (n = {n}{f' of {self.whole:,}' if self.whole > counts[0] else ''})"
 
@@ -153,71 +128,116 @@ class BenchmarkResults:
         """Whether all models were asked the same questions."""
         return len({model.scored.about.data_digest for model in self.models}) == 1
 
+    def measured(self, part: str) -> Iterator[tuple[str, str, str, Measured]]:
+        """Of a part of the frame: label, model, kind and its figures, models in order within a label."""
+        for (label, model, kind), rows in self.frame.filter(part=part).group_by(
+            "label", "model", "kind", maintain_order=True
+        ):
+            figures = {row[0]: Figure(*row[1:]) for row in rows.select("figure", *_FIGURE).rows() if row[0]}
+            n, groups, ties = rows.select("n", "groups", "ties").row(0)
+            yield str(label), str(model), str(kind), Measured(n, groups, ties, figures)
 
-def measured_run(out: Path, seed: int = 0, resamples: int = RESAMPLES) -> list[BenchmarkResults]:
-    """Measure all score files of a run's folder; raises `WrongUse` where there are none or one is broken."""
-    files = groupby(score_files(out), key=lambda one: one.about.benchmark)
-    return [_benchmark(out, name, list(scored), seed, resamples) for name, scored in files]
+
+def measured_run(
+    out: Path, seed: int = 0, resamples: int = RESAMPLES, seeds: Mapping[str, Sequence[str]] | None = None
+) -> list[BenchmarkResults]:
+    """Measure all score files of a run's folder.
+
+    Args:
+        seeds: by the name of a model the names of its runs, such as its seeds, in which ``*`` stands for any text; each
+            benchmark that they answered has their mean.
+
+    Raises:
+        WrongUse: there are no score files, or one is broken; a name in ``seeds`` is nobody's or another model's, or it
+            has fewer than two runs; a benchmark has only some of them, or they answered different states of its files.
+    """
+    scored = score_files(out)
+    known = list(dict.fromkeys(one.about.model for one in scored))
+    runs = dict[str, list[str]]()
+    for name, patterns in (seeds or {}).items():
+        absent = [one for one in patterns if not any(fnmatchcase(model, one) or model == one for model in known)]
+        runs[name] = [model for model in known if model in patterns or any(fnmatchcase(model, one) for one in patterns)]
+        if name in known or absent or len(runs[name]) < 2:
+            problem = f"names two or more of {', '.join(known)} by a name of its own"
+            raise WrongUse(f"--seeds {name}={','.join(patterns)}: {', '.join(absent) or name} is wrong; it {problem}")
+    files = groupby(scored, key=lambda one: one.about.benchmark)
+    return [_benchmark(out, name, list(answers), runs, seed, resamples) for name, answers in files]
 
 
-def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, resamples: int) -> BenchmarkResults:
+def _benchmark(
+    out: Path, name: str, scored: Sequence[ModelAnswers], runs: Mapping[str, list[str]], seed: int, resamples: int
+) -> BenchmarkResults:
     if other := [one for one in scored if one.asked != scored[0].asked]:
         raise WrongUse(
             f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
         )
-    models = [_model(one, seed, resamples) for one in scored]
-    measured = [one for model in models for one in (model.all, *model.by_subset.values())]
-    figures = list(dict.fromkeys(figure for one in measured for figure in one.figures))
+    models = {one.about.model: one for one in scored}
+    seeds = {mean: names for mean, names in runs.items() if {*names} & models.keys()}
+    of_seeds, lines = {model for names in seeds.values() for model in names}, list[dict[str, Any]]()
+    for model, one in models.items():
+        lines += _lines(name, model, "seed" if model in of_seeds else "model", [one.path], seed, resamples)
+    for mean, names in seeds.items():
+        states = {models[model].about.data_digest if model in models else f"no scores of {model}" for model in names}
+        if len(states) > 1:
+            problem = f"its runs answered different states of it, or not all of them: {', '.join(sorted(states))}"
+            raise WrongUse(f"--seeds {mean}: {name}: {problem}; score all of them on the same files")
+        lines += _lines(name, mean, "mean", [models[model].path for model in names], seed, resamples)
+    frame = pl.DataFrame(lines, _SCHEMA)
+    figures = frame["figure"].drop_nulls().unique(maintain_order=True).to_list()
+    totals = dict(frame.filter(part=ALL).select("model", "n").rows())
     rows = [row for row in published() if row.benchmark == name]
     reader = BENCHMARKS.find(name) if name in BENCHMARKS.kinds() else Reader
     return BenchmarkResults(
         name=name,
         title=scored[0].about.title,
         asked=scored[0].asked,
-        models=models,
+        models=[ModelResults(one, totals[model], worst_mistakes(one)) for model, one in models.items()],
+        frame=frame,
         figures=figures,
         chance=chance(next((one for one in scored if one.scores), scored[0]).path, scored[0].asked, figures),
-        published=rows if rows and all(_is_whole(model, reader) for model in models) else [],
-        whole=sum(reader.counts.values()),
+        published=rows if rows and all(_is_whole(one, reader) for one in scored) else [],
         differences=_differences(scored, seed, resamples),
         probes=probes_of(out, scored[0].folder),
+        seeds=seeds,
+        whole=sum(reader.counts.values()),
     )
 
 
-def _is_whole(model: ModelResults, release: type[Reader]) -> bool:
+def _lines(
+    benchmark: str, model: str, kind: str, paths: Sequence[Path], seed: int, resamples: int
+) -> Iterator[dict[str, Any]]:
+    """The rows of a frame of one model, or of the mean of several."""
+    source = paths[0] if len(paths) == 1 else paths
+    rows = pl.read_parquet(paths[0], columns=["subset", "category"])
+    finer = ((rows["category"] != "") & (rows["category"] != rows["subset"])).any()
+    by_subset = measure(source, ["subset"], seed, resamples)
+    by_category = measure(source, ["subset", "category"], seed, resamples).by if finer else {}
+    parts = {ALL: {"": by_subset.all}, SUBSET: by_subset.by if len(by_subset.by) > 1 else {}, CATEGORY: by_category}
+    for part, measured in parts.items():
+        for label, one in measured.items():
+            row: dict[str, Any] = {"benchmark": benchmark, "part": part, "label": label, "model": model, "kind": kind}
+            row |= {"n": one.n, "groups": one.groups, "ties": one.ties}
+            for name, figure in one.figures.items() or [(None, None)]:
+                yield {**row, "figure": name, **{field: getattr(figure, field, None) for field in _FIGURE}}
+
+
+def _is_whole(scored: ModelAnswers, release: type[Reader]) -> bool:
     """Whether a model answered all of some subsets of the release, so that figures of papers may stand beside."""
-    only = _parts(model.scored.path)[0][0]
-    asked = {name: measured.n for name, measured in model.by_subset.items()} or {only: model.all.n}
+    asked = dict(pl.read_parquet(scored.path, columns=["subset"]).group_by("subset").len().rows())
     # Each way of retrieval is asked among all that the other asks.
     return asked == release.counts if issubclass(release, CaptionedImages) else asked.items() <= release.counts.items()
 
 
-def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> list[Difference]:
+def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> list[dict[str, Any]]:
     """Every model against every other; none where they answered different states of the benchmark."""
-    if len({one.about.data_digest for one in scored}) > 1:
-        return []
-    found = [
-        Difference(a.about.model, b.about.model, line)
-        for a, b in combinations(scored, 2)
-        for line in compare(a.path, b.path, seed=seed, resamples=resamples).table
-    ]
-    corrected = holm([one.figure.p for one in found])
-    return [Difference(one.a, one.b, replace(one.figure, p_holm=p)) for one, p in zip(found, corrected, strict=True)]
-
-
-def _model(scored: ModelAnswers, seed: int, resamples: int) -> ModelResults:
-    subsets, finer = _parts(scored.path)
-    by_subset = measure(scored.path, ["subset"], seed, resamples)
-    by_category = measure(scored.path, ["subset", "category"], seed, resamples).by if finer else {}
-    several = by_subset.by if len(subsets) > 1 else {}
-    return ModelResults(scored, by_subset.all, several, by_category, worst_mistakes(scored))
-
-
-def _parts(path: Path) -> tuple[list[str], bool]:
-    """The subsets of a score file, and whether its categories say more than these."""
-    subset, category = pq.read_table(path, columns=["subset", "category"], partitioning=None).columns
-    finer = pc.any(pc.and_(pc.not_equal(category, ""), pc.not_equal(category, subset))).as_py()
-    return sorted(subset.unique().to_pylist()), bool(finer)
+    lines = list[dict[str, Any]]()
+    if len({one.about.data_digest for one in scored}) == 1:
+        for a, b in combinations(scored, 2):
+            table = compare(a.path, b.path, seed=seed, resamples=resamples).table
+            for line in table.to_dicts():
+                values = {"a": line.pop("a"), "b": line.pop("b")}
+                lines.append({"a": a.about.model, "b": b.about.model, **line, "values": values})
+    return [{**line, "p_holm": p} for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True)]
 
 
 def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:
@@ -226,56 +246,37 @@ def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:
     All but ``cost`` is the same for the same score files.
     """
     return {
-        "format": 1,
+        "format": 2,
         "benchmarks": {results.name: _benchmark_json(results) for results in run},
         "cost": {results.name: {model.name: model.scored.cost for model in results.models} for results in run},
     }
 
 
 def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
+    measured: dict[str, dict[str, Any]] = {
+        name: {"by_subset": {}, "by_category": {}} for name in results.frame["model"]
+    }
+    for part in (ALL, SUBSET, CATEGORY):
+        for label, model, _, one in results.measured(part):
+            of_part = measured[model] if part == ALL else measured[model][f"by_{part}"]
+            of_part[label or ALL] = one.as_json()
+    models = {}
+    for each in results.models:
+        about = each.scored.about
+        mistakes = [
+            {"key": one.key, "subset": one.subset, "category": one.category, "by": one.by, **one.scores}
+            for one in each.mistakes
+        ]
+        facts = {"model_digest": about.model_digest, "data_digest": about.data_digest, "left_out": about.left_out}
+        models[each.name] = {**facts, **measured[each.name], "mistakes": mistakes}
     return {
-        "title": results.title,
-        "asked": results.asked,
-        "same_data": results.same_data,
-        "models": {model.name: _model_json(model) for model in results.models},
-        "chance": {subset: dict(figures) for subset, figures in results.chance.items()},
+        **{"title": results.title, "asked": results.asked, "same_data": results.same_data, "models": models},
+        "seeds": {name: {"models": names, **measured[name]} for name, names in results.seeds.items()},
+        "chance": results.chance,
         "published": [
             {"name": row.name, "kind": row.kind, "source": row.source, "figures": row.figures}
             for row in results.published
         ],
-        "differences": [_difference_json(one) for one in results.differences],
+        "differences": results.differences,
         "probes": results.probes and results.probes.model_dump(),
-        **({"seeds": {one.name: _seeds_json(one) for one in results.seeds}} if results.seeds else {}),
     }
-
-
-def _seeds_json(seeds: SeedResults) -> dict[str, Any]:
-    return {"models": [one.name for one in seeds.runs], **_measured_json(seeds)}
-
-
-def _measured_json(model: ModelResults | SeedResults) -> dict[str, Any]:
-    return {
-        "all": model.all.as_json(),
-        "by_subset": {name: measured.as_json() for name, measured in model.by_subset.items()},
-        "by_category": {name: measured.as_json() for name, measured in model.by_category.items()},
-    }
-
-
-def _model_json(model: ModelResults) -> dict[str, Any]:
-    about = model.scored.about
-    return {
-        "model_digest": about.model_digest,
-        "data_digest": about.data_digest,
-        "left_out": dict(sorted(about.left_out.items())),
-        **_measured_json(model),
-        "mistakes": [
-            {"key": one.key, "subset": one.subset, "category": one.category, "by": one.by, **one.scores}
-            for one in model.mistakes
-        ],
-    }
-
-
-def _difference_json(one: Difference) -> dict[str, Any]:
-    line = asdict(one.figure)
-    values = {"a": line.pop("a"), "b": line.pop("b")}
-    return {"a": one.a, "b": one.b, **line, "values": values}

@@ -1,11 +1,12 @@
-"""Tables of a report, and each as CSV and as LaTeX."""
+"""Tables of a report, and each as CSV, as Markdown and as LaTeX."""
 
 import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from twinset.evaluation.metrics.figures import Figure
 from twinset.generators.markdown import Markdown, no_formula, plain
@@ -14,20 +15,18 @@ from twinset.generators.markdown import table as markdown_table
 COUNTS = ("n", "groups", "ties %")  # columns beside figures
 #: Figures as papers head them; those that are not here have no place in a compact table.
 SHORT = {"text": "I2T", "image": "T2I", "group": "Group", "accuracy": "Acc.", "min": "min", "acc": "acc"}
-SHORT |= {"text detection": "Text det.", "image detection": "Img det."}
+SHORT |= {"text detection": "Text det.", "image detection": "Img det.", "natural": "natural", "synthetic": "synthetic"}
 SHORT |= {"grounding": "Acc.", "mean": "Avg", **{f"recall@{k}": f"R@{k}" for k in (1, 2, 3, 5, 10)}}
 SHORT |= {"mean_kendall": "Kendall", "mean_spearman": "Spearman", "overlap@5": "Overlap@5"}
 BEST, SECOND = "best", "second"
 Cell = str | int | float | Figure | None
+Marks = Mapping[tuple[int, int], str]  # of cells, by row and column
+NONE: Marks = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a table.
-
-    kind: ``model``; ``seed``, of several whose mean is another row; ``chance``, ``human`` or ``published``.
-    source: where it is from.
-    """
+    """A line. kind: ``model``; ``seed``, one of several with a mean; ``chance``, ``human`` or ``published``."""
 
     cells: Sequence[Cell]
     kind: str = "model"
@@ -69,110 +68,95 @@ def compact(table: Table) -> Table:
     """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first,
     and of seeds there is their mean.
     """
-    heads = [head.split("\n") for head in table.heads]
-    kept = [place for place, head in enumerate(heads) if place < table.labels or _short(head[-1]) is not None]
-    parts = list(dict.fromkeys(row.cells[0] for row in table.rows)) if table.labels > 1 else []
-    order = sorted(
-        table.rows, key=lambda row: (row.cells[0] in parts and parts.index(row.cells[0]), row.kind != "chance")
-    )
-    rows = [
-        Row([_plainer(row.cells[place]) for place in kept], row.kind, row.source) for row in order if row.kind != "seed"
+    short = ["\n".join([*lines[:-1], SHORT.get(lines[-1], "")]) for lines in (head.split("\n") for head in table.heads)]
+    heads = [*table.heads[: table.labels], *short[table.labels :]]
+    kept = [place for place, head in enumerate(heads) if head.split("\n")[-1]]
+    parts = list(dict.fromkeys(row.cells[0] if table.labels > 1 else "" for row in table.rows))
+    rows = [row for row in table.rows if row.kind != "seed"]
+    rows.sort(key=lambda row: (parts.index(row.cells[0]) if table.labels > 1 else 0, row.kind != "chance"))
+    lines = [
+        replace(row, cells=[Figure(cell.value, sd=cell.sd) if isinstance(cell, Figure) else cell for cell in cells])
+        for row, cells in ((row, [row.cells[place] for place in kept]) for row in rows)
     ]
-    shown = [table.heads[place] for place in range(table.labels)]
-    shown += ["\n".join([*heads[place][:-1], _short(heads[place][-1]) or ""]) for place in kept[table.labels :]]
-    return Table(f"{table.name}-compact", table.title, shown, table.labels, rows)
+    return Table(f"{table.name}-compact", table.title, [heads[place] for place in kept], table.labels, lines)
 
 
-def _short(head: str) -> str | None:
-    return SHORT.get(head) or (head if head in ("natural", "synthetic") else None)
-
-
-def _plainer(cell: Cell) -> Cell:
-    return Figure(cell.value, sd=cell.sd) if isinstance(cell, Figure) else cell
-
-
-def marked(table: Table) -> dict[tuple[int, int], str]:
-    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike.
+def marked(table: Table) -> Marks:
+    """The best and second figures of each column of models, as papers mark them; equal ones alike.
 
     Of a table with several labels, within the rows of one first label.
     """
-    found = dict[tuple[int, int], str]()
-    for place in range(table.labels, len(table.heads)):
-        parts = dict[Cell, list[tuple[float, int]]]()
-        for number, row in enumerate(table.rows):
-            cell = row.cells[place]
+    values = dict[tuple[int, Cell], dict[tuple[int, int], float]]()
+    for number, row in enumerate(table.rows):
+        for place, cell in enumerate(row.cells):
             if isinstance(cell, Figure) and row.kind in ("model", "published"):
                 part = row.cells[0] if table.labels > 1 else ""
-                parts.setdefault(part, []).append((round(cell.value, 2), number))
-        for some in parts.values():
-            values = {value for value, _ in some}
-            best = sorted(values, reverse=True)[:2] if len(values) > 1 else []
-            for value, number in some:
-                if value in best:
-                    found[number, place] = (BEST, SECOND)[best.index(value)]
-    return found
+                values.setdefault((place, part), {})[number, place] = round(cell.value, 2)
+    marks = dict[tuple[int, int], str]()
+    for column in values.values():
+        best = sorted({*column.values()}, reverse=True)
+        for value, mark in zip(best if len(best) > 1 else [], (BEST, SECOND), strict=False):
+            marks |= {cell: mark for cell, shown in column.items() if shown == value}
+    return marks
 
 
 def as_csv(table: Table) -> str:
     """One line a row, numbers unrounded; a figure takes five columns, of which those that nothing has are left out."""
-    parts = ("", " sd", " expected", " low", " high")
-    columns: list[tuple[str, int, str]] = []
-    for place, head in enumerate(table.heads):
-        figures = [row.cells[place] for row in table.rows if isinstance(row.cells[place], Figure)]
-        names = [part for part in parts if not part or any(_part(cell, part) is not None for cell in figures)]
-        columns += [(" ".join(head.split("\n")) + part, place, part) for part in names]
+    columns = [
+        (place, part)
+        for place in range(len(table.heads))
+        for part in ("value", "sd", "expected", "low", "high")
+        if part == "value" or any(getattr(row.cells[place], part, None) is not None for row in table.rows)
+    ]
+    heads = [f"{table.heads[place]} {part.removeprefix('value')}" for place, part in columns]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*(_plain(head) for head, _, _ in columns), "kind", "source", "table"])
+    writer.writerow([*(_plain(" ".join(head.split())) for head in heads), "kind", "source", "table"])
     for row in table.rows:
-        values = [_part(row.cells[place], part) for _, place, part in columns]
-        writer.writerow([*(_plain(value) for value in values), row.kind, row.source, table.title])
+        cells = [(row.cells[place], part) for place, part in columns]
+        values = [getattr(cell, part, cell if part == "value" else None) for cell, part in cells]
+        writer.writerow([_plain(value) for value in (*values, row.kind, row.source, table.title)])
     return stream.getvalue()
 
 
-def _part(cell: Cell, part: str) -> str | int | float | None:
-    if not isinstance(cell, Figure):
-        return None if part else cell
-    return {"": cell.value, " sd": cell.sd, " expected": cell.expected, " low": cell.low, " high": cell.high}[part]
-
-
-def _plain(value: str | int | float | None) -> str:
-    if value is None:
-        return ""
+def _plain(value: Any) -> str:
     if isinstance(value, str):
         # The writer does not quote \r, and readers take it for the end of the line.
         return str(no_formula(value.replace("\r", " ")))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def as_markdown(table: Table, marks: Mapping[tuple[int, int], str] = MappingProxyType({})) -> str:
+def as_markdown(table: Table, marks: Marks = NONE) -> str:
     """A table for pages that show Markdown, with intervals beside the figures. marks: as `marked` gives them."""
-    heads = [" ".join(head.split("\n")) for head in table.heads]
     rows = [
-        [Markdown(_MARKDOWN.get(marks.get((number, place), ""), "{}").format(_markdown(cell, table.heads[place])))
-         if (number, place) in marks else _markdown(cell, table.heads[place]) for place, cell in enumerate(cells)]
+        [_markdown(cell, table.heads[place], marks.get((number, place), "")) for place, cell in enumerate(cells)]
         for number, (_, cells) in enumerate(table.shown())
-    ]  # fmt: skip
-    return f"{plain(table.title)}\n\n{markdown_table(heads, rows)}"
+    ]
+    return f"{plain(table.title)}\n\n{markdown_table([' '.join(head.split()) for head in table.heads], rows)}"
 
 
-def _markdown(cell: Cell, head: str) -> str:
-    if isinstance(cell, Figure):
-        shown = decimals(cell.value, head) + ("" if cell.sd is None else f" ± {decimals(cell.sd, head)}")
-        if cell.low is not None and cell.high is not None:
-            shown += f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]"
-        return Markdown(shown)
-    return "–" if cell is None else cell if isinstance(cell, str) else number(cell)
+def _markdown(cell: Cell, head: str, mark: str) -> str:
+    shown = _text(cell, head, "–", "{} ± {}", "{} [{}, {}]")
+    marks = {BEST: f"**{shown}**", SECOND: f"<u>{shown}</u>"}
+    return Markdown(marks.get(mark, shown)) if isinstance(cell, Figure) else shown
 
 
-_MARKDOWN = {BEST: "**{}**", SECOND: "<u>{}</u>"}
-_MARKED = {BEST: "\\textbf{{{}}}", SECOND: "\\underline{{{}}}"}
+def _text(cell: Cell, head: str, none: str, deviation: str, interval: str) -> str:
+    """A cell as text; of a figure the value with its deviation and its interval."""
+    if not isinstance(cell, Figure):
+        return none if cell is None else cell if isinstance(cell, str) else number(cell)
+    shown = decimals(cell.value, head)
+    if cell.sd is not None:
+        shown = deviation.format(shown, decimals(cell.sd, head))
+    if cell.low is not None and cell.high is not None:
+        shown = interval.format(shown, decimals(cell.low, head), decimals(cell.high, head))
+    return shown
+
+
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "[": "{[}", "]": "{]}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}",
-    '"': r"\textquotedbl{}", "–": "--", "−": "$-$", "…": r"\dots{}",
+    "[": "{[}", "]": "{]}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "–": "--", "−": "$-$", "…": r"\dots{}",
 }  # fmt: skip
 _SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 
@@ -183,63 +167,38 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: _LATEX[found.group()], printable)
 
 
-def as_latex(table: Table, marks: Mapping[tuple[int, int], str] = MappingProxyType({})) -> str:
-    """A booktabs table: values with two decimals, their interval below in small print; sources as a comment a row.
+def as_latex(table: Table, marks: Marks = NONE) -> str:
+    """A booktabs table: values with two decimals, their interval in small print; sources as a comment a row.
 
     marks: as `marked` gives them.
     """
-    columns = "".join("l" if place < table.labels else "r" for place in range(len(table.heads)))
+    heads = [r" \\ ".join(map(escaped, head.split("\n"))) for head in table.heads]
     lines = [
         "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
-        "\\begin{table}",
-        "\\centering",
+        "\\begin{table}\n\\centering",
         f"\\caption{{{escaped(table.title)}}}",
         f"\\label{{tab:{re.sub('[^A-Za-z0-9]+', '-', table.name)}}}",
-        f"\\begin{{tabular}}{{{columns}}}",
-        "\\toprule",
-        " & ".join(map(_latex_head, table.heads)) + " \\\\",
-        "\\midrule",
+        f"\\begin{{tabular}}{{{'l' * table.labels}{'r' * (len(heads) - table.labels)}}}\n\\toprule",
+        " & ".join(f"\\shortstack[r]{{{head}}}" if r" \\ " in head else head for head in heads) + r" \\",
     ]
-    kind, first = "", ""
-    for number, (row, cells) in enumerate(table.shown()):
-        now = "model" if row.kind == "seed" else row.kind
-        if kind and table.labels > 1 and row.cells[0] == first and now != kind:
-            lines.append(f"\\cmidrule{{2-{len(table.heads)}}}")  # within what the first label names
-        elif kind and (now != kind or (table.labels > 1 and row.cells[0] != first)):
-            lines.append("\\midrule")
-        kind, first = now, str(row.cells[0])
-        comment = f" % {' '.join(row.source.split())}" if row.source else ""
-        shown = [
-            _MARKED.get(marks.get((number, place), ""), "{}").format(_latex(cell, table.heads[place]))
-            for place, cell in enumerate(cells)
-        ]
-        lines.append(f"{' & '.join(shown)} \\\\{comment}")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}", ""])
+    before: Cell = None
+    for line, (row, cells) in enumerate(table.shown()):
+        part = row.cells[0] if table.labels > 1 else row.kind.replace("seed", "model")
+        lines += ["\\midrule"] if part != before else []
+        before = part
+        shown = [_latex(cell, table.heads[place], marks.get((line, place), "")) for place, cell in enumerate(cells)]
+        lines.append(rf"{' & '.join(shown)} \\" + (f" % {' '.join(row.source.split())}" if row.source else ""))
+    return "\n".join([*lines, "\\bottomrule\n\\end{tabular}\n\\end{table}\n"])
 
 
-def _latex_head(head: str) -> str:
-    lines = [escaped(line) for line in head.split("\n")]
-    return lines[0] if len(lines) == 1 else "\\shortstack[r]{" + " \\\\ ".join(lines) + "}"
-
-
-def _latex(cell: Cell, head: str) -> str:
-    if isinstance(cell, Figure):
-        value = _minus(decimals(cell.value, head))
-        if cell.sd is not None:
-            value += f" {{\\scriptsize $\\pm$ {decimals(cell.sd, head)}}}"
-        if cell.low is not None and cell.high is not None:
-            low, high = (_minus(decimals(end, head)) for end in (cell.low, cell.high))
-            value += f" {{\\scriptsize [{low}, {high}]}}"
-        if differs(cell, head):
-            value += f" {{\\scriptsize exp. {decimals(cell.expected or 0.0, head)}}}"
-        return value
+def _latex(cell: Cell, head: str, mark: str) -> str:
     if isinstance(cell, str):
         return escaped(cell)
-    return "--" if cell is None else number(cell)
-
-
-def _minus(number: str) -> str:
-    return number.replace("-", "$-$")
+    shown = _text(cell, head, "--", r"{} {{\scriptsize $\pm$ {}}}", r"{} {{\scriptsize [{}, {}]}}")
+    shown = re.sub(r"(?<!e)-(?=\d)", "$-$", shown)
+    if isinstance(cell, Figure) and differs(cell, head):
+        shown += f" {{\\scriptsize exp. {decimals(cell.expected or 0.0, head)}}}"
+    return {BEST: f"\\textbf{{{shown}}}", SECOND: f"\\underline{{{shown}}}"}.get(mark, shown)
 
 
 def differs(figure: Figure, head: str) -> bool:

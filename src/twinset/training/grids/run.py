@@ -19,8 +19,7 @@ from twinset.evaluation.blind_probes.detectors import detector_outcomes, read_de
 from twinset.evaluation.blind_probes.pairs import read_pairs
 from twinset.evaluation.blind_probes.run import encoded, features_of
 from twinset.evaluation.examples import LeftOut
-from twinset.evaluation.metrics.matching import CORRECT, RELEASED
-from twinset.evaluation.metrics.score_kinds import TOLD
+from twinset.evaluation.metrics.matching import CORRECT, RELEASED, TOLD
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.run import run as score
 from twinset.models.encoders.contract import NotApplicable, Running
@@ -56,8 +55,7 @@ def write_detected(benchmark: Reader, folder: Path, model: str, path: Path, runn
         outcomes = detector_outcomes(of_texts, of_images)
         found = {name: outcomes[name] for name in RELEASED[0]}
         found |= dict(zip(TOLD, [*told_right(of_texts).T, *told_right(of_images).T], strict=True))
-    told = {"twinset": json.dumps({"metrics": ["detection"] if TOLD[0] in found else []})}
-    table = pa.table({"key": np.flatnonzero(usable), "group": pairs.groups[usable], **found}, metadata=told)
+    table = pa.table({"key": np.flatnonzero(usable), "group": pairs.groups[usable], **found})
     with whole_file(path) as unfinished:
         pq.write_table(table, unfinished)
 

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from twinset.evaluation.metrics.figures import Figure
-from twinset.evaluation.metrics.over_seeds import Resampled, mean_of, over_seeds
+from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.tables import Cell, Row, Table, as_csv, as_markdown
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.grids.design import MEAN, Design
@@ -27,19 +28,19 @@ def write_tables(design: Design, scores: Mapping[str, Sequence[tuple[str, Path]]
         ``{"tables": PATHS, "figures": {TEST: {ARM: {FIGURE: [value, low, high]}}}}``.
     """
     tables, figures = [], dict[str, Any]()
-    drawn = dict[str, dict[str, dict[str, Resampled]]]()  # by test, arm and figure
+    drawn = dict[str, dict[str, dict[str, Figure]]]()  # by test, arm and figure
     for test, files in scores.items():
         by_arm: dict[str, list[Path]] = {}
         for arm, path in files:
             if path.is_file():
                 by_arm.setdefault(arm, []).append(path)
-        drawn[test] = {arm: over_seeds(paths, test) for arm, paths in by_arm.items()}
+        drawn[test] = {arm: measure(paths, label=test).all.figures for arm, paths in by_arm.items()}
         one = design.tests[test]
         tables.append(_tested(design, test, one.title, one.figures, drawn[test], figures, one.heads))
     for name, mean in design.means.items():
         cells = [(test, figure) for test in mean.tests for figure in mean.figures]
         arms = {
-            arm: {MEAN: mean_of([drawn[test][arm][figure] for test, figure in cells])}
+            arm: {MEAN: Figure(fmean(drawn[test][arm][figure].value for test, figure in cells))}
             for arm in design.arms
             if all(figure in drawn.get(test, {}).get(arm, {}) for test, figure in cells)
         }
@@ -66,14 +67,12 @@ def _tested(
     name: str,
     title: str,
     asked: Sequence[str],
-    drawn: Mapping[str, Mapping[str, Resampled]],
+    drawn: Mapping[str, Mapping[str, Figure]],
     figures: dict[str, Any],
     heads: Mapping[str, str],
 ) -> Table:
     """The table of a test or of a mean, whose figures are added to those of all."""
-    found = {
-        arm: {figure: one[figure].figure() if figure in one else None for figure in asked} for arm, one in drawn.items()
-    }
+    found = {arm: {figure: one.get(figure) for figure in asked} for arm, one in drawn.items()}
     figures[name] = {arm: {figure: _values(one) for figure, one in row.items()} for arm, row in found.items()}
     rows = []
     for arm, one in design.arms.items():

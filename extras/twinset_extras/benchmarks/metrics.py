@@ -1,0 +1,163 @@
+"""Metrics that single benchmarks name (`Reader.metrics`): functions of columns of their score files."""
+
+from collections.abc import Sequence
+from math import comb
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.stats import kendalltau, spearmanr
+
+from twinset.evaluation.metrics.row_values import Floats, RowValues, certain
+
+Lists = Sequence[Floats]  # of each row an array
+Ints = NDArray[np.int64]
+Texts = Sequence[str]
+#: What'sUp's opposite prepositions by the number of their pair, in the subsets whose four images show two objects.
+OPPOSITES = {"left": 0, "right": 0, "on": 1, "under": 1, "front": 2, "behind": 2}
+OBJECTS = ("a", "b")
+PLACES = (5, 10, 25, 50)
+FIRST = 5
+
+
+def yes_no(s00: Floats, s01: Floats, s10: Floats, s11: Floats, threshold: float | None) -> dict[str, Floats]:
+    """NaturalBench's four figures (its section 4 and released code): a question is answered yes for an image where
+    their score is above the threshold; without one there are no figures. Question j is to be answered yes for image j
+    alone. ``vqa_acc``: answers that are right; ``q_acc``, ``i_acc``: questions right for both images, images right for
+    both questions; ``g_acc``: all four.
+    """
+    if threshold is None:
+        return {}
+    # A question without an answer scores the threshold: it is neither yes nor no.
+    a, b, c, d = s00 > threshold, s01 < threshold, s10 < threshold, s11 > threshold
+    right = {
+        "vqa_acc": np.mean([a, b, c, d], axis=0),
+        "q_acc": np.mean([a & c, b & d], axis=0),
+        "i_acc": np.mean([a & b, c & d], axis=0),
+    }
+    return {**right, "g_acc": (a & b & c & d).astype(np.float64)}
+
+
+def all_targets(above: Lists, level: Lists) -> RowValues:
+    """``all_targets``: percent of queries whose targets all score above every wrong entry (SugarCrepe++, section 4).
+
+    Args:
+        above, level: of each target of a query in turn, how many wrong entries score higher, and how many the same.
+    """
+    # t tied targets come before the w wrong entries with their score in t! w! / (t + w)! of all orders.
+    chances = [
+        1 / comb(int((same > 0).sum() + same.max()), int((same > 0).sum())) if max(more) == 0 else 0.0
+        for more, same in zip(above, level, strict=True)
+    ]
+    return certain({"all_targets": np.array(chances)})
+
+
+def sets(subset: Texts, group: Texts, category: Texts, higher: Floats, tied: Floats) -> RowValues:
+    """``pair_accuracy`` and ``set_accuracy`` (What'sUp, section 3): percent of pairs of opposite prepositions, and of
+    sets of four, whose images all get their caption. A pair has two rows and a set four, so means over rows are these;
+    not asked of rows whose pair or set is not whole.
+    """
+    objects, pair = ["subset", "group"], pl.col("category").replace_strict(OPPOSITES, default=None)
+    rows = pl.DataFrame({"subset": subset, "group": group, "category": category, "higher": higher, "tied": tied})
+    rows = rows.with_columns(
+        pair=pl.when(pl.col("subset").is_in(OBJECTS)).then(pair),
+        strict=(pl.col("higher") + pl.col("tied") == 0).cast(pl.Float64),
+        expected=(pl.col("higher") == 0) / (pl.col("tied") + 1),  # the one right caption among equal ones
+    )
+    of_pair = [*objects, "pair"]
+    rows = rows.with_columns(whole=pl.col("pair").is_not_null() & (pl.col("category").n_unique().over(of_pair) == 2))
+    both = pl.col("whole") & (pl.col("pair").filter(pl.col("whole")).n_unique().over(objects) == 2)
+
+    def of(values: str) -> dict[str, Floats]:
+        right = pl.col(values).filter(pl.col("whole")).product()
+        columns = rows.select(
+            pair_accuracy=pl.when("whole").then(right.over(of_pair)),
+            set_accuracy=pl.when(both).then(right.over(objects)),
+        )
+        return {column.name: column.cast(pl.Float64).fill_null(np.nan).to_numpy() for column in columns}
+
+    return RowValues(of("strict"), of("expected"))
+
+
+def mean_average_precision(above: Lists, level: Lists) -> RowValues:
+    """``map@k`` for k of `PLACES` (CIRCO, section 5): the mean over queries of the average precision at k.
+
+    AP@k = 1 / min(targets, k) · Σ_{p ≤ k} precision(p) · [the entry at place p is a target]. Strict: in a tie wrong
+    entries come first. Expected: the mean over all orders of equal scores.
+    """
+    return _precisions(above, level, {f"map@{k}": k for k in PLACES})
+
+
+def average_precision(above: Lists, level: Lists) -> RowValues:
+    """``map``: the mean over queries of the average precision of the whole gallery (Cola's single objects)."""
+    return _precisions(above, level, {"map": 2**31})
+
+
+def semantic_map(above: Lists, level: Lists, tags: Sequence[str]) -> RowValues:
+    """``map@10 ASPECT``: as ``map@10``, over the queries with that semantic aspect (CIRCO's release)."""
+    aspects = [{*filter(None, text.split(";"))} for text in tags]
+    values = _precisions(above, level, {"map@10": 10})
+
+    def of(column: Floats) -> dict[str, Floats]:
+        every = sorted(set().union(*aspects))
+        return {f"map@10 {one}": np.where([one in query for query in aspects], column, np.nan) for one in every}
+
+    return RowValues(of(values.strict["map@10"]), of(values.expected["map@10"]))
+
+
+def _precisions(above: Lists, level: Lists, ends: dict[str, int]) -> RowValues:
+    rows = [(np.asarray(a, np.int64), np.asarray(b, np.int64)) for a, b in zip(above, level, strict=True)]
+    strict = np.array([precision(a + b, 0 * b, [*ends.values()]) for a, b in rows]).T
+    expected = np.array([precision(a, b, [*ends.values()]) for a, b in rows]).T
+    return RowValues(dict(zip(ends, strict, strict=True)), dict(zip(ends, expected, strict=True)))
+
+
+def precision(above: Ints, level: Ints, ends: Sequence[int] = PLACES) -> list[float]:
+    """Average precision at each of ``ends``, the mean over all orders of entries with one score.
+
+    Args:
+        above, level: of each target, how many wrong entries score higher, and how many the same; shape (targets,).
+    """
+    sums, limits = np.zeros(len(ends)), np.array(ends)
+    before = 0  # targets above the tie
+    for wrong, tied in sorted({*zip(above.tolist(), level.tolist(), strict=True)}):
+        targets = int(((above == wrong) & (level == tied)).sum())
+        size = targets + tied
+        for place in range(1, size + 1):
+            # At a place of the tie is a target with chance t / n; before it, in the tie, are then the share
+            # (t - 1) / (n - 1) of place - 1 targets.
+            share = (place - 1) * (targets - 1) / max(size - 1, 1)
+            at = wrong + before + place
+            sums += np.where(at <= limits, targets / size * (before + 1 + share) / at, 0)
+        before += targets
+    return [float(one) / min(len(above), k) for one, k in zip(sums, ends, strict=True)]
+
+
+def ranking(places: Lists, people: Lists) -> dict[str, Floats]:
+    """How alike the orders of people and of a model are (EqBen, Figure 7), as means over queries: ``mean_kendall``
+    (tau-b) and ``mean_spearman``, -1 to 1; ``overlap@5``, percent of people's first five that are among the model's.
+    Images that nobody put in order tie.
+
+    Args:
+        places, people: of each entry in turn, how many the model scores higher, and how many people put before it.
+    """
+    rows = [correlations(a, b) for a, b in zip(places, people, strict=True)]
+    return dict(zip(("mean_kendall", "mean_spearman", f"overlap@{FIRST}"), np.array(rows).T, strict=True))
+
+
+def correlations(a: Floats, b: Floats) -> tuple[float, float, float]:
+    """Kendall's tau-b, Spearman's rho, and the share of the first five of ``b`` that are among those of ``a``.
+
+    NaN where one of them ties all, or ``b`` has no first five.
+    """
+    first, theirs = (_first(order) for order in (a, b))
+    overlap = float((first & theirs).sum()) / FIRST if theirs.sum() == FIRST else float("nan")
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return float("nan"), float("nan"), overlap
+    return float(kendalltau(a, b).statistic), float(spearmanr(a, b).statistic), overlap
+
+
+def _first(before: Floats) -> NDArray[np.bool_]:
+    """Entries that are among the first five however ties fall."""
+    _, which, counts = np.unique(before, return_inverse=True, return_counts=True)
+    return np.asarray((counts.cumsum() <= FIRST)[which], np.bool_)

@@ -1,0 +1,65 @@
+"""Figures of galleries and of videos: recall at K, and boundaries found within some seconds."""
+
+import numpy as np
+from scipy.special import comb
+
+from twinset.evaluation.metrics.row_values import Floats, Places, RowValues
+from twinset.evaluation.score_files.batch import Batch
+
+THRESHOLDS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # seconds
+RANKS = ("higher", "tied", "entries", "targets")
+TIED_TARGETS = "tied_targets"
+#: Columns of What'sUp's score files: whether all rows of a pair, or of a set, are right; the chance of it.
+SMALL = 20  # entries: GeneCIS has 10 or 15, CIRR's subsets 5
+AT = {"small": (1, 2, 3), "large": (1, 5, 10, 50)}
+
+
+def of_errors(table: Batch) -> RowValues:
+    """Grounding of boundaries in videos (EqBen A.6, Table 12): found within each of `THRESHOLDS`, and their mean.
+
+    The prediction is the gap between frames whose score s(I1, T1) + s(I2, T2) is highest. Where several gaps score the
+    same, all of them have to be near enough for a strict hit; expected is the share of them that is.
+    """
+    errors, begins = table.lists("errors")
+    gaps = np.diff([*begins, len(errors)])
+    # In float32, as the table has them: an error of 0.1 s is within 0.1 s.
+    within = errors.astype(np.float32)[:, None] <= np.asarray(THRESHOLDS, np.float32)
+    shares = np.add.reduceat(within, begins, axis=0, dtype=np.float64) / gaps[:, None]
+    names = [f"grounding@{seconds}" for seconds in THRESHOLDS]
+    strict, expected = ({"grounding": one.mean(1), **dict(zip(names, one.T, strict=True))} for one in (
+        (shares == 1).astype(np.float64), shares,
+    ))  # fmt: skip
+    return RowValues(strict, expected)
+
+
+def of_ranks(table: Batch) -> RowValues:
+    """Recall@K, K as is usual for galleries of that size: 1, 2, 3 where all have at most `SMALL` entries, as GeneCIS;
+    else 1, 5, 10, 50: CIRR, MIT-States, retrieval of captions.
+
+    A query has ``higher`` wrong entries that score more than its best target, and ``tied`` ones that score the same.
+    Its target is found within K strictly if it is there however ties fall: higher + tied < K. `TIED_TARGETS` targets
+    score as the best one; without this column it is 1.
+    """
+    higher, tied, entries, targets = (table.counts(name) for name in RANKS)
+    if (none := targets == 0).any():
+        raise table.wrong("column targets", none, "0; a query has one target or more in its gallery")
+    if (over := higher + tied + targets > entries).any():
+        raise table.wrong(
+            "column entries", over, "fewer than higher, tied and targets together; count all that is ranked"
+        )
+    alike = table.counts(TIED_TARGETS) if TIED_TARGETS in table.columns else np.ones(len(table), np.int64)
+    if (wrong := (alike == 0) | (alike > targets)).any():
+        raise table.wrong(f"column {TIED_TARGETS}", wrong, "not 1 to targets; the best target is one of them")
+    ks = AT["large" if (entries > SMALL).any() else "small"]
+    strict = {f"recall@{k}": (higher + tied < k).astype(np.float64) for k in ks}
+    return RowValues(strict, {f"recall@{k}": _hit(k - higher, tied, alike) for k in ks})
+
+
+def _hit(places: Places, wrong: Places, targets: Places) -> Floats:
+    """Chance that a target is among the first places, in random order of entries with one score; all shape (n,).
+
+    The first r of w wrong entries and t targets are all wrong with chance C(w, r) / C(w + t, r).
+    For one target, 1 minus this is r / (w + 1).
+    """
+    first = np.clip(places, 0, wrong + targets)
+    return np.asarray(1 - comb(wrong, first) / comb(wrong + targets, first), np.float64)

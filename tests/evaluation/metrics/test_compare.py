@@ -1,0 +1,100 @@
+"""Two tables of scores compared row by row."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.stats
+
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.metrics.compare import compare, holm
+from twinset.evaluation.metrics.matching import SCORES
+from twinset.evaluation.metrics.measure import measure
+
+
+def scores(n: int, lead: float, seed: int, **columns: Any) -> pa.Table:
+    drawn = np.random.default_rng(seed).normal(size=(4, n))
+    drawn[[0, 3]] += lead
+    return pa.table({"key": [f"k{row}" for row in range(n)]} | dict(zip(SCORES, drawn, strict=True)) | columns)
+
+
+def text(table: pa.Table) -> Any:
+    s00, s01, s10, s11 = (table[name].to_numpy() for name in SCORES)
+    return (s00 > s01) & (s11 > s10)
+
+
+def test_holm() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1, 1] and holm([]) == []
+
+
+def test_compare_equals_measuring_both_and_a_loop_over_pairs() -> None:
+    half = ["x", "y"] * 100
+    a, b = scores(200, 1.0, 0, type=half), scores(200, 0.6, 1, type=half)
+    lines = compare(a, b, ["type"]).as_json()["table"]
+    assert [(line["rows"], line["figure"]) for line in lines] == [
+        (rows, figure) for rows in ("all", "x", "y") for figure in ("text", "image", "group")
+    ]
+    measured = [measure(table, ["type"], resamples=0) for table in (a, b)]
+    for line in lines:
+        each = [(which.all if line["rows"] == "all" else which.by[line["rows"]]) for which in measured]
+        assert [line["a"], line["b"]] == pytest.approx([one.figures[line["figure"]].value for one in each])
+        assert line["difference"] == pytest.approx(line["a"] - line["b"])
+        only = line["only_a"], line["only_b"]
+        assert line["p"] == pytest.approx(scipy.stats.binomtest(only[0], sum(only)).pvalue)  # McNemar's exact test
+        assert line["low"] < line["difference"] < line["high"]
+    assert [line["p_holm"] for line in lines] == pytest.approx(holm([line["p"] for line in lines]))
+    assert lines[0]["only_a"] == (text(a) & ~text(b)).sum()
+
+
+def test_the_interval_is_paired_and_clustered() -> None:
+    groups = [f"g{row // 5}" for row in range(500)]
+    a, b = scores(500, 1.0, 0, group=groups), scores(500, 1.0, 1)
+    same = compare(a, a).table
+    assert same.select("difference", "low", "high", "p", "groups").unique().rows() == [(0, 0, 0, 1, 100)]
+    difference = (text(a).astype(int) - text(b)).reshape(100, 5).sum(1)
+    rng = np.random.default_rng(0)
+    drawn = [100 * difference[rng.integers(0, 100, 100)].sum() / 500 for _ in range(4000)]
+    line = compare(a, b, resamples=4000).table.row(0, named=True)
+    assert (line["low"], line["high"]) == pytest.approx(np.percentile(drawn, [2.5, 97.5]), abs=1.0)
+
+
+def test_rows_are_joined_by_key_and_the_others_counted() -> None:
+    a, b = scores(100, 1.0, 0), scores(100, 0.5, 1)
+    shuffled = b.take(np.random.default_rng(0).permutation(100))
+    assert compare(a, shuffled).as_json() == compare(a, b).as_json()
+    found = compare(a, b.slice(30), resamples=0)
+    assert (found.n, found.only_in_a, found.only_in_b) == (70, 30, 0)
+    assert any("30 rows of table are not in table" in note for note in found.notes)
+
+
+def test_recall_outcomes_and_rows_in_order() -> None:
+    ranks = {"key": ["a", "b"], "tied": [0, 0], "entries": [15, 15], "targets": [1, 1]}
+    found = compare(pa.table(ranks | {"higher": [0, 1]}), pa.table(ranks | {"higher": [0, 0]})).table
+    assert found.select("figure", "a", "b").rows()[:2] == [("recall@1", 50, 100), ("recall@2", 100, 100)]
+    outcomes = pa.table({"correct": [1, 0, 1]}), pa.table({"correct": [1, 1, 1]})
+    assert compare(*outcomes, key=None).table.select("only_a", "only_b", "p").rows() == [(0, 1, 1)]
+
+
+def test_rows_that_only_one_file_asks_are_said() -> None:
+    two = scores(5, 1.0, 0)
+    mixed = pa.table({**two.to_pydict(), "s10": [None, 1.0, 1.0, 1.0, 1.0], "s11": [None, 1.0, 1.0, 1.0, 1.0]})
+    found = compare(two, mixed)
+    assert not len(found.table) and "text is not compared: it is not asked of the same rows in both" in found.notes
+
+
+def test_files_that_cannot_be_compared() -> None:
+    a = scores(5, 1.0, 0)
+    double = pa.concat_tables([a, a.slice(2, 1)])
+    ranks = pa.table({"key": ["k1"], "higher": [0], "tied": [0], "entries": [9], "targets": [1]})
+    for pair, words, how in (
+        ((double, a), "rows 3 and 6 have the same key", {}),
+        ((a, double), "rows 3 and 6 have the same key", {}),
+        ((a, a.set_column(0, "key", [["1", "2", "3", "4", "5"]])), "no key in common", {}),
+        ((a, ranks), "different kinds", {}),
+        ((a, a), "no column 'name' for --key", {"key": ["name"]}),
+        ((a, a.slice(1)), "not as many rows", {"key": None}),
+    ):
+        with pytest.raises(WrongUse, match=words):
+            compare(*pair, **how)  # type: ignore[arg-type]

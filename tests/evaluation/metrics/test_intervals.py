@@ -1,0 +1,103 @@
+"""The bootstrap clustered by group: what groups, seeds and copies do to an interval. Means over runs of a model."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.metrics.bootstrap import interval, resampled
+from twinset.evaluation.metrics.figures import Figure
+from twinset.evaluation.metrics.matching import SCORES
+from twinset.evaluation.metrics.measure import measure
+
+
+@pytest.mark.parametrize("counts", [[1] * 60, [400, 300, 200], [500, 20, *[1] * 30, 3]])
+def test_resamples_are_those_of_clusters(counts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every resample has as many clusters; the sums have the variance of drawing clusters, G · var(cluster)."""
+    monkeypatch.setattr("twinset.evaluation.metrics.bootstrap._CELLS", 5000)  # in several blocks
+    rng = np.random.default_rng(1)
+    sums = np.stack([np.ones(len(counts)), rng.integers(0, 9, len(counts)), rng.integers(0, 9, len(counts))], 1)
+    found = resampled(sums, np.array(counts), 4000, seed=3)
+    assert found.shape == (4000, 3) and {*found[:, 0]} == {sum(counts)}
+    clusters = np.repeat(sums, counts, axis=0)
+    wanted = np.cov(clusters, rowvar=False, bias=True) * len(clusters)
+    np.testing.assert_allclose(found.mean(0), clusters.sum(0), rtol=0.02)
+    np.testing.assert_allclose(np.cov(found, rowvar=False), wanted, rtol=0.15, atol=0.03 * wanted.max())
+
+
+def accuracy(table: pa.Table, **how: Any) -> Figure:
+    return measure(table, **how).all.figures["accuracy"]
+
+
+def test_an_interval_equals_that_of_a_loop_over_drawn_clusters() -> None:
+    rng = np.random.default_rng(5)
+    groups = rng.integers(0, 50, 600)
+    right = rng.random(600) < 0.2 + 0.6 * (groups % 2)
+    figure = accuracy(pa.table({"correct": right, "group": [f"g{group}" for group in groups]}), resamples=4000)
+    members = [right[groups == group] for group in np.unique(groups)]
+    drawn = [100 * np.concatenate([members[one] for one in rng.integers(0, 50, 50)]).mean() for _ in range(4000)]
+    assert (figure.low, figure.high) == pytest.approx(interval(np.array(drawn)), abs=0.6)
+
+
+def test_an_interval_depends_on_seed_and_rows_but_not_on_their_order() -> None:
+    rng = np.random.default_rng(0)
+    columns = {"correct": rng.random(500) < 0.4, "video": rng.integers(0, 60, 500), "half": ["a", "b"] * 250}
+    table, shuffled = pa.table(columns), pa.table({name: np.array(one)[::-1] for name, one in columns.items()})
+    first, second, again = (
+        measure(one, ["half"], seed, group="video") for one, seed in ((table, 0), (table, 1), (shuffled, 0))
+    )
+    assert first == again and first.all.figures != second.all.figures
+    assert measure(table, seed=0, group="video").all == first.all
+
+
+def test_the_error_of_a_mean_is_that_of_its_clusters() -> None:
+    rng = np.random.default_rng(2)
+    groups = np.sort(rng.integers(0, 300, 3000))
+    numbers = np.abs(rng.normal(size=3000) + rng.normal(size=300)[groups])
+    # Equivariance of these scores is the numbers.
+    table = pa.table({"s00": numbers, **dict.fromkeys(("s01", "s10", "s11"), np.zeros(3000)), "group": groups})
+    found = measure(table).all.figures["mean_equivariance_text"]
+    members = [numbers[groups == group] for group in np.unique(groups)]
+    drawn = [np.concatenate([members[one] for one in rng.integers(0, len(members), len(members))]) for _ in range(1000)]
+    assert found.value == pytest.approx(numbers.mean(), abs=1e-9) and found.low is not None
+    error = (found.value - found.low) / 1.96
+    assert error == pytest.approx(np.std([one.mean() for one in drawn]), rel=0.1)
+    sums = np.array([(one - found.value).sum() for one in members])
+    assert error == pytest.approx(np.sqrt(300 / 299 * np.square(sums).sum()) / 3000, rel=1e-4)
+
+
+def test_an_interval_of_a_mean_that_cannot_be_negative_begins_at_0_or_above() -> None:
+    scores = pa.table({"s00": [0.5, 0.5, 5.0], "s01": [0.0] * 3, "s10": [0.0] * 3, "s11": [0.5, 0.5, 0.5]})
+    figure = measure(scores).all.figures["mean_equivariance_text"]
+    assert figure.value == 1.5 and figure.low == 0
+
+
+def run(path: Path, seed: int, skill: float, groups: int = 60) -> Path:
+    """Scores of two pairs a group; skill: what the right score is higher by, on average."""
+    scores = np.random.default_rng(seed).normal(size=(4, 2 * groups)) + skill * np.array([[1], [0], [0], [1]])
+    keys = {"key": [f"k{i}" for i in range(2 * groups)], "group": [f"g{i // 2}" for i in range(2 * groups)]}
+    pq.write_table(pa.table({**keys, **dict(zip(SCORES, scores, strict=True))}), path)
+    return path
+
+
+def test_runs_that_agree_add_nothing_and_runs_that_differ_widen_the_interval(tmp_path: Path) -> None:
+    weak, strong = run(tmp_path / "w.parquet", 1, 0.2), run(tmp_path / "s.parquet", 2, 1.5)
+    alone, same, apart, strong_alone = (
+        measure(paths).all.figures["group"] for paths in ([weak], [weak] * 3, [weak, strong], [strong])
+    )
+    assert alone == measure(weak).all.figures["group"]
+    assert (same.value, same.low, same.high, same.sd) == (alone.value, alone.low, alone.high, 0)
+    assert apart.value == pytest.approx((alone.value + strong_alone.value) / 2)
+    assert apart.sd == pytest.approx(np.std([alone.value, strong_alone.value], ddof=1))
+    widths = [one.high - one.low for one in (apart, alone, strong_alone)]  # type: ignore[operator]
+    assert widths[0] > max(widths[1:])
+
+
+def test_runs_on_other_examples_are_refused(tmp_path: Path) -> None:
+    paths = [run(tmp_path / "a.parquet", 0, 1), run(tmp_path / "b.parquet", 0, 1, groups=20)]
+    with pytest.raises(WrongUse, match=r"a.parquet and .*b.parquet do not have the same examples"):
+        measure(paths)
