@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -13,6 +14,7 @@ from twinset.contracts.parts import Filter
 from twinset.contracts.references import Reference
 from twinset.contracts.source import AnnotationFile, MediaFolderPath, SourceSettings
 
+CARDS = Path(__file__).with_name("made_cards")
 PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
 
 
@@ -31,9 +33,7 @@ class Videos(SourceSettings):
         "missing-media": "the video is not in the media folder",
         "unsaid": "pairs without words",
     }
-
-    def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
-        return "* Frames are taken by the rule of docs/frames.md.\n" if block == "notes" else ""
+    card_template = CARDS / "videos.md.j2"
 
 
 class Folder(SourceSettings):
@@ -57,10 +57,7 @@ class Mined(SourceSettings):
     group = "subject"
     verb = "mined from"
     reports = ("mining.json",)
-
-    def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
-        mined = (reports or {}).get("mining.json", {}).get("mined")
-        return "" if block != "how_made" else f"Mined {mined:,} relations." if mined else "Mined somehow."
+    card_template = CARDS / "mined.md.j2"
 
 
 class Galleries(SourceSettings):
@@ -74,9 +71,7 @@ class Galleries(SourceSettings):
     makes = "template"
     paper = PAPER
     group = "reference"
-
-    def said(self, block: str, reports: Mapping[str, Any] | None = None) -> str:
-        return f'They ask the task "{self.task}".' if block == "introduction" else ""
+    card_template = CARDS / "galleries.md.j2"
 
 
 class Scores(SourceSettings):

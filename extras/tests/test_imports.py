@@ -16,7 +16,6 @@ twinset.contracts.kinds.kind
 twinset.contracts.kinds.pair
 twinset.contracts.kinds.samples
 twinset.contracts.kinds.template
-twinset.contracts.licences.names
 twinset.contracts.licences.terms
 twinset.contracts.locations
 twinset.contracts.parts

@@ -13,10 +13,10 @@ import yaml
 from PIL import Image
 
 import twinset
+from extras.tests.killed_builds import kill_midway, tars
 from tests.generators.test_terms_survive import ADA, CLOSED, COCO, STATED, negatives, settings
 from tests.guard.test_oracles import at_hand, printed
 from tests.models.visual_questions.tiny_models import save_blip
-from tests.stages.test_pipelines_build import kill_midway, tars
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import Terms
 from twinset.contracts.parts import LeftOut

@@ -244,10 +244,10 @@ def test_stages_without_pairs_or_images_are_refused(out: Path, tmp_path: Path) -
     index = whole.read(whole.columns())
     bare = index.set_column(index.column_names.index("tar"), "tar", [[""] * len(index)])
     write_index(bare, tmp_path, "bare", len(index))
-    with pytest.raises(WrongUse, match=r"mine-.* has no image; name a stage whose source was given images"):
+    with pytest.raises(WrongUse, match=r"mine-.* has no image; name a stage with images"):
         made(finished(tmp_path, "bare"))
     write_index(index.drop_columns(["caption0"]), tmp_path, "other", len(index))
-    with pytest.raises(WrongUse, match="its index has no column 'caption0'; name a stage of the right kind"):
+    with pytest.raises(WrongUse, match="has no column 'caption0'; name a stage of the right kind"):
         made(finished(tmp_path, "other"))
 
 

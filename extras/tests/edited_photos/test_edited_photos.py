@@ -33,9 +33,9 @@ from extras.tests.edited_photos.made_edits import (
     shifted,
     source,
 )
+from extras.tests.killed_builds import build, kill_midway, tars
 from tests.generators.finished_stage import finished
 from tests.models.pipelines.tiny_pipelines import save
-from tests.stages.test_pipelines_build import build, kill_midway, tars
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Pixels, Rejected

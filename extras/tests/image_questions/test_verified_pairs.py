@@ -208,7 +208,7 @@ def test_a_stage_without_images_and_one_of_another_kind_are_refused(
     generator, _ = opened(tmp_path, [DrawnPair((DOG, CAT))], monkeypatch, lambda *_: 1.0)
     earlier = finish(tmp_path, [DrawnPair((DOG, CAT))], with_images=False)
     generator._stage = Context("verified", earlier=lambda _: earlier)
-    with pytest.raises(WrongUse, match="has no image; name a stage whose source was given images"):
+    with pytest.raises(WrongUse, match="has no image; name a stage with images"):
         list(generator.plan())
     source = generator
     assert "genecis-triplets makes triplets" in source.misfit(Triplets.model_construct(kind="genecis-triplets"))

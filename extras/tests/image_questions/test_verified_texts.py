@@ -165,7 +165,7 @@ def test_an_index_without_images_is_refused(tmp_path: Path, monkeypatch: pytest.
     generator, _ = opened(tmp_path, [Drawn(DOG, CAT)], monkeypatch, lambda *_: 1.0)
     earlier = finish(tmp_path, [Drawn(DOG, CAT)], with_images=False)
     generator._stage = Context("verified", earlier=lambda _: earlier)
-    with pytest.raises(WrongUse, match="has no image; name a stage whose source was given images"):
+    with pytest.raises(WrongUse, match="has no image; name a stage with images"):
         list(generator.plan())
 
 

@@ -88,7 +88,7 @@ def test_images_and_captions_ask_for_each_other_and_are_trained_on(photos: Path)
 def test_paths_that_are_not_below_the_folder_of_images_fail_the_build(photos: Path) -> None:
     rows = "".join(f"{photos}/elsewhere/{name},A dog.\n" for name in "ab")
     (photos / "absolute.csv").write_text(f"image,caption\n{rows}")
-    with pytest.raises(BuildFailed, match=r"2 of 2 candidates name media by paths that lead out of .*images; write"):
+    with pytest.raises(BuildFailed, match=r"media of 2 of 2 candidates is missing, broken or out of reach of .*images"):
         built(photos, captions=str(photos / "absolute.csv"))
 
 
