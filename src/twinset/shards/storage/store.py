@@ -40,8 +40,8 @@ class Store:
             if not place or "\0" in place:
                 raise WrongUse(f"{root!r} names no place; name a folder or a URL such as s3://bucket/prefix")
             self._local = Path(os.path.abspath(place))
-            if self._local.is_file():
-                raise WrongUse(f"{self._local}: is a file; name a folder")
+            if os.path.lexists(self._local) and not self._local.is_dir():
+                raise WrongUse(f"{self._local}: is no folder; name one")
             self.root = str(self._local)
         else:
             self._remote, self._base = object_store.connect(root)
