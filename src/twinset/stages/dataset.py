@@ -76,13 +76,12 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
     files, reasons = sorted(state.missing_files()), state.rejected()
     counts = ", ".join(f"{reasons[reason]:,} {reason}" for reason in MISSING_REASONS if reason in reasons)
-    named = f": {len(files):,} file{'s' * (len(files) != 1)}, such as {files[0]}" if files else ""
-    listed = " twinset status OUT --missing FILE lists files." if files else ""  # none of those that lie elsewhere
+    listed = ", which twinset status OUT --missing FILE lists"  # it names none that would lie elsewhere
+    named = f": {len(files):,} file{'s' * (len(files) != 1)}, such as {files[0]}{listed}" if files else ""
     return (
         f"media of {missing} of {planned} candidates is missing, broken or out of reach of {media} ({counts}){named}; "
-        f"max_missing is {recipe.max_missing:.2%}.{listed} Correct {recipe.key(name)}.source, or what it reads, or "
-        "raise the recipe's max_missing (--set max_missing=0.2), and run the same command again: shards that lacked "
-        "nothing stay"
+        f"max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source, or what it reads, or raise "
+        "max_missing (--set max_missing=0.2), and run the same command again: shards that lacked nothing stay"
     )
 
 
