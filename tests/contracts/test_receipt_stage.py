@@ -119,12 +119,13 @@ def recipe(tmp_path: Path, **more: Any) -> Recipe:
 
 def test_it_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: Path) -> None:
     assert recipe(tmp_path, screening=False) == recipe(tmp_path)
-    screened = recipe(tmp_path, screening={"overlap": 0.5, "answers": "b"}, count=9, split="train", pool="gpu")
+    asked = {"overlap": 0.5, "answers": "b"}
+    screened = recipe(tmp_path, screening=asked, count=9, split="train", pool="gpu", language="de")
     assert list(screened.all) == ["eq-gebc-candidates", "eq-gebc-decisions", "eq-gebc"]
     candidates, decisions, kept = screened.all.values()
     assert (candidates.known_as, candidates.count, candidates.pool) == ("eq-gebc", 9, "gpu")
     assert [one.kind for one in candidates.filters] == ["motion-words"] and not kept.filters
-    assert {(one.shard_size, one.split) for one in (candidates, decisions, kept)} == {(7, "train")}
+    assert {(one.shard_size, one.split, one.language) for one in screened.all.values()} == {(7, "train", "de")}
     asks = decisions.source.model_dump()
     assert (asks["overlap"], asks["answers"]) == (0.5, str(tmp_path / "b"))
     assert recipe_from_json(screened.model_dump_json().encode()) == screened
@@ -138,6 +139,11 @@ def test_only_pairs_can_be_screened_and_copies_are_not_filtered() -> None:
     stills = {"kind": "scene-graphs", "captions": "captions.json", "licence": "other: mine"}
     with pytest.raises(WrongUse, match="people are asked about pairs, and scene-graphs makes tables"):
         parse_recipe({"name": "x", "subsets": {"a": {"source": stills, "screening": True}}})
+    with pytest.raises(WrongUse, match=r"stages\.a: people screen what is published"):
+        parse_recipe({"name": "x", "stages": {"a": {**GEBC, "screening": True}}})
+    for odd in (5, "true", [True]):
+        with pytest.raises(WrongUse, match=r"subsets.a.screening: Value error, write true, or settings of pair-scr"):
+            parse_recipe({"name": "x", "subsets": {"a": {**GEBC, "screening": odd}}})
     copies = {"kind": "screened-pairs", "pairs": "/out/a", "decisions": "/out/b"}
     with pytest.raises(WrongUse, match="filter motion-words judges images, and screened-pairs makes none"):
         parse_recipe({"name": "x", "subsets": {"a": {"source": copies, "filters": FILTERS}}})

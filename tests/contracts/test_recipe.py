@@ -82,6 +82,7 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ("subsets.eq-youcook2.filters.0.kind=face", "there is no filter 'face' here; did you mean 'faces'?"),
         ("sed=1", "--set sed: unknown key; did you mean 'seed'?"),
         ("subsets.eq-ag.source.media=miniature:../..", "leaves the folder of miniature"),
+        ('subsets.eq-ag.source.media="\\0"', "source.media: Value error, a NUL, which no path"),
         ("subsets.eq-ag.source.media=nowhere:videos", "source.media: Value error, there is no place 'nowhere' here; "),
     ],
 )
@@ -114,6 +115,7 @@ def test_all_problems_are_said_at_once_each_blamed_on_who_wrote_it(recipe: Path)
         b"seed: 1:30",
         b"name: x" + b" " * 1_000_000,
         b"a: &a [x]\nb: [*a, *a]",
+        b"name: small\n<<: {seed: 1, seed: 2}",
     ],
 )
 def test_what_is_not_plain_yaml_is_refused_and_runs_nothing(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build_here
-from twinset.stages.dataset import drop_duplicates
+from twinset.stages.dataset import drop_duplicates, missing_problem
 from twinset.stages.finish import Silent
+from twinset.stages.job import StageState, state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -121,11 +123,15 @@ def test_a_build_without_enough_media_fails_and_lists_what_is_missing(
     lines = (tmp_path / "list.tsv").read_text().splitlines()
     assert lines == ["stage\tmedia\tstate\turl", *(f"eq-x\t{video}\tabsent\t" for video in "xyz")]
     (media / "y.mp4").write_bytes(b"y")
-    with pytest.raises(BuildFailed, match=rf"media of 2 of 4 .* out of reach of {media}: 2 files, such as x; max_mi"):
+    with pytest.raises(BuildFailed, match=rf"media of 2 of 4 .* out of reach of {media} \(2 missing-media\): 2 f"):
         build_here(recipe, str(out))
     (counts,) = twinset.status(out, tmp_path / "list.tsv")["subsets"].values()
     assert (counts["missing_media"], len(counts["problems"])) == (2, 1)
     assert [line.split("\t")[1] for line in (tmp_path / "list.tsv").read_text().splitlines()[1:]] == ["x", "z"]
+    state = state_of(Store(str(out)), "eq-x")
+    unsafe = replace(state, done=state.done.only([]))
+    monkeypatch.setattr(StageState, "rejected", lambda state: {"unsafe-path": 1})  # of files that no list names
+    assert "(1 unsafe-path); max_missing is 1.00%. Correct" in missing_problem(recipe, "eq-x", unsafe)
 
 
 def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(greys: Any, tmp_path: Path) -> None:

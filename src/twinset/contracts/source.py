@@ -56,6 +56,8 @@ class Place:
 
     def _located(self, value: Any, info: ValidationInfo) -> Any:
         """As a path of this machine; without a folder that relative ones count from, and of other forms, as it is."""
+        if isinstance(value, str) and "\0" in value:
+            raise ValueError("a NUL, which no path and no name has; remove it")
         base = Path.cwd() if isinstance(value, Typed) else (info.context or {}).get("base")
         if base is None or not value or not isinstance(value, str) or self.what in ("server", "variable"):
             return value

@@ -157,7 +157,7 @@ def _known(store: Store, home: str) -> pa.Table:
             for text in table[name].unique().to_pylist():
                 values.validate_json(text, strict=True)
         _SPLITS.validate_python(table["split"].unique().to_pylist())
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, pa.ArrowException):
+    except (FileNotFoundError, NotADirectoryError, ValueError, pa.ArrowException):
         return SCHEMA.empty_table()
     return table
 

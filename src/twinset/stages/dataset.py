@@ -36,7 +36,7 @@ from twinset.stages.finish import (
     settle,
     summarise,
 )
-from twinset.stages.job import OTHER_VERSION, Job, StageState, job_of, state_of
+from twinset.stages.job import MISSING_REASONS, OTHER_VERSION, Job, StageState, job_of, state_of
 from twinset.stages.make import finish_shard
 
 logger = logging.getLogger("twinset")
@@ -54,7 +54,7 @@ def finish(job: Job, make_shards: MakeShards, progress: Progress, unfinished: Co
     """
     for name, state in job.settled.items():
         if problem := missing_problem(job.recipe, name, state):
-            raise BuildFailed(problem)
+            raise BuildFailed(f"{name}: {problem}")
     if not unfinished or any(name in job.settled for name in job.recipe.subsets):
         published = _published(job)
         if not _is_described(job.store, published):
@@ -74,13 +74,14 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     if missing <= recipe.max_missing * planned:
         return ""
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
-    files = sorted(state.missing_files())
-    named = f": {len(files):,} file{'s' * (len(files) != 1)}, such as {files[0]}" if files else ""
+    files, reasons = sorted(state.missing_files()), state.rejected()
+    counts = ", ".join(f"{reasons[reason]:,} {reason}" for reason in MISSING_REASONS if reason in reasons)
+    listed = ", which twinset status OUT --missing FILE lists"  # it names none that would lie elsewhere
+    named = f": {len(files):,} file{'s' * (len(files) != 1)}, such as {files[0]}{listed}" if files else ""
     return (
-        f"{name}: media of {missing} of {planned} candidates is missing, broken or out of reach of {media}{named}; "
-        f"max_missing is {recipe.max_missing:.2%}. twinset status OUT --missing FILE lists files. Correct "
-        f"{recipe.key(name)}.source or raise the recipe's max_missing (--set max_missing=0.2), and run the same "
-        "command again: shards that lacked nothing stay"
+        f"media of {missing} of {planned} candidates is missing, broken or out of reach of {media} ({counts}){named}; "
+        f"max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source, or what it reads, or raise "
+        "max_missing (--set max_missing=0.2), and run the same command again: shards that lacked nothing stay"
     )
 
 

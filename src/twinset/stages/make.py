@@ -121,7 +121,7 @@ def candidates_of(store: Store, worker: StageWorker, plan: str, planned: Planned
             candidates = read_slice(stream, row_group, worker.source.candidate, _footer(store.root, path, plan))
         if slice_digest(candidates) == planned.slice:
             return candidates
-    except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:
+    except (FileNotFoundError, TypeError, pa.ArrowException) as error:
         problem = f" ({error})"
     raise BuildFailed(
         f"{store.root}/{path}: the candidates of shard {planned.shard:05d} are not those of the plan{problem}; remove "

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from twinset.cards.lineage import meanings_of
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import TwinsetError, WrongUse, missing_words, suggested
+from twinset.contracts.errors import TwinsetError, WrongUse, in_words, missing_words, suggested
 from twinset.contracts.kinds.samples import MediaFile
 from twinset.contracts.receipt import Receipt
 from twinset.models.engines import metered_engine
@@ -193,8 +193,8 @@ def _looked_at(store: Store, only: Iterable[str], look: Callable[[str], dict[str
     for home in chosen(store, only):
         try:
             rows[home] = look(home)
-        except TwinsetError as error:
-            rows[home] = {**_UNREAD, "problems": [Problem("stage-unreadable", home, str(error), "")]}
+        except Exception as error:  # of what its package does too
+            rows[home] = {**_UNREAD, "problems": [Problem("stage-unreadable", home, in_words(error), "")]}
     return _split(rows)
 
 

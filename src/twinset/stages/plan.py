@@ -56,9 +56,6 @@ def prepare(job: Job, name: str) -> Stage:
     if before is not None and _holds(before, worker, content):
         _record(store, home, layout.recipe(home), recorded)
         return before
-    if before is not None and (before.content, before.count) != (content, worker.subset.count):
-        changed = "the recipe, its inputs or a version changed"
-        logger.warning("%s: planned again, %s; its card, README.md, is removed until the build ends", name, changed)
     for earlier in job.recipe.reads(name):
         job.earlier(earlier).check_whole()
     with store.spool() as spool:
@@ -66,6 +63,9 @@ def prepare(job: Job, name: str) -> Stage:
             summary, kinds = write_table(worker, compute(worker, store), spool), dict[str, int]()
         else:
             summary, kinds = _write_candidates(worker, spool)
+        if before is not None and (before.content, before.count) != (content, worker.subset.count):
+            changed = "the recipe, its inputs or a version changed"
+            logger.warning("%s: planned again, %s; its card, README.md, is removed until the build ends", name, changed)
         _replace_plan(store, worker, spool)
     stage = Stage(
         name=name,

@@ -168,8 +168,13 @@ def test_nothing_is_written_or_removed_through_a_link_below_out(tmp_path: Path, 
 
 def test_an_output_that_cannot_be_written_says_so(tmp_path: Path, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    with pytest.raises(OSError, match="the file system is read-only; name another --out"):
-        Store(str(small_disk)).write("a", b"")
+    for out in (small_disk, small_disk / "new/out"):
+        with pytest.raises(OSError, match="the file system is read-only; name another --out"):
+            Store(str(out)).write("a", b"")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    for out in (tmp_path / "dangling", Path("/dev/null")):
+        with pytest.raises(WrongUse, match=f"{out}: is no folder; name one"):
+            Store(str(out))
     (tmp_path / "out" / "a").mkdir(parents=True)
     with pytest.raises(OSError, match=r"a folder lies where a file belongs; remove it .*out/a'"):
         Store(str(tmp_path / "out")).write("a", b"")

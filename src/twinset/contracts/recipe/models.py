@@ -36,10 +36,11 @@ class Encoding(Settings):
 
 def _asking(raw: Any) -> Any:
     """``screening: true``, or its settings, as those of a source whose pairs are named when the recipe is whole."""
-    if isinstance(raw, bool):
-        raw = {} if raw else None
+    if raw is None or raw is False:
+        return None
+    raw = {} if raw is True else raw
     if not isinstance(raw, Mapping):
-        return raw
+        raise ValueError("write true, or settings of pair-screening such as {overlap: 0.1}")
     if {"kind", "pairs"} & raw.keys():
         raise ValueError("people are asked about the pairs of this subset; remove kind and pairs")
     return {**raw, "kind": "pair-screening", "pairs": ""}
@@ -190,6 +191,11 @@ class Recipe(Settings):
 
     @model_validator(mode="after")
     def _with_screening(self) -> Recipe:
+        for name, stage in self.stages.items():
+            if stage.screening is not None:
+                raise ValueError(
+                    f"stages.{name}: people screen what is published; remove screening, or make it a subset"
+                )
         for name, subset in self.subsets.items():
             if subset.screening is not None:
                 further, self.subsets[name] = subset.screening.stages_for(name, subset)

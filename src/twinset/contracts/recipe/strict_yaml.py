@@ -13,9 +13,9 @@ MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 def load_yaml(content: str | bytes) -> Any:
     """The value of one YAML document; raises `yaml.YAMLError`, one line with place and reason, where it is not plain.
 
-    Refused besides what safe load refuses: repeated keys (the last would win silently), aliases (a kilobyte can hold
-    10^10 of them), half surrogate pairs (cannot be written), numbers in base 60 (1:30 is 90; long ones take quadratic
-    time), more than `MOST_BYTES`. Values nested too deep raise RecursionError.
+    Refused besides what safe load refuses: repeated and merge keys (one would win silently), aliases (a kilobyte can
+    hold 10^10 of them), half surrogate pairs (cannot be written), numbers in base 60 (1:30 is 90; long ones take
+    quadratic time), more than `MOST_BYTES`. Values nested too deep raise RecursionError.
     """
     if len(content) > MOST_BYTES:
         raise yaml.YAMLError(f"longer than {MOST_BYTES:,} bytes")
@@ -56,6 +56,8 @@ class _StrictLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         if isinstance(node, yaml.MappingNode):
             keys = Counter((key.tag, key.value) for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            if ("tag:yaml.org,2002:merge", "<<") in keys:
+                raise _refused("a merge key (<<), which would hide repeated keys; write its keys out", node)
             for (_, key), times in keys.most_common(1):
                 if times > 1:
                     raise _refused(f"the key {key!r} twice", node)

@@ -58,7 +58,8 @@ class Spool:
         """The same error and what to do about it, if it is about writing here."""
         place = self._store or self.parent
         named = error.filename2 or error.filename  # of a file that cannot be moved, where it should go
-        elsewhere = named is not None and not Path(os.fsdecode(named)).is_relative_to(place)
+        path = place if named is None else Path(os.fsdecode(named))
+        elsewhere = not (path.is_relative_to(place) or place.is_relative_to(path))  # a folder above it cannot be made
         # A failed write names no file. During a render or the unpacking of an asset it is the temporary folder that is
         # full, not the store.
         here = "here or where TMPDIR points" if self._store is not None else "or set TMPDIR to a larger folder"
@@ -76,8 +77,8 @@ class Spool:
         if remedy is None or elsewhere or str(place) in str(error.strerror):
             return error
         # Which temporary file met a full disk helps nobody, and would make as many messages as there are shards.
-        path = () if error.errno in (errno.ENOSPC, errno.EDQUOT) else (named,)
-        return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", *path)
+        blamed = () if error.errno in (errno.ENOSPC, errno.EDQUOT) else (named,)
+        return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", *blamed)
 
 
 @contextlib.contextmanager

@@ -40,8 +40,8 @@ class Store:
             if not place or "\0" in place:
                 raise WrongUse(f"{root!r} names no place; name a folder or a URL such as s3://bucket/prefix")
             self._local = Path(os.path.abspath(place))
-            if self._local.is_file():
-                raise WrongUse(f"{self._local}: is a file; name a folder")
+            if os.path.lexists(self._local) and not self._local.is_dir():
+                raise WrongUse(f"{self._local}: is no folder; name one")
             self.root = str(self._local)
         else:
             self._remote, self._base = object_store.connect(root)
@@ -70,8 +70,8 @@ class Store:
     def open(self, path: str) -> Iterator[BinaryIO]:
         """The file as a seekable stream of bytes."""
         if self._local is not None:
-            if (self._local / path).is_fifo():  # which would be waited for without end
-                raise _pipe(self._local / path)
+            if not stat.S_ISREG((self._local / path).stat().st_mode):  # a pipe or a device would be read without end
+                raise _no_file(self._local / path)
             stream: BinaryIO = (self._local / path).open("rb")
         else:
             with self._reaching(path) as place:
@@ -127,7 +127,7 @@ class Store:
                     if stat.S_ISREG(status.st_mode):
                         files[entry.name] = Entry(status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
                     elif stat.S_ISFIFO(status.st_mode):
-                        raise _pipe(entry.path)
+                        raise _no_file(entry.path)
         return files
 
     def write(self, path: str, content: bytes) -> None:
@@ -226,5 +226,5 @@ class Store:
             yield f"{self._base}/{path}".rstrip("/")
 
 
-def _pipe(path: str | Path) -> WrongUse:
-    return WrongUse(f"{path}: a pipe, not a file; remove it and run the same command again")
+def _no_file(path: str | Path) -> WrongUse:
+    return WrongUse(f"{path}: a folder, a pipe or a device, not a file; remove it and run the same command again")
