@@ -4,7 +4,11 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import Greys
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.read import read_samples
 from twinset.shards.rows import DUPLICATE, read_rows
 from twinset.shards.storage.store import Store
@@ -22,7 +26,7 @@ SUBSETS = {
 
 
 def finish(builds: dict[str, Any]) -> None:
-    """What the flow does after making: drop duplicates, make again what must be, until nothing changes."""
+    """What a build does once all shards are made: drop duplicates, make again what must be, until nothing changes."""
     for _ in range(3):
         states = {name: one.indexed() for name, one in builds.items()}
         _, again = drop_duplicates(next(iter(builds.values())).store, states)
@@ -33,7 +37,7 @@ def finish(builds: dict[str, Any]) -> None:
             for one in builds.values():
                 one.indexed()
             return
-    raise AssertionError("finalising does not settle")
+    raise AssertionError("duplicates do not settle")
 
 
 def questions(build: Any) -> list[tuple[str, str]]:
@@ -122,3 +126,17 @@ def test_more_and_fewer_are_the_same_dataset_as_from_the_start(
         build_here(recipe, str(tmp_path / "grown"))
         build_here(recipe, str(tmp_path / f"fresh{count}"))
         assert files_below(tmp_path / "grown") == files_below(tmp_path / f"fresh{count}")
+
+
+def test_a_subset_of_another_build_is_not_made_again_with_other_versions(
+    greys: Any, tmp_path: Path, no_cards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """... also where a stage of this recipe has its name."""
+    out = str(tmp_path / "out")
+    build_here(recipe_of({name: greys(name, [(name[-1], 1, 2)]) for name in ("eq-a", "eq-b")}), out)
+    monkeypatch.setattr(Greys, "version", 2)
+    (tmp_path / "words.json").write_text('["a word"]')
+    words = {"source": {"kind": "test-words", "annotations": str(tmp_path / "words.json")}}
+    # Without its twin in eq-a the sample of eq-b is no duplicate any more.
+    with pytest.raises(BuildFailed, match=r"eq-b: this worker would make other bytes .*differs in generator"):
+        build_here(recipe_of({"eq-a": greys("eq-a", [("a", 5, 6)])}, {"eq-b": words}), out)
