@@ -19,6 +19,7 @@ from twinset.contracts.recipe.strict_yaml import MOST_BYTES, load_yaml, value_at
 
 SHIPPED = shipped("manifests") / "recipes"
 RECIPES = "twinset.recipes"  # the group of entry points
+MOST_QUOTED = 300  # characters
 
 
 class InvalidRecipe(WrongUse, ValueError):
@@ -168,6 +169,6 @@ def _explain(path: Path, keys: Sequence[list[str]], problem: ErrorDetails) -> st
     return f"{'--set ' if _was_set(keys, place) else f'{path}: '}{_cut(place) or 'recipe'}: {_cut(message)}"
 
 
-def _cut(text: str, most: int = 300) -> str:
+def _cut(text: str) -> str:
     """A message quotes what it refuses, which can be as long as a file."""
-    return text if len(text) <= most else f"{text[:most]}..."
+    return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}..."
