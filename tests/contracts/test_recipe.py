@@ -95,6 +95,9 @@ def test_all_problems_are_said_at_once_each_blamed_on_who_wrote_it(recipe: Path)
     said = {problem.split(": ")[0] for problem in refused(recipe, *settings).splitlines()}
     assert said == {str(recipe), *(f"--set {setting.split('=')[0]}" for setting in settings[:3])}
     assert f"{recipe}: subsets.eq-youcook2.shard_sizes: unknown key; did you mean 'shard_size'?" in refused(recipe)
+    copies = "{kind: screened-pairs, pairs: a/b, decisions: a/c}, filters: [{kind: motion-words}]"
+    recipe.write_text(f"name: small\nsubsets: {{eq-ag: {{source: {copies}}}}}\n")
+    assert refused(recipe, "subsets.eq-ag.shard_size=3").startswith(f"{recipe}: subsets.eq-ag: Value error, filter")
     recipe.write_text("name: small\nsubsets: {eq-ag: {source: {kind: action-genome, media: x}}}\n")
     assert "subsets.eq-ag.source.annotations: missing; add it" in refused(recipe)
     recipe.write_text("name: small\n")

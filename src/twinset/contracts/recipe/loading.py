@@ -166,7 +166,10 @@ def _explain(path: Path, keys: Sequence[list[str]], problem: ErrorDetails) -> st
     place, message = ".".join(map(str, problem["loc"])), problem["msg"]
     if problem["type"] == "missing":
         message = "missing; add it to the recipe or pass it with --set"
-    return f"{'--set ' if _was_set(keys, place) else f'{path}: '}{_cut(place) or 'recipe'}: {_cut(message)}"
+    # What holds a value that was set is the file's, but for a key that only leads to it.
+    unknown = problem["type"] == "extra_forbidden"
+    blamed = [key for key in keys if unknown or len(key) <= len(problem["loc"])]
+    return f"{'--set ' if _was_set(blamed, place) else f'{path}: '}{_cut(place) or 'recipe'}: {_cut(message)}"
 
 
 def _cut(text: str) -> str:
