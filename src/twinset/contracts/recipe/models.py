@@ -36,10 +36,11 @@ class Encoding(Settings):
 
 def _asking(raw: Any) -> Any:
     """``screening: true``, or its settings, as those of a source whose pairs are named when the recipe is whole."""
-    if isinstance(raw, bool):
-        raw = {} if raw else None
+    if raw is None or raw is False:
+        return None
+    raw = {} if raw is True else raw
     if not isinstance(raw, Mapping):
-        return raw
+        raise ValueError("write true, false, or settings of pair-screening such as overlap")
     if {"kind", "pairs"} & raw.keys():
         raise ValueError("people are asked about the pairs of this subset; remove kind and pairs")
     return {**raw, "kind": "pair-screening", "pairs": ""}
