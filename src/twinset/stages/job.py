@@ -143,7 +143,7 @@ def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
 
 def _described(part: Source | Filter) -> dict[str, Any]:
     """Kind and version of a part, its weights, and the packages, with their versions, that brought it."""
-    inner = {path.rstrip("."): one.package for path, one in part.parts() if path and one.package}
+    inner = {path.rstrip("."): within.package for path, within in part.parts() if path and within.package}
     brought = {"distribution": part.package, "parts": inner}  # none for twinset's
     described = {"kind": part.kind, "version": part.version, "weights": dict(part.weights())}
     return described | {name: value for name, value in brought.items() if value}
@@ -236,9 +236,12 @@ def job_of(store: Store, home: str) -> tuple[Job, str]:
     return Job(recorded_recipe(store, home), store), home.rsplit("/", 1)[-1]
 
 
+_opening = threading.Lock()  # two threads would open a worker twice
+
+
 def worker_of(store: Store, home: str, stage: Stage) -> StageWorker:
     """The worker of a planned stage, opened once a process from OUT alone; raises as its `refuse_other_versions`."""
-    with _opening:  # two threads would open it twice
+    with _opening:
         return _worker_of(store.root, home, store.read(layout.recipe(home)), stage.content)
 
 
@@ -246,9 +249,6 @@ def forget_workers() -> None:
     """Have this process open its workers again: what they remember of folders of media may no longer hold."""
     with _opening:
         _worker_of.cache_clear()
-
-
-_opening = threading.Lock()
 
 
 @lru_cache(maxsize=8)
@@ -314,7 +314,7 @@ class StageState:
     def missing_files(self) -> dict[str, int | None]:
         """Media that receipts name as missing, and the size of each that is there but broken."""
         listed = dict.fromkeys(self.done.column("missing"))
-        return {name: size for one in listed if one != "{}" for name, size in json.loads(one).items()}
+        return {name: size for missing in listed if missing != "{}" for name, size in json.loads(missing).items()}
 
     def missing_media(self) -> int:
         """How many candidates were rejected because their media is missing, broken or outside of its folder."""

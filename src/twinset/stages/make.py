@@ -347,7 +347,7 @@ class _Samples:
             else:
                 row, pictures = self.rows[candidate.key], made.pictures().values()
                 row.words = made.described()
-                row.sources = tuple(dict.fromkeys((*(one.source for one in pictures), *made.sources)))
+                row.sources = tuple(dict.fromkeys((*(frame.source for frame in pictures), *made.sources)))
                 yield made
 
     def _judge_pixels(self, samples: Sequence[Sample]) -> Sequence[Sample]:

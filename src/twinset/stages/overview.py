@@ -96,7 +96,7 @@ def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageSta
         return {**count_plan(job.worker(name), job.store), "state": "counted"}, None
     stage, state = prepare(job, name), job.state(name)
     waiting = _waiting(job, name, state)
-    words = missing_words(**waiting) if waiting else _in_words(state)
+    words = missing_words(**waiting) if waiting else _state_words(state)
     return {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}, state
 
 
@@ -136,7 +136,7 @@ def _estimate(
     }
 
 
-def _in_words(state: StageState) -> str:
+def _state_words(state: StageState) -> str:
     done, total = len(state.done), len(state.planned)
     words = "done" if done == total else f"{done:,} of {total:,} shards" if done else "planned"
     return f"{words}, {len(state.stale):,} stale" if state.stale else words

@@ -73,7 +73,7 @@ def _in_url(text: str) -> str:
 
 def credit_named(text: str) -> str:
     """Whom to credit, on one line, without control characters; raises `ValueError` for more than a credit."""
-    text = " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
+    text = " ".join("".join(letter for letter in text if letter.isprintable() or letter.isspace()).split())
     if len(text) > LONGEST_CREDIT:
         raise ValueError(f"must have at most {LONGEST_CREDIT:,} characters; name a page with all names")
     return text

@@ -27,10 +27,11 @@ class InvalidRecipe(WrongUse, ValueError):
 
     def __init__(self, error: ValidationError) -> None:
         # The pool is the source's own by default: where the source is wrong, that is said, and no more.
-        self.problems = [one for one in error.errors() if one["type"] != "default_factory_not_called"]
+        self.problems = [problem for problem in error.errors() if problem["type"] != "default_factory_not_called"]
         for problem in self.problems:
             problem["loc"] = tuple(part for part in problem["loc"] if part != "[key]")
-        super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
+        lines = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in self.problems)
+        super().__init__("; ".join(lines))
 
 
 def shipped_recipes() -> list[str]:

@@ -84,7 +84,7 @@ class Subset(Settings):
 
     def settings(self) -> dict[str, PlacedSettings]:
         """The source and the filters by their keys: ``source``, ``filters.0``."""
-        return {"source": self.source, **{f"filters.{number}": one for number, one in enumerate(self.filters)}}
+        return {"source": self.source, **{f"filters.{number}": judge for number, judge in enumerate(self.filters)}}
 
     @model_validator(mode="after")
     def _fits_its_source(self) -> Subset:
@@ -143,7 +143,7 @@ class Recipe(Settings):
 
     def reads(self, name: str) -> list[str]:
         """The stages of this recipe that a stage or subset is planned from."""
-        return [one for one in self[name].source.reads if "/" not in one]
+        return [stage for stage in self[name].source.reads if "/" not in stage]
 
     def places(self) -> Iterator[tuple[str, Any, Any]]:
         """Key path, mark and value of each place that is set; one item for each entry of a list."""

@@ -1,4 +1,4 @@
-"""Duplicates among subsets: one stays, whatever is built first. Older plans leave nothing behind."""
+"""The end of a dataset: one of all duplicates stays, older plans leave nothing behind, cards say what lies there."""
 
 import itertools
 from pathlib import Path
@@ -140,3 +140,31 @@ def test_a_subset_of_another_build_is_not_made_again_with_other_versions(
     # Without its twin in eq-a the sample of eq-b is no duplicate any more.
     with pytest.raises(BuildFailed, match=r"eq-b: this worker would make other bytes .*differs in generator"):
         build_here(recipe_of({"eq-a": greys("eq-a", [("a", 5, 6)])}, {"eq-b": words}), out)
+
+
+def test_a_recipe_that_says_something_else_reaches_a_finished_card(
+    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any
+) -> None:
+    out = tmp_path / "out"
+    recipe, other = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
+    build_here(recipe, str(out))
+    titled = recipe.model_copy(update={"title": "A title"})
+    for _ in range(2):
+        build_here(titled, str(out))
+        assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
+    for build in (other, titled, other, titled):
+        build_here(build, str(out))
+    assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards"
+
+
+@pytest.mark.parametrize(("lost", "drawn"), [("README.md", []), ("eq-x/README.md", ["eq-x"])])
+def test_a_card_that_is_lost_is_written_again(
+    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, lost: str, drawn: list[str]
+) -> None:
+    out, recipe = tmp_path / "out", recipe_of({"eq-x": greys("eq-x", [("a", 1, 2)])})
+    build_here(recipe, str(out))
+    whole = files_below(out)
+    (out / lost).unlink()
+    for _ in range(2):
+        build_here(recipe, str(out))
+        assert files_below(out) == whole and no_cards[1:] == [[*drawn, "eq-x"], []]
