@@ -16,7 +16,7 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse
 from twinset.contracts.parts import Filter
 from twinset.contracts.receipt import Receipt
-from twinset.contracts.recipe import Recipe, Subset, content_of, recipe_from_json
+from twinset.contracts.recipe import Recipe, Subset, content_of
 from twinset.contracts.recipe.allowed import refuse_other_answers
 from twinset.contracts.source import Need
 from twinset.contracts.stage import ANY_RUNTIME, SCHEMA_VERSION, Facts, Stage, runtime_facts, versions_of
@@ -25,6 +25,7 @@ from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.ledger import Receipts, keep, read_receipts, row_of
 from twinset.shards.media.media_folder import Media
 from twinset.shards.plan import PlannedShard
+from twinset.shards.read import read_settings
 from twinset.shards.records import planned_stage, read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Entry, Store
@@ -217,23 +218,10 @@ def _parts(recipe: Recipe, names: Collection[str] = ()) -> Iterator[tuple[str, S
             yield f"{recipe.key(name)}.{key}", cast("Source | Filter", part)
 
 
-def recorded_recipe(store: Store, home: str) -> Recipe:
-    """The recipe that a stage below OUT was last built with."""
-    path = layout.recipe(home)
-    try:
-        recipe = recipe_from_json(store.read(path))
-    except FileNotFoundError as error:
-        raise WrongUse(f"{store.root}/{path}: absent; run the same build again") from error
-    except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{store.root}/{path}: damaged, or cannot be used on this machine: {error}") from error
-    if home not in map(recipe.home, recipe.all):
-        raise WrongUse(f"{store.root}/{path}: a recipe without {home}; run the build of {home} again")
-    return recipe
-
-
 def job_of(store: Store, home: str) -> tuple[Job, str]:
     """The job that a stage below OUT belongs to, and the stage's name in it."""
-    return Job(recorded_recipe(store, home), store), home.rsplit("/", 1)[-1]
+    recipe, _ = read_settings(store, home)
+    return Job(recipe, store), home.rsplit("/", 1)[-1]
 
 
 _opening = threading.Lock()  # two threads would open a worker twice

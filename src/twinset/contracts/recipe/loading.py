@@ -167,8 +167,7 @@ def _explain(path: Path, keys: Sequence[list[str]], problem: ErrorDetails) -> st
     place, message = ".".join(map(str, problem["loc"])), problem["msg"]
     if problem["type"] == "missing":
         message = "missing; add it to the recipe or pass it with --set"
-    # What holds a value that was set is the file's, but for a key that only leads to it.
-    unknown = problem["type"] == "extra_forbidden"
+    unknown = problem["type"] == "extra_forbidden"  # a key that only leads to what was set; else that is the file's
     blamed = [key for key in keys if unknown or len(key) <= len(problem["loc"])]
     return f"{'--set ' if _was_set(blamed, place) else f'{path}: '}{_cut(place) or 'recipe'}: {_cut(message)}"
 
