@@ -70,10 +70,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
 
 def recipe_from_json(content: bytes) -> Recipe:
     """The recipe that a build recorded; raises ValueError, also when no installed package provides one of its kinds."""
-    raw = json.loads(content)
-    if not isinstance(raw, dict):
-        raise ValueError("a recipe is a mapping")
-    return parse_recipe(raw)
+    return parse_recipe(json.loads(content))
 
 
 def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
