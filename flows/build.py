@@ -23,7 +23,7 @@ from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
 from twinset.flows.pools import Runner, cancel_parts, check_pools, labels_of, make_in_pools
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build_stage
-from twinset.stages.dataset import finish
+from twinset.stages.dataset import finish_dataset
 from twinset.stages.finish import MakeShards
 from twinset.stages.job import Job, StageState, check_devices, check_inputs
 
@@ -40,9 +40,9 @@ def build_one_stage(name: str) -> None:
 
 @told
 def finish_all(unfinished: Sequence[str] = ()) -> dict[str, Any]:
-    """What needs all stages (`stages.dataset.finish`). unfinished: those that wait for people, and their readers."""
+    """As `stages.dataset.finish_dataset`. unfinished: stages that wait for people, and those that read them."""
     job, make_shards = _build.get()
-    return finish(job, make_shards, Artifacts(), unfinished)
+    return finish_dataset(job, make_shards, Artifacts(), unfinished)
 
 
 stage_task = task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)(build_one_stage)

@@ -70,7 +70,7 @@ class PairScreening(PairDecisions):
         copies the pairs that they kept.
         """
         candidates, decisions = f"{name}-candidates", f"{name}-decisions"
-        stored: Any = {"shard_size": subset.shard_size, "split": subset.split, "language": subset.language}
+        stored: Any = {name: getattr(subset, name) for name in ("shard_size", "split", "language")}
         kept: Any = {"kind": "screened-pairs", "pairs": candidates, "decisions": decisions}
         asked = Subset(source=self.model_copy(update={"pairs": candidates}), **stored)
         earlier = subset.model_copy(update={"known_as": name, "screening": None})

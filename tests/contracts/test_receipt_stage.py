@@ -1,7 +1,4 @@
-"""Receipts and stage records: canonical bytes, strict reading, and a digest of all that decides the bytes.
-
-``screening`` of a subset in a recipe: the stages that it is short for, and what is said where it is wrong.
-"""
+"""Receipts and stage records: canonical bytes, strict reading, and a digest of all that decides the bytes."""
 
 import json
 from importlib.metadata import version
@@ -13,7 +10,6 @@ import pytest
 from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.receipt import IndexRecord, Receipt, parse_receipt, parsed
-from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe, recipe_from_json
 from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, _instruction_set, parse_stage, runtime_class, versions_of
 
 RECEIPT: dict[str, Any] = {
@@ -105,45 +101,3 @@ def test_processors_of_other_makers_are_of_another_class(tmp_path: Path) -> None
     for text, expected in zip(texts, ("avx512f", "AuthenticAMD avx512f", ""), strict=True):
         (tmp_path / "cpuinfo").write_text(text)
         assert _instruction_set(str(tmp_path / "cpuinfo")) == expected
-
-
-FILTERS = [{"kind": "motion-words"}]
-GEBC = {"source": {"kind": "gebc", "annotations": "a.json", "media": "videos"}, "filters": FILTERS, "shard_size": 7}
-
-
-def recipe(tmp_path: Path, **more: Any) -> Recipe:
-    path = tmp_path / "mine.yaml"
-    path.write_text(json.dumps({"name": "mine", "subsets": {"eq-gebc": {**GEBC, **more}}}))
-    return load_recipe(str(path))
-
-
-def test_it_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: Path) -> None:
-    assert recipe(tmp_path, screening=False) == recipe(tmp_path)
-    asked = {"overlap": 0.5, "answers": "b"}
-    screened = recipe(tmp_path, screening=asked, count=9, split="train", pool="gpu", language="de")
-    assert list(screened.all) == ["eq-gebc-candidates", "eq-gebc-decisions", "eq-gebc"]
-    candidates, decisions, kept = screened.all.values()
-    assert (candidates.known_as, candidates.count, candidates.pool) == ("eq-gebc", 9, "gpu")
-    assert [one.kind for one in candidates.filters] == ["motion-words"] and not kept.filters
-    assert {(one.shard_size, one.split, one.language) for one in screened.all.values()} == {(7, "train", "de")}
-    asks = decisions.source.model_dump()
-    assert (asks["overlap"], asks["answers"]) == (0.5, str(tmp_path / "b"))
-    assert recipe_from_json(screened.model_dump_json().encode()) == screened
-    # Where answers lie is not part of what is made; the name of its samples is.
-    elsewhere = recipe(tmp_path, screening={"overlap": 0.5, "answers": "a"}, split="train")
-    assert content_of(elsewhere["eq-gebc-decisions"], 0) == content_of(decisions, 0)
-    assert "known_as" in content_of(candidates, 0) and "known_as" not in content_of(kept, 0)
-
-
-def test_only_pairs_can_be_screened_and_copies_are_not_filtered() -> None:
-    stills = {"kind": "scene-graphs", "captions": "captions.json", "licence": "other: mine"}
-    with pytest.raises(WrongUse, match="people are asked about pairs, and scene-graphs makes tables"):
-        parse_recipe({"name": "x", "subsets": {"a": {"source": stills, "screening": True}}})
-    with pytest.raises(WrongUse, match=r"stages\.a: people screen what is published"):
-        parse_recipe({"name": "x", "stages": {"a": {**GEBC, "screening": True}}})
-    for odd in (5, "true", [True]):
-        with pytest.raises(WrongUse, match=r"subsets.a.screening: Value error, write true, or settings of pair-scr"):
-            parse_recipe({"name": "x", "subsets": {"a": {**GEBC, "screening": odd}}})
-    copies = {"kind": "screened-pairs", "pairs": "/out/a", "decisions": "/out/b"}
-    with pytest.raises(WrongUse, match="filter motion-words judges images, and screened-pairs makes none"):
-        parse_recipe({"name": "x", "subsets": {"a": {"source": copies, "filters": FILTERS}}})

@@ -9,7 +9,7 @@ import pytest
 from tests.contracts.conftest import refused
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import Recipe, content_of, load_recipe, recipe_from_json, shipped_recipes
+from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe, recipe_from_json, shipped_recipes
 from twinset_demo import MINIATURE
 
 
@@ -77,6 +77,8 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ("subsets.eq-ag.source.media=/videos/\udcff", "is not a YAML value"),
         ("subsets.eq-agg.shard_size=1", "no 'eq-agg' under subsets; the recipe has: eq-ag, eq-youcook2"),
         ("subsets.eq-youcook2.filters.².kind=faces", "no '²' under subsets.eq-youcook2.filters"),
+        ("subsets.eq-youcook2.filters.-1.kind=faces", "no '-1' under subsets.eq-youcook2.filters"),
+        ("subsets.eq-ag.screening=maybe", "subsets.eq-ag.screening: Value error, write true, false, or settings of pa"),
         ("subsets={Eq_AG: {}}", "subsets.Eq_AG: Value error, a stage's name is lowercase words joined by dashes, at"),
         ("subsets={" + "a" * 61 + ": {}}", "at most 60 characters"),
         ("subsets.eq-youcook2.filters.0.kind=face", "there is no filter 'face' here; did you mean 'faces'?"),
@@ -96,6 +98,9 @@ def test_all_problems_are_said_at_once_each_blamed_on_who_wrote_it(recipe: Path)
     said = {problem.split(": ")[0] for problem in refused(recipe, *settings).splitlines()}
     assert said == {str(recipe), *(f"--set {setting.split('=')[0]}" for setting in settings[:3])}
     assert f"{recipe}: subsets.eq-youcook2.shard_sizes: unknown key; did you mean 'shard_size'?" in refused(recipe)
+    copies = "{kind: screened-pairs, pairs: a/b, decisions: a/c}, filters: [{kind: motion-words}]"
+    recipe.write_text(f"name: small\nsubsets: {{eq-ag: {{source: {copies}}}}}\n")
+    assert refused(recipe, "subsets.eq-ag.shard_size=3").startswith(f"{recipe}: subsets.eq-ag: Value error, filter")
     recipe.write_text("name: small\nsubsets: {eq-ag: {source: {kind: action-genome, media: x}}}\n")
     assert "subsets.eq-ag.source.annotations: missing; add it" in refused(recipe)
     recipe.write_text("name: small\n")
@@ -208,3 +213,42 @@ def test_stages_that_do_not_fit_are_refused(
     with pytest.raises(WrongUse) as error:
         load(tmp_path, stages, {"b": TRIPLETS}, *settings)
     assert problem in str(error.value)
+
+
+FILTERS = [{"kind": "motion-words"}]
+GEBC = {"source": {"kind": "gebc", "annotations": "a.json", "media": "videos"}, "filters": FILTERS, "shard_size": 7}
+
+
+def screened(tmp_path: Path, **more: Any) -> Recipe:
+    path = tmp_path / "mine.yaml"
+    path.write_text(json.dumps({"name": "mine", "subsets": {"eq-gebc": {**GEBC, **more}}}))
+    return load_recipe(str(path))
+
+
+def test_screening_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: Path) -> None:
+    assert screened(tmp_path, screening=False) == screened(tmp_path)
+    more: dict[str, Any] = {"count": 9, "split": "train", "pool": "gpu", "language": "de"}
+    whole = screened(tmp_path, screening={"overlap": 0.5, "answers": "b"}, **more)
+    assert list(whole.all) == ["eq-gebc-candidates", "eq-gebc-decisions", "eq-gebc"]
+    candidates, decisions, kept = whole.all.values()
+    assert (candidates.known_as, candidates.count, candidates.pool) == ("eq-gebc", 9, "gpu")
+    assert [one.kind for one in candidates.filters] == ["motion-words"] and not kept.filters
+    assert {(one.shard_size, one.split, one.language) for one in whole.all.values()} == {(7, "train", "de")}
+    asks = decisions.source.model_dump()
+    assert (asks["overlap"], asks["answers"]) == (0.5, str(tmp_path / "b"))
+    assert recipe_from_json(whole.model_dump_json().encode()) == whole
+    # Where answers lie is not part of what is made; the name of its samples is.
+    elsewhere = screened(tmp_path, screening={"overlap": 0.5, "answers": "a"}, split="train")
+    assert content_of(elsewhere["eq-gebc-decisions"], 0) == content_of(decisions, 0)
+    assert "known_as" in content_of(candidates, 0) and "known_as" not in content_of(kept, 0)
+
+
+def test_only_pairs_can_be_screened_and_copies_are_not_filtered() -> None:
+    stills = {"kind": "scene-graphs", "captions": "captions.json", "licence": "other: mine"}
+    with pytest.raises(WrongUse, match="people are asked about pairs, and scene-graphs makes tables"):
+        parse_recipe({"name": "x", "subsets": {"a": {"source": stills, "screening": True}}})
+    with pytest.raises(WrongUse, match=r"stages\.a: people screen what is published"):
+        parse_recipe({"name": "x", "stages": {"a": {**GEBC, "screening": True}}})
+    copies = {"kind": "screened-pairs", "pairs": "/out/a", "decisions": "/out/b"}
+    with pytest.raises(WrongUse, match="filter motion-words judges images, and screened-pairs makes none"):
+        parse_recipe({"name": "x", "subsets": {"a": {"source": copies, "filters": FILTERS}}})

@@ -36,7 +36,7 @@ def out(tmp_path: Path, planned_build: Any) -> Iterator[Path]:
 
 
 def test_a_child_answers_with_receipts_or_errors_and_stays_for_the_next_shard(out: Path) -> None:
-    assert [run_in_child(str(out), "eq-x", shard)["shard"] for shard in (0, 1)] == [0, 1]
+    assert [run_in_child(str(out), "eq-x", shard).shard for shard in (0, 1)] == [0, 1]
     logs = [Store(str(out)).read(f"eq-x/_meta/log/{number:05d}.json") for number in (0, 1)]
     pids = {yaml.safe_load(log)["pid"] for log in logs}
     assert len(pids) == 1 and os.getpid() not in pids
@@ -57,7 +57,7 @@ def test_a_child_that_dies_is_replaced_also_as_it_starts(out: Path, trouble: Any
     with pytest.raises(ChildProcessError, match=r"its process died \(signal 9\)"):
         run_in_child(str(out), "eq-x", 1)
     trouble("b")
-    assert run_in_child(str(out), "eq-x", 1)["kept"] == 1
+    assert run_in_child(str(out), "eq-x", 1).kept == 1
     close_children()
     children = Children(1)
     future = children.submit(make_and_retry, str(out), "eq-x", 0)
@@ -65,7 +65,7 @@ def test_a_child_that_dies_is_replaced_also_as_it_starts(out: Path, trouble: Any
     wait_until(lambda: children.look_after() or future.done())
     with pytest.raises(ChildProcessError, match="died"):
         receipt_in(future)
-    assert receipt_in(children.submit(make_and_retry, str(out), "eq-x", 2))["kept"] == 1
+    assert receipt_in(children.submit(make_and_retry, str(out), "eq-x", 2)).kept == 1
     unmade = children.submit(make_and_retry, str(out), "eq-x", 3)
     children.shutdown()
     assert unmade.done()
@@ -79,7 +79,7 @@ def test_a_child_that_is_busy_as_a_run_ends_ends_with_its_shard(out: Path, troub
         close_children()
         assert multiprocessing.active_children()
         trouble("b")
-        assert made.result()["kept"] == 1
+        assert made.result().kept == 1
     assert not multiprocessing.active_children()
 
 

@@ -1,7 +1,4 @@
-"""Stages of tables: made shard by shard or at once from earlier ones, read by later stages, and made again.
-
-Also when cards are written again: other shards, or other words.
-"""
+"""Stages of tables: made shard by shard or at once from earlier ones, read by later stages, and made again."""
 
 import json
 from pathlib import Path
@@ -57,31 +54,3 @@ def test_the_index_holds_the_rows_in_plan_order_and_later_stages_read_it(
     build_here(recipe, str(tmp_path / "twin"))
     assert files_below(out) == files_below(tmp_path / "twin") == whole
     assert not any(stage["problems"] for stage in twinset.verify(out)["stages"].values())
-
-
-def test_a_recipe_that_says_something_else_reaches_a_finished_card(
-    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any
-) -> None:
-    out = tmp_path / "out"
-    recipe, other = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
-    build_here(recipe, str(out))
-    titled = recipe.model_copy(update={"title": "A title"})
-    for _ in range(2):
-        build_here(titled, str(out))
-        assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
-    for build in (other, titled, other, titled):
-        build_here(build, str(out))
-    assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards"
-
-
-@pytest.mark.parametrize(("lost", "drawn"), [("README.md", []), ("eq-x/README.md", ["eq-x"])])
-def test_a_card_that_is_lost_is_written_again(
-    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, lost: str, drawn: list[str]
-) -> None:
-    out, recipe = tmp_path / "out", recipe_of({"eq-x": greys("eq-x", [("a", 1, 2)])})
-    build_here(recipe, str(out))
-    whole = files_below(out)
-    (out / lost).unlink()
-    for _ in range(2):
-        build_here(recipe, str(out))
-        assert files_below(out) == whole and no_cards[1:] == [[*drawn, "eq-x"], []]

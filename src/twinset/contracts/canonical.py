@@ -21,9 +21,9 @@ def canonical_json(value: Any) -> bytes:
 def finite(value: Any) -> Any:
     """A document with null for NaN and infinities, which JSON does not have."""
     if isinstance(value, dict):
-        return {key: finite(one) for key, one in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -67,4 +67,4 @@ def sha256_of_file(path: Path) -> tuple[str, int]:
 
 def names_in(given: str | PathLike[str] | Iterable[str | PathLike[str]]) -> tuple[str, ...]:
     """Several names or places, of which one alone may be given as it is."""
-    return tuple(str(one) for one in ([given] if isinstance(given, str | PathLike) else given))
+    return tuple(str(name) for name in ([given] if isinstance(given, str | PathLike) else given))

@@ -47,7 +47,8 @@ class Registry(Generic[T]):
         if kind not in points:
             known = sorted({*points, *self.beside, *others})
             raise UnknownKind(f"there is no {self.what} {kind!r} here; {suggested(kind, known)}{MORE}")
-        packages = {one.dist.name for one in all_installed().get(self.group, ()) if one.name == kind and one.dist}
+        brought = (point for point in all_installed().get(self.group, ()) if point.name == kind)
+        packages = {point.dist.name for point in brought if point.dist}
         if len(packages) > 1 and kind not in self.own():
             listed = " and with ".join(sorted(packages))
             raise WrongUse(f"{self.what} {kind!r} comes with {listed}; uninstall all but one")
@@ -106,7 +107,7 @@ class Registry(Generic[T]):
 
 def installed(group: str) -> dict[str, EntryPoint]:
     """Entry points of a group, by name."""
-    return {one.name: one for one in all_installed().get(group, ())}
+    return {point.name: point for point in all_installed().get(group, ())}
 
 
 @cache
@@ -136,4 +137,4 @@ def marks(settings: type[BaseModel], mark: type[T]) -> dict[str, T]:
 
 def types_in(annotation: Any) -> list[Any]:
     """All types within a type, such as those of a union or of a tuple."""
-    return [annotation, *(one for inner in get_args(annotation) for one in types_in(inner))]
+    return [annotation, *(kind for inner in get_args(annotation) for kind in types_in(inner))]

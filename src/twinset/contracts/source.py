@@ -176,7 +176,7 @@ class SourceSettings(PlacedSettings, StatedTerms):
     whole: ClassVar[bool] = False  # whether all that it can plan is planned, so that a recipe cannot set ``count``
     synthetic: ClassVar[bool] = False  # drawn or rendered: workers need all inputs that the plan needed
     copies: ClassVar[str] = ""  # the setting that names the stage whose samples it copies byte by byte
-    reports: ClassVar[tuple[str, ...]] = ()  # names of the JSON files that its generator writes beside the plan
+    reports: ClassVar[tuple[str, ...]] = ()  # names of the JSON files that lie beside the plan
     #: Whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
     reads_subsets: ClassVar[bool] = False
     #: Markdown with the blocks ``introduction``, such as the question that a task asks, ``how_made``, ``left_out`` and

@@ -24,10 +24,11 @@ from twinset.generators.decisions.question import (
 from twinset.generators.decisions.source import Decisions
 from twinset.review.neutral_images import in_one_form
 from twinset.review.store import Asked
+from twinset.shards.read import read_settings
 from twinset.shards.records import planned_stage, stages_in
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.job import job_of, recorded_recipe
+from twinset.stages.job import job_of
 
 LOOK_SECONDS = 2.0  # between two looks at whether a plan was written again
 ID_BYTES = 16
@@ -132,7 +133,7 @@ def stages_that_ask(store: Store) -> list[str]:
 
 def _decisions_of(store: Store, home: str) -> Decisions | None:
     """The settings of a stage that asks people; None of another."""
-    source = recorded_recipe(store, home)[home.rpartition("/")[2]].source
+    source = read_settings(store, home)[1].source
     return source if isinstance(source, Decisions) else None
 
 

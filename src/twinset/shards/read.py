@@ -27,17 +27,20 @@ class DamagedIndex(WrongUse):
     """``index.parquet`` is not what a build wrote, or of another kind of stage than is asked for."""
 
 
-def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
-    """The recipe that a subset was planned from, and its own settings there.
+def read_settings(store: Store, home: str) -> tuple[Recipe, Subset]:
+    """The recipe that a stage below OUT was last built with, and its own settings there.
 
     Raises `WrongUse` when there is no such recipe, or it names a source or filter that is not installed.
     """
-    path = layout.recipe(subset)
+    path = layout.recipe(home)
     try:
         recipe = recipe_from_json(store.read(path))
-        return recipe, recipe[subset.rpartition("/")[2]]
-    except (FileNotFoundError, NotADirectoryError, KeyError, ValueError, RecursionError) as error:
-        raise WrongUse(f"{store.root}/{path}: not the recipe of {subset} ({error}); run its build again") from error
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError) as error:
+        raise WrongUse(f"{store.root}/{path}: cannot be used here ({error}); run the build of {home} again") from error
+    for name, stage in recipe.all.items():
+        if recipe.home(name) == home:
+            return recipe, stage
+    raise WrongUse(f"{store.root}/{path}: a recipe without {home}; run the build of {home} again")
 
 
 def finished(store: Store, subset: str) -> Receipts:

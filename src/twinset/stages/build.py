@@ -19,12 +19,13 @@ from graphlib import TopologicalSorter
 from typing import Any, Literal, get_args
 
 from twinset.contracts.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, in_words
+from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.spool import Spool
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import ChildDied, Children, receipt_in
 from twinset.stages.cluster import DaskCluster, make_there
-from twinset.stages.dataset import finish
+from twinset.stages.dataset import finish_dataset
 from twinset.stages.finish import MakeShards, Progress, Silent, settle
 from twinset.stages.job import Job, StageState, StageWorker, check_devices, check_inputs
 from twinset.stages.make import make_and_retry
@@ -35,7 +36,6 @@ logger = logging.getLogger("twinset")
 shards_log = logging.getLogger("twinset.shards")
 
 Runner = Literal["threads", "processes", "dask"]
-Receipt = dict[str, Any]
 Begun = tuple[Future[Receipt], float]  # a shard, and when it was begun
 ROUND_SECONDS = 0.2
 DIED = (
@@ -83,7 +83,7 @@ def build(job: Job, make_shards: MakeShards, progress: Progress) -> dict[str, An
     unfinished = [name for name in job.recipe.all if name not in job.settled]
     if len(waits) < len(failures):
         raise _failure(failures, [name for name in unfinished if name not in failures])
-    made = finish(job, make_shards, progress, unfinished)
+    made = finish_dataset(job, make_shards, progress, unfinished)
     if waits:
         raise DecisionsMissing.of_all(waits)
     return made
@@ -251,9 +251,11 @@ def failed_shards(name: str, failures: Mapping[int, str], asked: int) -> str:
 
 def _log(name: str, number: int, began: float, receipt: Receipt | None, error: str) -> None:
     """A record of a shard that has ended; without a receipt for its error."""
-    seconds, made = round(time.monotonic() - began, 3), receipt or {"kept": 0, "rejected": {}}
-    shard: dict[str, Any] = {"stage": name, "shard": number, "kept": made["kept"]}
-    shard |= {"rejected": sum(made["rejected"].values()), "seconds": seconds}
-    shard |= {"bytes": made.get("tar_size", 0) + made.get("rows_size", 0), "error": error or None}
-    words = error or f"{shard['kept']} kept, {shard['rejected']} rejected in {seconds} s"
+    seconds, kept, rejected, size = round(time.monotonic() - began, 3), 0, 0, 0
+    if receipt is not None:
+        kept, rejected = receipt.kept, sum(receipt.rejected.values())
+        size = receipt.tar_size + receipt.rows_size
+    shard = {"stage": name, "shard": number, "kept": kept, "rejected": rejected, "seconds": seconds}
+    shard |= {"bytes": size, "error": error or None}
+    words = error or f"{kept} kept, {rejected} rejected in {seconds} s"
     shards_log.info("%s shard %05d: %s", name, number, words, extra={"shard": shard})

@@ -26,6 +26,7 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
+from twinset.contracts.receipt import Receipt
 from twinset.shards.storage.spool import Spool
 from twinset.stages.make import make_and_retry
 
@@ -33,8 +34,6 @@ logger = logging.getLogger("twinset")
 
 CHECK_SECONDS = 0.2
 EXITED = 256  # stands for exit code 0
-
-Receipt = dict[str, Any]
 
 
 class _Process(SpawnProcess):

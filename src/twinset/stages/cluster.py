@@ -6,9 +6,9 @@ import platform
 import re
 from concurrent.futures import Executor
 from importlib.metadata import version
-from typing import Any
 
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
+from twinset.contracts.receipt import Receipt
 from twinset.models.device import check_installed
 from twinset.stages.child_processes import ChildDied, close_children, run_in_child
 from twinset.stages.job import StageWorker, forget_workers
@@ -41,7 +41,7 @@ class DaskCluster:
         own, advice = version("twinset"), "install the same version for the Python of the workers"
         try:
             versions = self._client.run(begin_there)
-            if others := {*versions.values()} - {own}:
+            if others := sorted({*versions.values()} - {own}):
                 raise BuildFailed(f"Dask workers have twinset {', '.join(others)}, and the build has {own}; {advice}")
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
             self.cores = sum(worker["nthreads"] for worker in workers) or 1
@@ -71,7 +71,7 @@ class DaskCluster:
 
 
 # What follows runs on workers.
-def make_there(root: str, home: str, number: int, isolated: bool) -> dict[str, Any]:
+def make_there(root: str, home: str, number: int, isolated: bool) -> Receipt:
     """Make one shard on a worker, in a child where it needs one; errors name the host."""
     try:
         return (run_in_child if isolated else make_and_retry)(root, home, number)

@@ -44,10 +44,12 @@ logger = logging.getLogger("twinset")
 _COMPARED = ["content", "identity", "key"]
 #: What builds write beside the tars. Other names in the record lead elsewhere; other files there are not the build's.
 _NAME = r"^(log/)?[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[a-z0-9]{1,10}){1,2}$"
-DESCRIPTION = 16  # raised when what `cards` writes changes
+CARDS_VERSION = 16  # raised when what `cards` writes changes; then all are written again
 
 
-def finish(job: Job, make_shards: MakeShards, progress: Progress, unfinished: Collection[str] = ()) -> dict[str, Any]:
+def finish_dataset(
+    job: Job, make_shards: MakeShards, progress: Progress, unfinished: Collection[str] = ()
+) -> dict[str, Any]:
     """What needs all stages: missing media, duplicates among subsets, and what the dataset says of itself.
 
     unfinished: the stages that wait for people, and those that read them, without which the others are finished.
@@ -86,7 +88,7 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
 
 
 def is_finished(job: Job) -> bool:
-    """Whether `finish` has nothing to do, where the shards of all stages of the recipe are made."""
+    """Whether `finish_dataset` has nothing to do, where the shards of all stages of the recipe are made."""
     indexed = all(is_indexed(job.store, state) for state in job.settled.values())
     return indexed and _is_described(job.store, _published(job))
 
@@ -115,7 +117,7 @@ def _take_out_duplicates(
 
     def settle_again(home: str) -> StageState:
         owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
-        if home not in job.settled:  # planned by another build, maybe with other libraries
+        if name not in owner.settled:  # planned by another build, maybe with other libraries
             owner.worker(name).refuse_other_versions(states[home].stage)
         return settle(owner, name, make_shards, progress)
 
@@ -274,7 +276,7 @@ def changed_descriptions(store: Store, home: str) -> list[str]:
 
 def _digest(published: Mapping[str, StageState]) -> str:
     subsets = {home: [state.stage.content, receipts_digest(state.done)] for home, state in sorted(published.items())}
-    return digest([DESCRIPTION, subsets])
+    return digest([CARDS_VERSION, subsets])
 
 
 def _beside(store: Store, home: str) -> list[str]:

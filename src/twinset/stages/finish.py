@@ -181,7 +181,7 @@ def remove_leftovers(store: Store, state: StageState) -> None:
 
 
 def index_schemas(makes: str, columns: pa.Schema | None, numbers: Sequence[str] = ()) -> tuple[pa.Schema, pa.Schema]:
-    """Columns of ``index.parquet`` and ``rejections.parquet``. columns, numbers: of the generator."""
+    """Columns of ``index.parquet`` and ``rejections.parquet``. columns, numbers: of the source."""
     described: tuple[str, ...] = ()
     if columns is not None:
         schema = rows.table_schema(columns)

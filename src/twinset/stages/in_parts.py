@@ -1,6 +1,6 @@
 """A build in parts, for schedulers: planning a stage, making some of its shards, and finishing are calls of their own.
 
-Whoever plans or finishes holds OUT alone, and waits for others to end; parts need not, also two of the same shards.
+Planning and finishing hold OUT alone, and wait for others to end; parts need not, also two of the same shards.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage.claim import Claimed
 from twinset.shards.storage.store import Store
 from twinset.stages.build import LocalRunner, Runner
-from twinset.stages.dataset import finish, is_finished
+from twinset.stages.dataset import finish_dataset, is_finished
 from twinset.stages.finish import Progress, Silent, refuse_waiting, settle
 from twinset.stages.job import Job, StageState, check_inputs
 from twinset.stages.plan import is_planned, prepare
@@ -27,7 +27,7 @@ logger = logging.getLogger("twinset")
 CLAIM_CHECK_SECONDS = 1.0
 
 
-def stage_in(recipe: Recipe, stage: str | None) -> str:
+def _stage_in(recipe: Recipe, stage: str | None) -> str:
     """The stage that is named, or the only one of a recipe."""
     if stage is None and len(recipe.all) > 1:
         raise WrongUse(f"a part is of one stage; add --stage with one of {', '.join(recipe.all)}")
@@ -43,7 +43,7 @@ def _shards_of(part: int, parts: int, planned: int) -> range:
 
 def plan_stage(recipe: Recipe, out: str, stage: str | None) -> dict[str, Any]:
     """Finish the stages that a stage reads, all shards of which are made, and plan it (`twinset.build`)."""
-    name, job = stage_in(recipe, stage), Job(recipe, Store(out))
+    name, job = _stage_in(recipe, stage), Job(recipe, Store(out))
     check_inputs(recipe, ("annotations", "models"), [name])
     with _alone(job.store):
         for earlier in recipe.reads(name):
@@ -62,7 +62,7 @@ def make_part(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Make a part, ``K/N``, of the shards of a planned stage, those that are not done, and stop (`twinset.build`)."""
-    name, job = stage_in(recipe, stage), Job(recipe, Store(out))
+    name, job = _stage_in(recipe, stage), Job(recipe, Store(out))
     given = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part, re.ASCII)
     number, parts = map(int, given.groups() if given else (0, 0))
     if number >= parts:
@@ -88,9 +88,12 @@ def finish_parts(recipe: Recipe, out: str, stage: str | None, progress: Progress
     """Finish a stage all shards of which are made, or, without its name, all of them and the dataset."""
     job = Job(recipe, Store(out))
     with _alone(job.store):
-        for name in recipe.all if stage is None else [stage_in(recipe, stage)]:
-            state = _settle(job, name)
-        return finish(job, _refuse, progress or Silent()) if stage is None else {"stage": name, **state.counts()}
+        if stage is not None:
+            name = _stage_in(recipe, stage)
+            return {"stage": name, **_settle(job, name).counts()}
+        for name in recipe.all:
+            _settle(job, name)
+        return finish_dataset(job, _refuse, progress or Silent())
 
 
 def unmade_parts(recipe: Recipe, out: str, parts: int) -> dict[str, Sequence[int]] | None:
@@ -113,7 +116,7 @@ def unmade_parts(recipe: Recipe, out: str, parts: int) -> dict[str, Sequence[int
 def _as_planned(job: Job, name: str) -> StageState | None:
     """State of a stage whose plan would stay as it is, or None."""
     try:
-        check_inputs(job.recipe, ("annotations", "models"), [name])  # as whoever plans
+        check_inputs(job.recipe, ("annotations", "models"), [name])  # as `plan_stage`
         return job.state(name) if is_planned(job, name) else None
     except (TwinsetError, OSError, ImportError) as error:
         logger.info("%s: planned again, since here its plan cannot be compared: %s", name, error)
@@ -137,28 +140,20 @@ def _refuse(job: Job, name: str, state: StageState) -> Sequence[str]:
 
 def _refuse_other_recipes(job: Job, name: str) -> None:
     """Raise `WrongUse` where a stage is not planned, or was planned from other settings than the recipe's."""
-    differing, place = _other_settings(job, name), f"{job.store.root}/{job.recipe.home(name)}"
-    if differing is None:
+    home, own = job.recipe.home(name), content_of(job.recipe[name], job.recipe.seed)
+    if (stage := read_stage(job.store, home)) is None:
         raise WrongUse(f"{job.store.root} holds no plan of {name}; plan it first, with --stage {name} --plan-only")
-    if differing:
-        raise WrongUse(
-            f"{place}: planned from another recipe, or with other settings ({', '.join(differing)}); name another "
-            f"--out, or plan it again with --stage {name} --plan-only"
-        )
-
-
-def _other_settings(job: Job, name: str) -> list[str] | None:
-    """The settings that a stage was planned with and that the recipe has otherwise; None where it is not planned."""
-    stage, own = read_stage(job.store, job.recipe.home(name)), content_of(job.recipe[name], job.recipe.seed)
-    if stage is None:
-        return None
     there = stage.facts["settings"]
-    return [key for key in {**own, **there} if own.get(key) != there.get(key)]
+    if differing := [key for key in {**own, **there} if own.get(key) != there.get(key)]:
+        raise WrongUse(
+            f"{job.store.root}/{home}: planned from another recipe, or with other settings ({', '.join(differing)}); "
+            f"name another --out, or plan it again with --stage {name} --plan-only"
+        )
 
 
 @contextlib.contextmanager
 def _alone(store: Store) -> Iterator[None]:
-    """`Store.for_one_build`, once whoever builds there has ended."""
+    """`Store.for_one_build`, once the build that holds it has ended."""
     with contextlib.ExitStack() as claim:
         for attempt in itertools.count():
             try:

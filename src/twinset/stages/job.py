@@ -16,7 +16,7 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse
 from twinset.contracts.parts import Filter
 from twinset.contracts.receipt import Receipt
-from twinset.contracts.recipe import Recipe, Subset, content_of, recipe_from_json
+from twinset.contracts.recipe import Recipe, Subset, content_of
 from twinset.contracts.recipe.allowed import refuse_other_answers
 from twinset.contracts.source import Need
 from twinset.contracts.stage import ANY_RUNTIME, SCHEMA_VERSION, Facts, Stage, runtime_facts, versions_of
@@ -25,6 +25,7 @@ from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.ledger import Receipts, keep, read_receipts, row_of
 from twinset.shards.media.media_folder import Media
 from twinset.shards.plan import PlannedShard
+from twinset.shards.read import read_settings
 from twinset.shards.records import planned_stage, read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Entry, Store
@@ -143,7 +144,7 @@ def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
 
 def _described(part: Source | Filter) -> dict[str, Any]:
     """Kind and version of a part, its weights, and the packages, with their versions, that brought it."""
-    inner = {path.rstrip("."): one.package for path, one in part.parts() if path and one.package}
+    inner = {path.rstrip("."): within.package for path, within in part.parts() if path and within.package}
     brought = {"distribution": part.package, "parts": inner}  # none for twinset's
     described = {"kind": part.kind, "version": part.version, "weights": dict(part.weights())}
     return described | {name: value for name, value in brought.items() if value}
@@ -217,28 +218,18 @@ def _parts(recipe: Recipe, names: Collection[str] = ()) -> Iterator[tuple[str, S
             yield f"{recipe.key(name)}.{key}", cast("Source | Filter", part)
 
 
-def recorded_recipe(store: Store, home: str) -> Recipe:
-    """The recipe that a stage below OUT was last built with."""
-    path = layout.recipe(home)
-    try:
-        recipe = recipe_from_json(store.read(path))
-    except FileNotFoundError as error:
-        raise WrongUse(f"{store.root}/{path}: absent; run the same build again") from error
-    except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{store.root}/{path}: damaged, or cannot be used on this machine: {error}") from error
-    if home not in map(recipe.home, recipe.all):
-        raise WrongUse(f"{store.root}/{path}: a recipe without {home}; run the build of {home} again")
-    return recipe
-
-
 def job_of(store: Store, home: str) -> tuple[Job, str]:
     """The job that a stage below OUT belongs to, and the stage's name in it."""
-    return Job(recorded_recipe(store, home), store), home.rsplit("/", 1)[-1]
+    recipe, _ = read_settings(store, home)
+    return Job(recipe, store), home.rsplit("/", 1)[-1]
+
+
+_opening = threading.Lock()  # two threads would open a worker twice
 
 
 def worker_of(store: Store, home: str, stage: Stage) -> StageWorker:
     """The worker of a planned stage, opened once a process from OUT alone; raises as its `refuse_other_versions`."""
-    with _opening:  # two threads would open it twice
+    with _opening:
         return _worker_of(store.root, home, store.read(layout.recipe(home)), stage.content)
 
 
@@ -246,9 +237,6 @@ def forget_workers() -> None:
     """Have this process open its workers again: what they remember of folders of media may no longer hold."""
     with _opening:
         _worker_of.cache_clear()
-
-
-_opening = threading.Lock()
 
 
 @lru_cache(maxsize=8)
@@ -314,7 +302,7 @@ class StageState:
     def missing_files(self) -> dict[str, int | None]:
         """Media that receipts name as missing, and the size of each that is there but broken."""
         listed = dict.fromkeys(self.done.column("missing"))
-        return {name: size for one in listed if one != "{}" for name, size in json.loads(one).items()}
+        return {name: size for missing in listed if missing != "{}" for name, size in json.loads(missing).items()}
 
     def missing_media(self) -> int:
         """How many candidates were rejected because their media is missing, broken or outside of its folder."""

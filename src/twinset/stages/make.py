@@ -59,7 +59,7 @@ from twinset.stages.job import StageWorker, receipt_holds, refuse_mixed_runtimes
 logger = logging.getLogger("twinset")
 
 RETRIES = 3
-#: A full disk or a wrong place does not mend by waiting.
+#: A full disk or a wrong place does not mend by waiting, and an object store has been waited for (`ETIMEDOUT`).
 HOPELESS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ETIMEDOUT),
@@ -71,14 +71,14 @@ Missing = dict[str, int | None]
 
 def make_and_retry(
     root: str, home: str, number: int, worker: StageWorker | None = None, stage: Stage | None = None
-) -> dict[str, Any]:
+) -> Receipt:
     """Make one shard, and try again when the network or a disk had trouble that may pass; returns its receipt.
 
     Raises as `make_shard`, and of what else a source raises `BuildFailed`.
     """
     for attempt in range(RETRIES + 1):
         try:
-            return make_shard(root, home, number, worker, stage).model_dump(mode="json")
+            return make_shard(root, home, number, worker, stage)
         except OSError as error:
             if error.errno in HOPELESS or attempt == RETRIES:
                 raise
@@ -104,7 +104,7 @@ def make_shard(
     stage = stage or planned_stage(store, home)
     worker = worker or worker_of(store, home, stage)
     if worker.runtime != ANY_RUNTIME and number and not worker.recipe.allow_mixed_runtimes:
-        # Found out before the work rather than after it; finalising looks at all receipts.
+        # Found out before the work rather than after it; the end of the stage looks at all receipts.
         first = read_receipt(store, home, 0)
         machines = {first.machine} if first is not None and first.content == stage.content else set()
         refuse_mixed_runtimes(f"{store.root}/{home}", {worker.runtime} | machines)
@@ -154,7 +154,7 @@ def write_shard(
     micro-batch, and its receipt says so; the next shard begins with the whole one.
     """
     home, number, media = worker.home, planned.shard, worker.source.media_files()
-    write = write_table if worker.source.row_schema is not None else write_samples
+    write = _write_table if worker.source.row_schema is not None else _write_samples
     began, clock = time.time(), time.monotonic()  # since 1970; one that nobody sets
     with metered() as tallies, store.spool() as spool:
         while True:
@@ -235,7 +235,7 @@ def finish_shard(
     return receipt
 
 
-def write_samples(
+def _write_samples(
     candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path
 ) -> tuple[list[tuple[str, str]], Missing]:
     """Write the samples that are kept into a tar, and a row for each candidate.
@@ -251,15 +251,15 @@ def write_samples(
     return [(row.verdict, row.reason) for row in rows], samples.missing
 
 
-def write_table(
+def _write_table(
     candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path
 ) -> tuple[list[tuple[str, str]], Missing]:
-    """Write the rows of a table's candidates; the tar stays empty. Returns as `write_samples`."""
+    """Write the rows of a table's candidates; the tar stays empty. Returns as `_write_samples`."""
     columns, missing = worker.source.row_schema, Missing()
     assert columns is not None
     results: list[tuple[Candidate, TableRows | Rejected]] = []
     for batch in _batches(candidates, worker.source.batch_size()):
-        for candidate, made in _made(batch, worker, missing):
+        for candidate, made in _results(batch, worker, missing):
             if not isinstance(made, TableRows | Rejected):
                 raise TypeError(f"{candidate.key}: a source of tables made a {type(made).__name__}")
             results.append((candidate, made))
@@ -279,13 +279,13 @@ def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candid
         yield batch
 
 
-def _made(
+def _results(
     candidates: Sequence[Candidate], worker: StageWorker, missing: Missing
 ) -> Iterator[tuple[Candidate, Sample | TableRows | Rejected]]:
-    """What the generator makes of each candidate; media that it could not read is added to ``missing``."""
+    """What the source makes of each candidate; media that it could not read is added to ``missing``."""
     for candidate, made in zip(candidates, worker.source.make(candidates), strict=True):
         if made.key != candidate.key:
-            raise AssertionError(f"{candidate.key}: the generator answered with {made.key}; it must keep the order")
+            raise AssertionError(f"{candidate.key}: the source answered with {made.key}; it must keep the order")
         if isinstance(made, Rejected) and made.media is not None:
             missing[made.media] = made.media_size
         yield candidate, made
@@ -306,7 +306,7 @@ class _Samples:
         samples = self._made(wanted)
         if any(judge.judges != "captions" for _, judge in self._judges):
             samples = iter(self._judge_pixels([*samples]))
-        # Else as they come: a generator can work on the next while this one is encoded.
+        # Else as they come: a source can work on the next while a sample is encoded.
         encoded: dict[str, EncodedImage] = {}
         for sample in samples:
             if (fields := self._encode(sample, encoded)) is not None:
@@ -337,7 +337,7 @@ class _Samples:
 
     def _made(self, candidates: Sequence[Candidate]) -> Iterator[Sample]:
         """The samples of candidates; the rows of others say why there is none."""
-        for candidate, made in _made(candidates, self._worker, self.missing):
+        for candidate, made in _results(candidates, self._worker, self.missing):
             if isinstance(made, Rejected):
                 self._reject(candidate.key, "generator", Drop(made.reason), made.detail)
             elif isinstance(made, TableRows):
@@ -347,7 +347,7 @@ class _Samples:
             else:
                 row, pictures = self.rows[candidate.key], made.pictures().values()
                 row.words = made.described()
-                row.sources = tuple(dict.fromkeys((*(one.source for one in pictures), *made.sources)))
+                row.sources = tuple(dict.fromkeys((*(frame.source for frame in pictures), *made.sources)))
                 yield made
 
     def _judge_pixels(self, samples: Sequence[Sample]) -> Sequence[Sample]:

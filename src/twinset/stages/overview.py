@@ -1,4 +1,4 @@
-"""What lies below OUT, for people and for ``--json``: planned, done, stale and missing, and what is wrong."""
+"""What lies below OUT, for people and for ``--json``: counts, states of shards, estimates, and all that is wrong."""
 
 import csv
 import logging
@@ -36,12 +36,12 @@ from twinset.stages.plan import contradiction, count_plan, prepare
 
 logger = logging.getLogger("twinset")
 
-LOGS = 16  # of finished shards that an estimate reads, evenly spread: on an object store each is a request
+_LOGS = 16  # of finished shards that an estimate reads, evenly spread: on an object store each is a request
 _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
 #: Of a stage that cannot be read.
 _UNREAD = {**_UNKNOWN, "examples": [], "meanings": {}, "waiting": {}, "stale": {}}
 _UNREAD |= dict.fromkeys(("done", "missing", "missing_media"))
-UNREADABLE = (OSError, ValueError, TypeError, LookupError, pa.ArrowException)
+_READ_ERRORS = (OSError, ValueError, TypeError, LookupError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageSta
         return {**count_plan(job.worker(name), job.store), "state": "counted"}, None
     stage, state = prepare(job, name), job.state(name)
     waiting = _waiting(job, name, state)
-    words = missing_words(**waiting) if waiting else _in_words(state)
+    words = missing_words(**waiting) if waiting else _state_words(state)
     return {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}, state
 
 
@@ -114,7 +114,7 @@ def _estimate(
         store, state = like, state_of(like, homes[0]) if homes else None
     if state is None or not state.done or state.stage.facts["generator"]["kind"] != source.kind:
         return None
-    numbers = [*state.done][:: len(state.done) // LOGS + 1]
+    numbers = [*state.done][:: len(state.done) // _LOGS + 1]
     logs = {number: log for number, log in read_logs(store, state.home, numbers).items() if "seconds" in log}
     if not logs:
         return None
@@ -136,7 +136,7 @@ def _estimate(
     }
 
 
-def _in_words(state: StageState) -> str:
+def _state_words(state: StageState) -> str:
     done, total = len(state.done), len(state.planned)
     words = "done" if done == total else f"{done:,} of {total:,} shards" if done else "planned"
     return f"{words}, {len(state.stale):,} stale" if state.stale else words
@@ -303,10 +303,7 @@ def verify_stage(store: Store, state: StageState, media: Media | None = None) ->
         yield Problem("shard-missing", home, f"shard {number:05d} is not made yet", again(), number)
     damaged = damaged_receipts(store, home)
     for number in damaged:
-        path, message = (
-            layout.receipt(home, number),
-            f"not what {ledger} says was read from it; one is damaged",
-        )
+        path, message = layout.receipt(home, number), f"not what {ledger} says was read from it; one is damaged"
         yield Problem("receipt-damaged", path, message, again(path, ledger), number)
     for number in sorted(state.stale.keys() - {*damaged}):
         yield Problem("shard-stale", home, f"shard {number:05d} is stale, {state.stale[number]}", again(), number)
@@ -340,7 +337,7 @@ def _plan_problem(store: Store, home: str, planned: PlannedShard) -> str:
         with store.open(layout.plan(home, name)) as stream:
             candidates = read_parquet(stream, row_group=row_group).to_pylist()
             same = digest(candidates) == planned.slice
-    except UNREADABLE as error:
+    except _READ_ERRORS as error:
         return f"cannot be read ({error})"
     return "" if same else f"the candidates of shard {planned.shard:05d} are not those of the plan"
 
@@ -360,7 +357,7 @@ def _of_shard(store: Store, home: str, receipt: Receipt) -> Problem | pa.Table:
                 code, path = "tar-damaged", layout.tar(home, receipt.split, number)
                 if not (message := _tar_problem(store, path, receipt, keys)):
                     return table
-    except (BrokenTar, *UNREADABLE) as error:
+    except (BrokenTar, *_READ_ERRORS) as error:
         message = f"cannot be read ({error})"
     return Problem(code, path, message, again(layout.receipt(home, number)), number)
 

@@ -85,7 +85,8 @@ def _data(store: Store, subset: str) -> Iterator[str]:
     """The files of a subset that hold its samples and how they came about."""
     yield from (tar for tar, _ in finished_tars(store, subset))
     yield layout.meta(subset, "index.parquet")
-    yield from (layout.plan(subset, one) for one in store.names(layout.meta(subset, "plan")) if _PLAN.fullmatch(one))
+    plans = store.names(layout.meta(subset, "plan"))
+    yield from (layout.plan(subset, name) for name in plans if _PLAN.fullmatch(name))
     for number, *_ in finished(store, subset).columns("kept"):
         yield layout.rows(subset, number)
         yield layout.receipt(subset, number)

@@ -1,4 +1,4 @@
-"""Kinds of samples: one module a kind tells what its samples are, how they lie in a tar, and how they are read back."""
+"""Kinds of samples: one module a kind has the JSON of its samples, and which images, texts and columns they have."""
 
 from twinset.contracts.kinds.image_text import IMAGE_TEXT
 from twinset.contracts.kinds.pair import PAIR

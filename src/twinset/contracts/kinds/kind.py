@@ -98,7 +98,7 @@ def plural(kinds: Sequence[SampleKind]) -> str:
 class Sample:
     """One sample in memory. A kind adds an attribute for each image, each column, and each field of its record.
 
-    provenance: the same keys with the same JSON types for every sample of a generator. sources: files besides the
+    provenance: the same keys with the same JSON types for every sample of a source. sources: files besides the
     frames' own that pixels came from.
     """
 

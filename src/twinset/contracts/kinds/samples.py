@@ -12,7 +12,7 @@ from twinset.contracts.recipe import Encoding
 
 Pixels = NDArray[np.uint8]
 
-#: Anything that JSON can hold, so long as every sample of a generator has the same keys with the same types.
+#: Anything that JSON can hold, so long as every sample of a source has the same keys with the same types.
 Json = str | int | float | bool | Sequence["Json"] | Mapping[str, "Json"]
 
 EXTENSIONS = ("jpg", "png", "webp")
@@ -60,7 +60,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """What a candidate of a table stage gives: one row or several, each with the columns that its generator names."""
+    """What a candidate of a table stage gives: a row or several, each with the columns of ``row_schema``."""
 
     key: str
     rows: Sequence[Mapping[str, str | int | float | bool | Sequence[float] | None]]

@@ -45,7 +45,7 @@ def known_licence(text: str) -> str | None:
 
     None for one that no list knows and that does not begin with ``other:``.
     """
-    names = {_one(part) for part in text.split(AND)} if text.strip() else set()
+    names = {_known_name(part) for part in text.split(AND)} if text.strip() else set()
     return None if None in names else AND.join(sorted(filter(None, names)))
 
 
@@ -53,27 +53,24 @@ def licence_named(text: str) -> str:
     """As `known_licence`; raises `ValueError` for one that is not known."""
     if (known := known_licence(text)) is not None:
         return known
-    part = " ".join(next(part for part in text.split(AND) if _one(part) is None).split())
+    part = " ".join(next(part for part in text.split(AND) if _known_name(part) is None).split())
     raise ValueError(f"{part[:100]!r} is not the name or URL of a known licence; write others as 'other: NAME OR URL'")
 
 
-def _one(text: str) -> str | None:
+def _known_name(text: str) -> str | None:
+    """What a single licence is called here; as `known_licence`."""
     text = " ".join(text.split())
     if text.startswith("other:") and (named := text.removeprefix("other:").strip()):
         return OTHER + named
-    return _KNOWN.get(_key(_in_url(text)))
-
-
-def _in_url(text: str) -> str:
-    """The name in a URL of a licence; the text where it is none."""
+    text = text.removeprefix("https://spdx.org/licenses/").removesuffix(".html")
     if match := _CC_URL.fullmatch(text):
-        return {"zero": "CC0", "mark": "CC-PDM"}.get(match[1], f"CC-{match[1]}") + f"-{match[2]}"
-    return text.removeprefix("https://spdx.org/licenses/").removesuffix(".html")
+        text = {"zero": "CC0", "mark": "CC-PDM"}.get(match[1], f"CC-{match[1]}") + f"-{match[2]}"
+    return _KNOWN.get(_key(text))
 
 
 def credit_named(text: str) -> str:
     """Whom to credit, on one line, without control characters; raises `ValueError` for more than a credit."""
-    text = " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
+    text = " ".join("".join(letter for letter in text if letter.isprintable() or letter.isspace()).split())
     if len(text) > LONGEST_CREDIT:
         raise ValueError(f"must have at most {LONGEST_CREDIT:,} characters; name a page with all names")
     return text

@@ -40,17 +40,17 @@ NOTHING = Terms()
 
 def together(shown: Sequence[Terms]) -> Terms:
     """The terms of a sample that shows several works: all licences; each credit with its licence where these differ."""
-    distinct = list(dict.fromkeys(one for one in shown if one != NOTHING))
+    distinct = list(dict.fromkeys(terms for terms in shown if terms != NOTHING))
     if len(distinct) == 1:
         return distinct[0]
-    licences = {part for one in distinct for part in one.licence.split(AND) if part}
-    several = len({one.licence for one in distinct}) > 1
+    licences = {part for terms in distinct for part in terms.licence.split(AND) if part}
+    several = len({terms.licence for terms in distinct}) > 1
     credits = dict.fromkeys(
-        f"{one.credit} ({one.licence})" if several and one.licence and AND not in one.licence else one.credit
-        for one in distinct
-        if one.credit
+        f"{terms.credit} ({terms.licence})" if several and terms.licence and AND not in terms.licence else terms.credit
+        for terms in distinct
+        if terms.credit
     )
-    urls = dict.fromkeys(url for one in distinct for url in one.source_url.split())
+    urls = dict.fromkeys(url for terms in distinct for url in terms.source_url.split())
     return Terms(AND.join(sorted(licences)), "; ".join(credits), " ".join(urls))
 
 

@@ -19,6 +19,7 @@ from twinset.contracts.recipe.strict_yaml import MOST_BYTES, load_yaml, value_at
 
 SHIPPED = shipped("manifests") / "recipes"
 RECIPES = "twinset.recipes"  # the group of entry points
+MOST_QUOTED = 300  # characters
 
 
 class InvalidRecipe(WrongUse, ValueError):
@@ -26,10 +27,11 @@ class InvalidRecipe(WrongUse, ValueError):
 
     def __init__(self, error: ValidationError) -> None:
         # The pool is the source's own by default: where the source is wrong, that is said, and no more.
-        self.problems = [one for one in error.errors() if one["type"] != "default_factory_not_called"]
+        self.problems = [problem for problem in error.errors() if problem["type"] != "default_factory_not_called"]
         for problem in self.problems:
             problem["loc"] = tuple(part for part in problem["loc"] if part != "[key]")
-        super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
+        lines = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in self.problems)
+        super().__init__("; ".join(lines))
 
 
 def shipped_recipes() -> list[str]:
@@ -68,10 +70,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
 
 def recipe_from_json(content: bytes) -> Recipe:
     """The recipe that a build recorded; raises ValueError, also when no installed package provides one of its kinds."""
-    raw = json.loads(content)
-    if not isinstance(raw, dict):
-        raise ValueError("a recipe is a mapping")
-    return parse_recipe(raw)
+    return parse_recipe(json.loads(content))
 
 
 def parse_recipe(raw: Mapping[str, Any], base: Path | None = None) -> Recipe:
@@ -165,9 +164,11 @@ def _explain(path: Path, keys: Sequence[list[str]], problem: ErrorDetails) -> st
     place, message = ".".join(map(str, problem["loc"])), problem["msg"]
     if problem["type"] == "missing":
         message = "missing; add it to the recipe or pass it with --set"
-    return f"{'--set ' if _was_set(keys, place) else f'{path}: '}{_cut(place) or 'recipe'}: {_cut(message)}"
+    unknown = problem["type"] == "extra_forbidden"  # a key that only leads to what was set; else that is the file's
+    blamed = [key for key in keys if unknown or len(key) <= len(problem["loc"])]
+    return f"{'--set ' if _was_set(blamed, place) else f'{path}: '}{_cut(place) or 'recipe'}: {_cut(message)}"
 
 
-def _cut(text: str, most: int = 300) -> str:
+def _cut(text: str) -> str:
     """A message quotes what it refuses, which can be as long as a file."""
-    return text if len(text) <= most else f"{text[:most]}..."
+    return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}..."

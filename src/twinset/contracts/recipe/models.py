@@ -40,7 +40,7 @@ def _asking(raw: Any) -> Any:
         return None
     raw = {} if raw is True else raw
     if not isinstance(raw, Mapping):
-        raise ValueError("write true, or settings of pair-screening such as {overlap: 0.1}")
+        raise ValueError("write true, false, or settings of pair-screening such as overlap")
     if {"kind", "pairs"} & raw.keys():
         raise ValueError("people are asked about the pairs of this subset; remove kind and pairs")
     return {**raw, "kind": "pair-screening", "pairs": ""}
@@ -84,7 +84,7 @@ class Subset(Settings):
 
     def settings(self) -> dict[str, PlacedSettings]:
         """The source and the filters by their keys: ``source``, ``filters.0``."""
-        return {"source": self.source, **{f"filters.{number}": one for number, one in enumerate(self.filters)}}
+        return {"source": self.source, **{f"filters.{number}": judge for number, judge in enumerate(self.filters)}}
 
     @model_validator(mode="after")
     def _fits_its_source(self) -> Subset:
@@ -143,7 +143,7 @@ class Recipe(Settings):
 
     def reads(self, name: str) -> list[str]:
         """The stages of this recipe that a stage or subset is planned from."""
-        return [one for one in self[name].source.reads if "/" not in one]
+        return [stage for stage in self[name].source.reads if "/" not in stage]
 
     def places(self) -> Iterator[tuple[str, Any, Any]]:
         """Key path, mark and value of each place that is set; one item for each entry of a list."""

@@ -34,7 +34,7 @@ def value_at(raw: Any, keys: Iterable[str]) -> Any:
     """The value at a key path of plain values; None where there is none."""
     for key in keys:
         try:
-            raw = raw[int(key) if isinstance(raw, list) else key]
+            raw = raw[int(key) if isinstance(raw, list) and key.isdecimal() else key]
         except (LookupError, TypeError, ValueError):
             return None
     return raw

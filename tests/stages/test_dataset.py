@@ -1,10 +1,14 @@
-"""Duplicates among subsets: one stays, whatever is built first. Older plans leave nothing behind."""
+"""The end of a dataset: one of all duplicates stays, older plans leave nothing behind, cards say what lies there."""
 
 import itertools
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import Greys
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.read import read_samples
 from twinset.shards.rows import DUPLICATE, read_rows
 from twinset.shards.storage.store import Store
@@ -22,7 +26,7 @@ SUBSETS = {
 
 
 def finish(builds: dict[str, Any]) -> None:
-    """What the flow does after making: drop duplicates, make again what must be, until nothing changes."""
+    """What a build does once all shards are made: drop duplicates, make again what must be, until nothing changes."""
     for _ in range(3):
         states = {name: one.indexed() for name, one in builds.items()}
         _, again = drop_duplicates(next(iter(builds.values())).store, states)
@@ -33,7 +37,7 @@ def finish(builds: dict[str, Any]) -> None:
             for one in builds.values():
                 one.indexed()
             return
-    raise AssertionError("finalising does not settle")
+    raise AssertionError("duplicates do not settle")
 
 
 def questions(build: Any) -> list[tuple[str, str]]:
@@ -122,3 +126,45 @@ def test_more_and_fewer_are_the_same_dataset_as_from_the_start(
         build_here(recipe, str(tmp_path / "grown"))
         build_here(recipe, str(tmp_path / f"fresh{count}"))
         assert files_below(tmp_path / "grown") == files_below(tmp_path / f"fresh{count}")
+
+
+def test_a_subset_of_another_build_is_not_made_again_with_other_versions(
+    greys: Any, tmp_path: Path, no_cards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """... also where a stage of this recipe has its name."""
+    out = str(tmp_path / "out")
+    build_here(recipe_of({name: greys(name, [(name[-1], 1, 2)]) for name in ("eq-a", "eq-b")}), out)
+    monkeypatch.setattr(Greys, "version", 2)
+    (tmp_path / "words.json").write_text('["a word"]')
+    words = {"source": {"kind": "test-words", "annotations": str(tmp_path / "words.json")}}
+    # Without its twin in eq-a the sample of eq-b is no duplicate any more.
+    with pytest.raises(BuildFailed, match=r"eq-b: this worker would make other bytes .*differs in generator"):
+        build_here(recipe_of({"eq-a": greys("eq-a", [("a", 5, 6)])}, {"eq-b": words}), out)
+
+
+def test_a_recipe_that_says_something_else_reaches_a_finished_card(
+    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any
+) -> None:
+    out = tmp_path / "out"
+    recipe, other = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
+    build_here(recipe, str(out))
+    titled = recipe.model_copy(update={"title": "A title"})
+    for _ in range(2):
+        build_here(titled, str(out))
+        assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
+    for build in (other, titled, other, titled):
+        build_here(build, str(out))
+    assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards"
+
+
+@pytest.mark.parametrize(("lost", "drawn"), [("README.md", []), ("eq-x/README.md", ["eq-x"])])
+def test_a_card_that_is_lost_is_written_again(
+    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, lost: str, drawn: list[str]
+) -> None:
+    out, recipe = tmp_path / "out", recipe_of({"eq-x": greys("eq-x", [("a", 1, 2)])})
+    build_here(recipe, str(out))
+    whole = files_below(out)
+    (out / lost).unlink()
+    for _ in range(2):
+        build_here(recipe, str(out))
+        assert files_below(out) == whole and no_cards[1:] == [[*drawn, "eq-x"], []]
