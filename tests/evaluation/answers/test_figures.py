@@ -99,16 +99,8 @@ def test_orders_are_compared_example_by_example(write: Write) -> None:
 WRONG: dict[str, tuple[Any, str]] = {
     "not JSON": (b"{", r"s\.json: .*not JSON"),
     "a duplicate": (b'{"7": 1, "7": 2}', r"s\.json: .*one object has the key '7' twice"),
-    "a list": (b"[1]", r"s\.json: .*valid dictionary; write the object"),
-    "only stray": ({"accuracy": 1}, r"s\.json: no answers"),
-    "not an answer": ({"0": 1}, r"s\.json: 0: .*dictionary"),
+    "only stray": ({"accuracy": 1}, r"s\.json: .*at least 1 item"),
     "no text": ({"0": answer(None)}, r"s\.json: 0\.answer.*: Input should be a valid string"),
-    "no words": (
-        {"0": answer({"free_form_answer": 1})},
-        r"0\.answer\.free_form_answer: Input should be a valid string",
-    ),
-    "no caption": ({"0": {**answer("(1)"), "caption": 3}}, r"0\.caption: Input should be a valid string"),
-    "no image": ({"0": answer("(1)", "")}, r"0\.filename: String should have at least 1 character"),
 }
 
 
@@ -124,9 +116,6 @@ def test_files_that_do_not_belong_together_are_said(write: Write, tmp_path: Path
         read_answers(tmp_path)
     write(positive__s={"0": answer("(1)")}, negative__s={"0": answer("(1)", "other.jpg")})
     with pytest.raises(WrongUse, match=r"negative-first/s\.json: 0: another image or other captions"):
-        read_answers(tmp_path)
-    write(**{"positive__llava-s": ["(1)"]})
-    with pytest.raises(WrongUse, match=r"/s\.json: llava-s\.json is also of split s"):
         read_answers(tmp_path)
 
 

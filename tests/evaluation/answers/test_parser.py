@@ -18,12 +18,7 @@ FIRST = (
     *("(1) is correct and (2) is incorrect.", "(2) is incorrect, (1) is correct", "While (2) is close, (1) is better."),
     *("Caption 1 is more accurate than caption 2.", "I'm not certain but I think (1)", "Yes, the first caption."),
     *("The first caption describes the image better than the second.", "Caption 2 doesn't fit, so caption 1"),
-    *(
-        "Caption (1) is closer compared to (2).",
-        "(1) is right, but (2) is similar.",
-        "Final answer: 1",
-        "I pick the first.",
-    ),
+    *("Caption (1) is closer compared to (2).", "(1) is right, but (2) is similar.", "I pick the first."),
     *("The incorrect one is (2), so the right one is (1).", "Caption 1: correct\nCaption 2: incorrect", "=> (1)"),
     *("(1) Yes\n(2) No", "Caption 1 > Caption 2", "As a language model I can't view it, but (1) seems more likely."),
     *("It is not clear who it is. I would choose (1).", "Neither is right. If forced, I would pick caption 1."),
@@ -36,14 +31,8 @@ FIRST = (
     "The second thing I see is a cat; the answer is (1).",
     "<think>It may be (1), or (2).</think>(1)",
     *("The caption that best fits is: 1", "The caption that best describes the image is 1.", "The one that fits: 1"),
-    *(
-        "The best match is 1",
-        "Best fit: 1",
-        "1 is the better caption",
-        "1 best describes it.",
-        "It should be caption 1",
-    ),
-    *("The answer should be 1", "I'd go for 1.", "The caption that fits the image best is 1, not 2."),
+    *("The best match is 1", "1 is the better caption", "1 best describes it.", "The answer should be 1"),
+    *("I'd go for 1.", "The caption that fits the image best is 1, not 2."),
     DOG,
     f'"{DOG.lower()}"',
     f"The best caption is:\n\n{DOG}",
@@ -126,10 +115,6 @@ def test_words_of_a_quoted_caption_are_not_read() -> None:
     assert parse("(2) The second man is not in option 2", captions) == Reading((2,))
 
 
-def test_marks_in_an_answer_are_not_mentions() -> None:
-    assert parse(ONE) == Reading((), "empty") and parse(f"a{ONE}b") == Reading((), "no choice")
-
-
 def test_the_published_rule_wants_one_number_in_parentheses() -> None:
     assert [as_published(one) for one in ("(1)", "Output (2).", "1", "Neither (1) nor (2).", "")] == [1, 2] + [None] * 3
 
@@ -141,7 +126,7 @@ def test_long_answers_take_little_time(piece: str) -> None:
     began = time.process_time()
     parse(piece * (LONGEST // len(piece)), (DOG, CAT))
     assert parse(piece * (10_000_000 // len(piece))) == Reading((), "too long")
-    parse_pairing((piece + "left right: ") * (LONGEST // (len(piece) + 12)))
+    parse_pairing((piece + "1;2 not ") * (LONGEST // (len(piece) + 8)))
     assert time.process_time() - began < 5
 
 
@@ -165,20 +150,13 @@ def test_nothing_raises_and_every_answer_has_a_choice_or_a_reason(answer: str, c
         ("2; 1", (2, 1)),
         ('The answer is "2;1".', (2, 1)),
         ("#1 for the left image; #2 for the right image", (1, 2)),
-        ("Caption 2 corresponds to the left image and caption 1 corresponds to the right image.", (2, 1)),
-        ("Left image: caption 2. Right image: caption 1.", (2, 1)),
-        ("The right image is caption 2, the left image is caption 1", (1, 2)),
         ("1;1", (1, 1)),
         ("I think 2;1 is correct, not 1;2", (2, 1)),
-        ("It is 2;1 rather than 1;2.", (2, 1)),
-        ("Not 1;2 but 2;1", (2, 1)),
         ("<think>1;2, or rather not</think> 2;1", (2, 1)),
         ("2;1 is correct; 1;2 is not.", (2, 1)),
         ("1;2 would be wrong: 2;1, instead of 1;2", (2, 1)),
-        ("2;1. The pairing 1;2 is incorrect.", (2, 1)),
         ("It isn't 1;2.", ()),
         ("I cannot see any image.", ()),
-        ("", ()),
         ("<think>1;2", ()),
         ("a ratio of 11;23", ()),
     ],
