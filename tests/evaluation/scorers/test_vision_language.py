@@ -49,7 +49,7 @@ def chooser(text: str) -> Any:
 def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_network(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prompts = {"vqascore": 1, "yes-no": 1, "options": 2}
+    prompts = {"vqascore": 1, "yes-no": 1, "choose": 1}
     models = with_prompts([f"vlm:{folder}"], [*prompts])
     benchmark = SmallBenchmark(lambda: matchings(Shelf(), 4, 4))
     first = run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
@@ -62,17 +62,6 @@ def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_net
         monkeypatch.setattr(vision_language.VisionLanguageModel, name, None)
     run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
     assert {path: path.read_bytes() for path in kept} == kept
-
-
-def test_options_are_chosen_by_their_first_token_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer, (image, other) = chooser(f"vlm/options:{folder}"), (*pictures(1), *pictures(1, seed=1))
-    questions = [Question("text", (image,), CAPTIONS), Question("image", (image, other), CAPTIONS[:1])]
-    found, model = scorer.choose(questions), scorer.model.model
-    for chosen, question in zip(found, questions, strict=True):
-        (likelier,) = model.yes(question.images, [scorer._asked(question).text], ("1", "2"))
-        assert chosen == (int(likelier < 0.5),)
-    monkeypatch.setattr(model, "yes", None)
-    assert scorer.choose(questions[::-1]) == found[::-1]
 
 
 def test_one_that_loops_and_one_that_gives_nan_say_so(
@@ -107,8 +96,7 @@ def test_an_image_that_the_processor_does_not_take_is_refused_and_others_are_ans
     assert isinstance(scorer, PromptedYes)
     scores = scorer.score([wide, usual], ["a red wall"] * 2)
     assert np.isnan(scores[0, 0]) and scorer.reasons[int(scores[0, 1])] == "refused" and not np.isnan(scores[1]).any()
-    for prompt in ("choose", "options"):
-        assert chooser(f"vlm/{prompt}:{folder}").choose([Question("text", (wide,), CAPTIONS)]) == ["refused"]
+    assert chooser(f"vlm/choose:{folder}").choose([Question("text", (wide,), CAPTIONS)]) == ["refused"]
     assert "images of 900 x 4" in caplog.text
 
 

@@ -40,8 +40,7 @@ def score_answers(
 
     Args:
         file: Parquet or CSV with the columns image, text and score, a row for each of the questions' pairs.
-        questions: folder that `evaluation.questions.asked.write_questions` wrote.
-        moved: folders of benchmarks that lie elsewhere now, by name.
+        questions: folder that `write_questions` wrote. moved: folders of benchmarks that lie elsewhere now, by name.
         threshold: score above which the model says that an image and a text match.
 
     Raises:
@@ -52,7 +51,7 @@ def score_answers(
     except (OSError, ValidationError) as error:
         raise WrongUse(f"{questions / ABOUT}: not what `twinset eval questions` wrote; write them again") from error
     names = [name for name, _, _ in places]
-    if unknown := next((name for name in moved if name not in names), None):
+    for unknown in sorted({*moved} - {*names}):
         raise WrongUse(f"--benchmark {unknown}: {questions} asks {', '.join(names)}")
     opened = (open_benchmarks(name, moved.get(name, folder), subsets) for name, folder, subsets in places)
     benchmarks = [*chain.from_iterable(opened)]

@@ -33,8 +33,7 @@ def take_scores(
 ) -> WrittenScores:
     """Write a run's score file from a table with the columns of `evaluation.examples`, and ``key`` as they have it.
 
-    A table without keys has a row for each example, in their order. Subset, category and group are the benchmark's.
-    Examples without a row count as left out.
+    Subset, category and group are the benchmark's. Examples without a row count as left out.
 
     Raises:
         WrongUse: a key is there twice or is not the benchmark's, no example has a row, or a score is missing.
@@ -49,15 +48,9 @@ def take_scores(
     identity = pl.DataFrame(
         [[getattr(one, name) for name, _ in IDENTITY] for one in examples], [*dict(IDENTITY)], orient="row"
     )
-    if KEY in opened.names:
-        opened.refuse_repeats([KEY], "keep one row of each")
-        for (strange,) in rows.join(identity, KEY, "anti").select(KEY).head(1).iter_rows():
-            raise WrongUse(f"{file}: the key {strange!r} is not of {benchmark.name}; remove its row")
-    elif len(rows) != len(examples):
-        what = f"{len(rows):,} rows without keys, and {benchmark.name} asks {len(examples):,}"
-        raise WrongUse(f"{file}: {what}; write the column key, as `twinset eval run` does")
-    else:
-        rows = rows.with_columns(identity[KEY])
+    opened.refuse_repeats([KEY], "keep one row of each")
+    for (strange,) in rows.join(identity, KEY, "anti").select(KEY).head(1).iter_rows():
+        raise WrongUse(f"{file}: the key {strange!r} is not of {benchmark.name}; remove its row")
     joined = identity.join(rows, KEY, maintain_order="left")
     if lost := len(identity) - len(joined):
         left_out["no row"] = lost
@@ -92,14 +85,13 @@ def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Sche
 
 
 def _read(file: ScoreFile, schema: pa.Schema, names: dict[str, str]) -> pl.DataFrame:
-    """Its columns as those of a table, and ``key`` where it has one."""
-    keys = [KEY] if KEY in file.names else []
+    """Its columns as those of a table, and ``key``."""
     return pl.concat(
         pl.DataFrame(
-            {name: pl.Series(batch.texts(name, empty=False)) for name in keys}
+            {KEY: pl.Series(batch.texts(KEY, empty=False))}
             | {name: pl.Series(_column(batch, called, schema.field(name).type)) for name, called in names.items()}
         )
-        for batch in file.batches([*keys, *names.values()])
+        for batch in file.batches([KEY, *names.values()])
     )
 
 

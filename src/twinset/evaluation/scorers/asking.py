@@ -109,19 +109,14 @@ class ServerAsker:
 
 
 def server_settings(text: str, model: str, max_tokens: int) -> Server:
-    """Settings from the environment: address, key, and all others as one JSON object.
-
-    Args:
-        text: as ``--model`` has it. max_tokens: of an answer, unless the environment says another number.
-    """
+    """Settings from the environment: address, key, and all others as one JSON object. text: as ``--model`` has it."""
     given = {"kind": "openai", "model": model, "base_url": os.environ.get(ADDRESS, "")}
     given |= {"api_key_variable": KEY} if os.environ.get(KEY) else {}
     try:
         others = _OBJECT.validate_json(os.environ.get(SETTINGS) or "{}")
         if twice := sorted(given.keys() & others.keys()):
-            raise WrongUse(
-                f"--model {text}: {SETTINGS} has {twice[0]}, which --model, {ADDRESS} or {KEY} says; remove it"
-            )
+            what = f"{SETTINGS} has {twice[0]}, which --model, {ADDRESS} or {KEY} says"
+            raise WrongUse(f"--model {text}: {what}; remove it")
         settings = Server.model_validate({"max_tokens": max_tokens, **given, **others})
     except ValidationError as error:
         raise WrongUse(f"--model {text}: {problems_of(error)}; correct {ADDRESS} or {SETTINGS}: {_EXAMPLE}") from error

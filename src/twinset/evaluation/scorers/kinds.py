@@ -76,9 +76,7 @@ def _read(text: str) -> tuple[ModelKind, list[str]]:
 
 
 def with_prompts(models: Sequence[str], prompts: Sequence[str]) -> list[str]:
-    """Models as ``--model`` names them, those that a prompt asks once for each prompt: ``KIND/PROMPT:…``. Raises
-    `WrongUse` where none of them takes one.
-    """
+    """Models, those that a prompt asks once for each: ``KIND/PROMPT:…``. Raises `WrongUse` where none takes one."""
     asked = [text for text in models if _read(text)[0].prompts]
     if prompts and not asked:
         raise WrongUse(f"--prompt {prompts[0]}: none of the models is asked by a prompt; name a vlm: or openai- model")

@@ -41,13 +41,11 @@ class _Prompted:
         self.directions = prompt.directions
 
     def digest(self) -> str:
-        return digest([self.prompt.asks, self.model.identity, self.prompt.digest()])
+        return digest([self.model.identity, self.prompt.model_dump(exclude={"name", "version", "source"})])
 
 
 class PromptedChooser(_Prompted, Chooser):
     """Shown images and captions, it names one in its own words."""
-
-    tokens = WRITTEN
 
     def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
         if any(isinstance(caption, OwnQuestion) for question in questions for caption in question.captions):
@@ -102,7 +100,6 @@ class PromptedYes(_Prompted, Matcher):
     the first token, or the same of the right answer and the wrong one.
     """
 
-    tokens = 1
     threshold = 0.5  # yes is likelier than no
     reasons = UNANSWERED
 
@@ -125,15 +122,13 @@ class PromptedYes(_Prompted, Matcher):
 
 
 def _open(default: str, local: bool, text: str, parts: Sequence[str], running: Running) -> Scorer:
-    """A multimodal language model, asked by a prompt: ``KIND:MODEL``, or ``KIND/PROMPT:MODEL``.
-
-    default: prompt where none is named.
-    """
+    """A multimodal language model, asked by the prompt of ``KIND/PROMPT:MODEL``, or else by ``default``."""
     prompt = prompt_of(text, default)
     scorer = PromptedChooser if prompt.asks == "choice" else PromptedYes
     if local:
         return scorer(text, prompt, LocalAsker(open_vision_language(parts[0], running)))
-    return scorer(text, prompt, ServerAsker(server_settings(text, parts[0], scorer.tokens)))
+    tokens = WRITTEN if prompt.asks == "choice" else 1
+    return scorer(text, prompt, ServerAsker(server_settings(text, parts[0], tokens)))
 
 
 def _check_local(text: str, parts: Sequence[str]) -> None:

@@ -12,7 +12,6 @@ from typing import Annotated, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.record_fields import problems_of
@@ -53,10 +52,6 @@ class Prompt(BaseModel):
     @property
     def directions(self) -> tuple[Direction, ...]:
         return tuple(one for one in ("text", "image", "pairing") if getattr(self, one) is not None)
-
-    def digest(self) -> str:
-        """Of all that is asked."""
-        return digest(self.model_dump(exclude={"name", "version", "source"}))
 
     @model_validator(mode="after")
     def _has_places(self) -> Self:
