@@ -59,19 +59,16 @@ def test_a_published_combiner_gives_its_formula(tmp_path: Path, layout: str) -> 
     clip_file = tmp_path / ("combiner.pt" if layout == "GeneCIS" else "clip.pt")
     rule = open_model(f"combiner:{tmp_path / 'combiner.pt'}:open_clip:{open_clip_config(tmp_path)}:{clip_file}", FAST)
     assert isinstance(rule, Composer)
-    image, text = np.random.default_rng(0).standard_normal((2, 5, 8)).astype(np.float32)
-    layer = {name: value.numpy() for name, value in weights.items()}
+    image, text = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0))
 
-    def linear(name: str, read: Any) -> Any:
-        return read @ layer[f"{name}.weight"].T + layer[f"{name}.bias"]
+    def linear(name: str, read: torch.Tensor) -> torch.Tensor:
+        return read @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 
-    def relu(read: Any) -> Any:
-        return np.maximum(read, 0)
-
-    z = np.concatenate([relu(linear("text_projection_layer", text)), relu(linear("image_projection_layer", image))], 1)
-    share = 1 / (1 + np.exp(-linear("dynamic_scalar.3", relu(linear("dynamic_scalar.0", z)))))
-    expected = linear("output_layer", relu(linear("combiner_layer", z))) + share * text + (1 - share) * image
-    assert np.allclose(rule.compose(image, text), unit(expected.astype(np.float32)), atol=1e-5)
+    projected = [linear("text_projection_layer", text).relu(), linear("image_projection_layer", image).relu()]
+    z = torch.cat(projected, 1)
+    share = linear("dynamic_scalar.3", linear("dynamic_scalar.0", z).relu()).sigmoid()
+    expected = linear("output_layer", linear("combiner_layer", z).relu()) + share * text + (1 - share) * image
+    assert np.allclose(rule.compose(image.numpy(), text.numpy()), unit(expected.numpy()), atol=1e-5)
 
 
 def test_a_combiner_of_another_clip_is_refused(tmp_path: Path) -> None:

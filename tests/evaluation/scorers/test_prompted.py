@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -42,27 +43,25 @@ def test_an_answer_without_a_choice_and_a_refused_request_say_why(environment: C
         assert chooser().choose(asked([RED, BLUE])) == ["both", "refused"]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "direction", "answer", "chosen", "sizes"),
+    [
+        ("choose", "image", "The second image.", (1,), [(8, 6), (8, 12)]),
+        ("choose-joined", "image", "(2), the one on the right", (1,), [(12, 6)]),
+        ("eqben", "pairing", "2;1", (1, 0), [(12, 6)]),
+    ],
+)
 def test_two_images_are_sent_as_two_or_side_by_side_and_captions_never_read_as_places(
-    environment: Callable[..., None],
+    environment: Callable[..., None], prompt: str, direction: Any, answer: str, chosen: Any, sizes: Any
 ) -> None:
-    def sizes(body: Body) -> list[tuple[int, int]]:
-        parts = [one for one in body["messages"][0]["content"] if one["type"] == "image_url"]
-        found = [base64.b64decode(one["image_url"]["url"].partition(",")[2]) for one in parts]
-        return [Image.open(io.BytesIO(one)).size for one in found]
-
-    said = {"choose": "The second image.", "choose-joined": "(2), the one on the right", "eqben": "2;1"}
-    tall = Image.new("RGB", (8, 12), "blue")
-    with serving(lambda body, _: completion(said[prompt])) as server:
+    captions = ("{caption2}", "b")[: 2 if direction == "pairing" else 1]
+    with serving(lambda body, _: completion(answer)) as server:
         environment(server.url)
-        for prompt, sent in (("choose", [(8, 6), (8, 12)]), ("choose-joined", [(12, 6)]), ("eqben", [(12, 6)])):
-            asking = chooser(f"openai-chooser/{prompt}:m")
-            direction, captions = ("pairing", ("{caption2}", "b")) if prompt == "eqben" else ("image", ("{caption1}",))
-            assert asking.choose([Question(direction, (RED, tall), captions)]) == [
-                (1, 0) if prompt == "eqben" else (1,)
-            ]
-            assert sizes(server.bodies[-1]) == sent
-            text = server.bodies[-1]["messages"][0]["content"][-1]["text"]
-            assert captions[0] in text and ("caption 2: b." in text) == (prompt == "eqben")
+        question = Question(direction, (RED, Image.new("RGB", (8, 12), "blue")), captions)
+        assert chooser(f"openai-chooser/{prompt}:m").choose([question]) == [chosen]
+    *images, text = server.bodies[-1]["messages"][0]["content"]
+    shown = [base64.b64decode(image["image_url"]["url"].partition(",")[2]) for image in images]
+    assert [Image.open(io.BytesIO(png)).size for png in shown] == sizes and "{caption2}" in text["text"]
 
 
 def test_a_cached_score_of_the_question_as_a_caption_is_not_used_again(
@@ -87,16 +86,13 @@ def test_a_pair_without_yes_or_no_has_no_score_in_any_run_and_its_example_is_a_t
         environment(server.url)
         for _ in range(2):  # the second one takes answers from disk
             (found,) = run([SmallBenchmark(lambda: [matching("both")])], ["openai-yesno:m"], tmp_path, tmp_path)
-            path = found.path
-            row = pq.read_table(path).select(["s00", "s01", "s10", "s11"]).to_pylist()
-            assert row == [dict.fromkeys(("s00", "s01", "s10", "s11"), 0.5)]
-            told = json.loads(pq.read_schema(path).metadata[b"twinset"])
+            (row,) = pq.read_table(found.path).select(["s00", "s01", "s10", "s11"]).to_pylist()
+            assert {*row.values()} == {0.5}
+            told = json.loads(pq.read_schema(found.path).metadata[b"twinset"])
             assert told["unanswered"] == {"no-answer": 1} and told["prompt"] == "yes-no 1"
         assert len(server.bodies) == 4
-    assert json.loads(path.with_suffix(".unanswered.jsonl").read_text()) == {
-        **{"key": "both", "reason": "no-answer"},
-        "what": "red with 'a red wall without windows'",
-    }
+    silent = json.loads(found.path.with_suffix(".unanswered.jsonl").read_text())
+    assert silent == {"key": "both", "reason": "no-answer", "what": "red with 'a red wall without windows'"}
 
 
 def test_each_prompt_is_a_model_and_others_are_left_as_they_are(

@@ -45,9 +45,7 @@ def take_scores(
         raise WrongUse(f"{benchmark.title}: all examples are left out; there is nothing to score")
     schema, columns = _columns(opened, benchmark.name, examples[0])
     rows = _read(opened, schema, columns)
-    identity = pl.DataFrame(
-        [[getattr(one, name) for name, _ in IDENTITY] for one in examples], [*dict(IDENTITY)], orient="row"
-    )
+    identity = pl.DataFrame([{name: getattr(one, name) for name, _ in IDENTITY} for one in examples])
     opened.refuse_repeats([KEY], "keep one row of each")
     for (strange,) in rows.join(identity, KEY, "anti").select(KEY).head(1).iter_rows():
         raise WrongUse(f"{file}: the key {strange!r} is not of {benchmark.name}; remove its row")
@@ -81,7 +79,8 @@ def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Sche
         if {*names} - optional <= found.keys():
             return schema, found
         wanted.append(", ".join(name for name in names if name not in optional))
-    raise WrongUse(f"{file.where}: no scores in its columns: {file.listed}; {benchmark} needs {'; or '.join(wanted)}")
+    needed = "; or ".join(wanted) or "scores of pairs, as twinset eval questions asks for"
+    raise WrongUse(f"{file.where}: no scores in its columns: {file.listed}; {benchmark} needs {needed}")
 
 
 def _read(file: ScoreFile, schema: pa.Schema, names: dict[str, str]) -> pl.DataFrame:
