@@ -115,17 +115,20 @@ def measure_answers(answers: pl.DataFrame, seed: int = 0, resamples: int = 2000)
 
 
 def document_of(answers: pl.DataFrame, measured: Figures) -> dict[str, Any]:
-    """What ``twinset eval answers --json`` prints: ``{"splits": {SPLIT: {ORDER: {"n", FIGURE: …}}}}``, answers without
-    a choice (``unparsed``), and those that the released rule reads in another way (``differences``).
+    """What ``twinset eval answers --json`` prints: ``{"splits": {SPLIT: {ORDER: {"n", FIGURE: …}}}}``, with
+    ``all`` of several, answers without a choice, and those that the released rule (``as_published``) reads differently.
     """
     splits = {
         split: {order: {"n": n, **figures_json(figures)} for order, (n, figures) in orders.items()}
         for split, orders in measured.items()
     }
+    for split, order, right in answers.group_by("split", "order").agg(pl.col("as_published").sum()).iter_rows():
+        splits[split][order]["as_published"] = {"right": right}
+    whole = {ALL: splits.pop(ALL)} if ALL in splits else {}
     listed = answers.select("file", "key", "text", "choice", "reason", "right", "as_published")
     unlike = listed.filter(pl.col("right").ne_missing(pl.col("as_published")))
     unparsed = listed.filter(pl.col("choice").is_null())
-    return {"splits": splits, "unparsed": unparsed.to_dicts(), "differences": unlike.to_dicts()}
+    return {**whole, "splits": splits, "unparsed": unparsed.to_dicts(), "differences": unlike.to_dicts()}
 
 
 def _paired(answers: pl.DataFrame) -> pl.DataFrame:

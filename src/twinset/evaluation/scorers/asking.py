@@ -84,10 +84,7 @@ def _sha256(image: Image) -> str:
 
 
 class ServerAsker:
-    """The same on a server that speaks OpenAI's API, which gets images as PNG; its weights are not known.
-
-    Client, patience, ceiling on cost and answers on disk are those of `models.language_models`.
-    """
+    """The same on a server that speaks OpenAI's API, which gets images as PNG; its weights are not known."""
 
     def __init__(self, settings: Server) -> None:
         self.settings = settings
