@@ -39,7 +39,7 @@ def measured(kind: str, groups: int = GROUPS) -> tuple[float, float, float]:
             start = time.process_time()
             shared = model.next_tokens([image], texts)
             between = time.process_time()
-            cells = [model._whole(model._read([image], model.prompt(1, text)), [])[0] for text in texts]
+            cells = [model._whole(model._read([image], model.prompt(1, text))) for text in texts]
             alone.append(time.process_time() - between)
             together.append(between - start)
             worst = max(worst, *(float((one - other).abs().max()) for one, other in zip(shared, cells, strict=True)))

@@ -242,7 +242,7 @@ def test_models_that_read_captions_are_not_asked_questions(
 ) -> None:
     with serving(looks) as server:
         environment(server.url)
-        with pytest.raises(NotApplicable, match=r"asks 'What red one .* openai-yesno:MODEL or vlm:FOLDER"):
+        with pytest.raises(NotApplicable, match="asks questions of its own; name openai-yesno:MODEL or vlm"):
             run([own_questions(tmp_path, "naturalbench")], [f"{kind}:m"], tmp_path, tmp_path)
         assert not server.bodies
 
@@ -268,7 +268,9 @@ def test_outcomes_of_statements_need_no_margin(tmp_path: Path) -> None:
 
 def test_a_benchmarks_own_metrics_are_measured(tmp_path: Path) -> None:
     naturalbench(tmp_path / "naturalbench")
-    found = put_text(tmp_path, "naturalbench", "s00,s01,s10,s11\n" + "1,0,0,1\n" * 2, threshold=0.5)
+    examples = open_benchmark("naturalbench", tmp_path / "naturalbench").examples()
+    lines = ["key,s00,s01,s10,s11", *(f"{example.key},1,0,0,1" for example in examples)]  # type: ignore[union-attr]
+    found = put_text(tmp_path, "naturalbench", "\n".join(lines), threshold=0.5)
     assert found["figures"]["g_acc"] == 100
 
 

@@ -6,88 +6,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.evaluation.answers.parser import LONGEST, ONE, Reading, as_published, parse, parse_pairing
+from twinset.evaluation.answers.parser import LONGEST, ONE, Reading, parse, parse_pairing
 
 DOG, CAT = "A dog chases a cat across the yard.", "A cat chases a dog across the yard"
 
 FIRST = (
     *("(1)", "1", " (1).\n", "One", "Caption 1", "caption one", "Caption #1", "**(1)**", r"$\boxed{1}$", "①", "（１）"),
-    *("first", "The first…", "The first one is right.", "I would go with the former.", "Output (1).", "Assistant: (1)"),
-    *("Answer: 1", "Answer: **1**.", "<answer>1</answer>", '{"answer": "(1)"}', "I'd say 1", "(1) rather than (2)"),
-    *("(1), not (2)", "I choose (1) over (2)", "Not (2) but (1).", "(2) is not as accurate as (1)", "(1)\n(1)"),
+    *("first", "The first one is right.", "I would go with the former.", "Output (1).", "Answer: **1**.", "(1)\n(1)"),
+    *('{"answer": "(1)"}', "I'd say 1", "(1) rather than (2)", "(1), not (2)", "Not (2) but (1).", "=> (1)"),
     *("(1) is correct and (2) is incorrect.", "(2) is incorrect, (1) is correct", "While (2) is close, (1) is better."),
-    *("Caption 1 is more accurate than caption 2.", "I'm not certain but I think (1)", "Yes, the first caption."),
-    *("The first caption describes the image better than the second.", "Caption 2 doesn't fit, so caption 1"),
-    *(
-        "Caption (1) is closer compared to (2).",
-        "(1) is right, but (2) is similar.",
-        "Final answer: 1",
-        "I pick the first.",
-    ),
-    *("The incorrect one is (2), so the right one is (1).", "Caption 1: correct\nCaption 2: incorrect", "=> (1)"),
-    *("(1) Yes\n(2) No", "Caption 1 > Caption 2", "As a language model I can't view it, but (1) seems more likely."),
-    *("It is not clear who it is. I would choose (1).", "Neither is right. If forced, I would pick caption 1."),
-    "Neither caption is exact, but caption 1 fits best.",
+    *("I'm not certain but I think (1)", "Caption 2 doesn't fit, so caption 1", "(1) Yes\n(2) No", "1 is better"),
+    *("The first caption describes the image better than the second.", "(1) is right, but (2) is similar."),
+    *("The incorrect one is (2), so the right one is (1).", "Caption 1: correct\nCaption 2: incorrect"),
+    *("Neither is right. If forced, I would pick caption 1.", "Neither caption is exact, but caption 1 fits best."),
     "Neither (1) nor (2) is right; however, if I must choose, it would be (1).",
     "(1)\n\nExplanation: the dog is not behind the cat, so (2) is wrong.",
     "(1). The dog is neither black nor white.",
-    "Caption (1) is a better match, though neither is perfect.",
     "The image does not match caption 2; it matches caption 1.",
     "The second thing I see is a cat; the answer is (1).",
     "<think>It may be (1), or (2).</think>(1)",
-    *("The caption that best fits is: 1", "The caption that best describes the image is 1.", "The one that fits: 1"),
-    *(
-        "The best match is 1",
-        "Best fit: 1",
-        "1 is the better caption",
-        "1 best describes it.",
-        "It should be caption 1",
-    ),
-    *("The answer should be 1", "I'd go for 1.", "The caption that fits the image best is 1, not 2."),
+    *("The caption that best fits is: 1", "The best match is 1", "The caption that fits the image best is 1, not 2."),
     DOG,
-    f'"{DOG.lower()}"',
     f"The best caption is:\n\n{DOG}",
-    f"1) {DOG}",
     f"1. {DOG}",
     f"The correct caption is (1). {DOG}",
     f"Which caption best describes the image?\n(1) {DOG}\n (2) {CAT}\nOutput (1) or (2).\n\n(1)",
 )
+#: By reason, answers without a choice.
 NONE = {
-    "": "empty",
-    " \n\t": "empty",
-    "\0\x07": "empty",
-    "<think>It may be (1)": "unfinished",
-    "Neither.": "neither",
-    "None of the above": "neither",
-    "neither 1 nor 2": "neither",
-    "Both captions are incorrect.": "neither",
-    "I cannot determine whether it is (1) or (2).": "neither",
-    "If the material is meant: (2). However, nobody is there: neither (1) nor (2) is accurate.": "neither",
-    f"Thus, neither (1) {DOG} nor (2) {CAT} describes the image.": "neither",
-    "The correct caption is not listed.": "neither",
-    "(1) and (2) are both wrong.": "neither",
-    "I'd choose neither.": "neither",
-    "Both.": "both",
-    "Both captions fit equally.": "both",
-    "I'd rate (1) 8/10 and (2) 3/10.": "both",
-    "The wrong caption is (2).": "no choice",
-    "(1) or (2)": "both",
-    "Both (1) and (2) are correct.": "both",
-    "The first caption is about a dog; the second caption is about a cat.": "both",
-    f"(1) {DOG}\n(2) {CAT}\nOutput (1) or (2).": "both",
-    f"(1) {CAT}": "both",
-    f"The answer is option 2: {DOG}": "both",
-    "I'm sorry, I can't help with that.": "refusal",
-    "As an AI model I have no opinion.": "refusal",
-    "It's not (2).": "no choice",
-    "I don't think it's (1).": "no choice",
-    "(2) is wrong.": "no choice",
-    "A cow.": "no choice",
-    "(3)": "no choice",
-    "1.5": "no choice",
-    "2 men": "no choice",
-    "On the first floor a dog is seen.": "no choice",
-    "Caption A": "no choice",
+    "empty": ("", " \n\t", "\0\x07", ONE),
+    "unfinished": ("<think>It may be (1)",),
+    "neither": (
+        *("Neither.", "None of the above", "neither 1 nor 2", "Both captions are incorrect.", "I'd choose neither."),
+        "I cannot determine whether it is (1) or (2).",
+        "If the material is meant: (2). However, nobody is there: neither (1) nor (2) is accurate.",
+        f"Thus, neither (1) {DOG} nor (2) {CAT} describes the image.",
+        *("The correct caption is not listed.", "(1) and (2) are both wrong."),
+    ),
+    "both": (
+        *("Both.", "Both captions fit equally.", "I'd rate (1) 8/10 and (2) 3/10.", "(1) or (2)"),
+        *("Both (1) and (2) are correct.", "The first caption is about a dog; the second caption is about a cat."),
+        *(f"(1) {DOG}\n(2) {CAT}\nOutput (1) or (2).", f"(1) {CAT}", f"The answer is option 2: {DOG}"),
+    ),
+    "refusal": ("I'm sorry, I can't help with that.", "As an AI model I have no opinion."),
+    "no choice": (
+        *("It's not (2).", "I don't think it's (1).", "(2) is wrong.", "The wrong caption is (2).", "A cow.", "(3)"),
+        *("1.5", "2 men", "On the first floor a dog is seen.", "Caption A", f"a{ONE}b"),
+    ),
 }
 
 
@@ -106,42 +71,30 @@ def _exchanged(text: str, a: str, b: str) -> str:
     return text.replace(a, "\ufff0").replace(b, a).replace("\ufff0", b)
 
 
-@pytest.mark.parametrize("answer", NONE)
-def test_an_answer_without_a_choice_says_why(answer: str) -> None:
-    assert parse(answer, (DOG, CAT)) == Reading((), NONE[answer])
+@pytest.mark.parametrize("reason", NONE)
+def test_an_answer_without_a_choice_says_why(reason: str) -> None:
+    for answer in NONE[reason]:
+        assert parse(answer, (DOG, CAT)) == Reading((), reason), answer
 
 
-def test_a_caption_that_holds_the_other_one_is_told_apart() -> None:
+def test_a_quoted_caption_is_told_from_the_other_one_and_its_words_are_not_read() -> None:
     short, long = "A dog and a cat on a couch.", "A dog and a cat on a couch under a blanket."
     assert parse(long, (short, long)) == parse(long, (short, long)) == Reading((2,))
     assert parse(short, (short, long)) == parse(f"I see this: {short}", (short, long)) == Reading((1,))
     assert parse(short, (short, short)) == Reading((), "no choice")
     assert parse("A doge", ("a dog", "a cat")) == Reading((), "no choice")
     assert parse("A dog.", ("a dog", "a cat")) == Reading((1,))
-
-
-def test_words_of_a_quoted_caption_are_not_read() -> None:
     captions = ("Neither man wears the first (2) hats", "The second man is not in option 2")
     assert parse("Neither man wears the first (2) hats.", captions) == Reading((1,))
     assert parse("(2) The second man is not in option 2", captions) == Reading((2,))
 
 
-def test_marks_in_an_answer_are_not_mentions() -> None:
-    assert parse(ONE) == Reading((), "empty") and parse(f"a{ONE}b") == Reading((), "no choice")
-
-
-def test_the_published_rule_wants_one_number_in_parentheses() -> None:
-    assert [as_published(one) for one in ("(1)", "Output (2).", "1", "Neither (1) nor (2).", "")] == [1, 2] + [None] * 3
-
-
-@pytest.mark.parametrize(
-    "piece", ["not ", "both captions ", "(1) is ", "neither (1) or ", "no " * 40, "a", "\n1. ", "\0"]
-)
+@pytest.mark.parametrize("piece", ["not ", "both captions ", "(1) is ", "neither (1) or ", "no " * 40, "\n1. "])
 def test_long_answers_take_little_time(piece: str) -> None:
     began = time.process_time()
     parse(piece * (LONGEST // len(piece)), (DOG, CAT))
     assert parse(piece * (10_000_000 // len(piece))) == Reading((), "too long")
-    parse_pairing((piece + "left right: ") * (LONGEST // (len(piece) + 12)))
+    parse_pairing((piece + "1;2 not ") * (LONGEST // (len(piece) + 8)))
     assert time.process_time() - began < 5
 
 
@@ -155,33 +108,16 @@ EVERY_CHARACTER = st.text(st.characters(exclude_categories=()))  # halves of sur
 )
 def test_nothing_raises_and_every_answer_has_a_choice_or_a_reason(answer: str, captions: tuple[str, str]) -> None:
     for reading in (parse(answer, captions), parse(answer), parse_pairing(answer)):
-        assert bool(reading.choices) != (reading.reason in {*NONE.values(), "too long"})
+        assert bool(reading.choices) != (reading.reason in {*NONE, "too long"})
 
 
-@pytest.mark.parametrize(
-    ("answer", "choices"),
-    [
-        ("1;2", (1, 2)),
-        ("2; 1", (2, 1)),
-        ('The answer is "2;1".', (2, 1)),
-        ("#1 for the left image; #2 for the right image", (1, 2)),
-        ("Caption 2 corresponds to the left image and caption 1 corresponds to the right image.", (2, 1)),
-        ("Left image: caption 2. Right image: caption 1.", (2, 1)),
-        ("The right image is caption 2, the left image is caption 1", (1, 2)),
-        ("1;1", (1, 1)),
-        ("I think 2;1 is correct, not 1;2", (2, 1)),
-        ("It is 2;1 rather than 1;2.", (2, 1)),
-        ("Not 1;2 but 2;1", (2, 1)),
-        ("<think>1;2, or rather not</think> 2;1", (2, 1)),
-        ("2;1 is correct; 1;2 is not.", (2, 1)),
-        ("1;2 would be wrong: 2;1, instead of 1;2", (2, 1)),
-        ("2;1. The pairing 1;2 is incorrect.", (2, 1)),
-        ("It isn't 1;2.", ()),
-        ("I cannot see any image.", ()),
-        ("", ()),
-        ("<think>1;2", ()),
-        ("a ratio of 11;23", ()),
-    ],
-)
-def test_pairings_are_read(answer: str, choices: tuple[int, ...]) -> None:
-    assert parse_pairing(answer).choices == choices
+PAIRINGS = {
+    (1, 2): ("1;2", "#1 for the left image; #2 for the right image"),
+    (2, 1): ('The answer is "2;1".', "I think 2;1 is correct, not 1;2", "<think>1;2, or rather not</think> 2;1"),
+    (): ("It isn't 1;2.", "1;2 would be wrong", "I cannot see any image.", "<think>1;2", "a ratio of 11;23"),
+}
+
+
+def test_pairings_are_read() -> None:
+    for choices, answers in PAIRINGS.items():
+        assert {parse_pairing(answer).choices for answer in answers} == {choices}

@@ -42,10 +42,6 @@ def asked(images: Sequence[Image.Image], captions: Sequence[tuple[str, str]] = (
     return [Question("text", (image,), two) for image, two in shown]
 
 
-def shades() -> list[Image.Image]:
-    return [Image.new("RGB", (8, 6), (255, 0, number)) for number in range(6)]
-
-
 def seen(body: Body) -> tuple[tuple[int, int, int], str]:
     """The colour of the image of a request, and its text."""
     image, text = body["messages"][0]["content"]

@@ -10,20 +10,15 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.evaluation.benchmarks.made_layouts import eqben
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.evaluation.scorers.opened import FAST
 from tests.models.visual_questions.tiny_vision_language import pictures, save
-from tests.transformers_server import serving
-from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import run
-from twinset.evaluation.scorers.asking import ADDRESS, SETTINGS
 from twinset.evaluation.scorers.kinds import open_model, with_prompts
 from twinset.evaluation.scorers.prompted import PromptedChooser, PromptedYes
 from twinset.models.encoders.contract import Question
-from twinset.models.language_models.answers import Answers
 from twinset.models.visual_questions import vision_language
 
 CAPTIONS = ("a red wall", "a blue wall without windows")
@@ -49,7 +44,7 @@ def chooser(text: str) -> Any:
 def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_network(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prompts = {"vqascore": 1, "yes-no": 1, "options": 2}
+    prompts = {"vqascore": 1, "yes-no": 1}
     models = with_prompts([f"vlm:{folder}"], [*prompts])
     benchmark = SmallBenchmark(lambda: matchings(Shelf(), 4, 4))
     first = run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
@@ -62,17 +57,6 @@ def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_net
         monkeypatch.setattr(vision_language.VisionLanguageModel, name, None)
     run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
     assert {path: path.read_bytes() for path in kept} == kept
-
-
-def test_options_are_chosen_by_their_first_token_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer, (image, other) = chooser(f"vlm/options:{folder}"), (*pictures(1), *pictures(1, seed=1))
-    questions = [Question("text", (image,), CAPTIONS), Question("image", (image, other), CAPTIONS[:1])]
-    found, model = scorer.choose(questions), scorer.model.model
-    for chosen, question in zip(found, questions, strict=True):
-        (likelier,) = model.yes(question.images, [scorer._asked(question).text], ("1", "2"))
-        assert chosen == (int(likelier < 0.5),)
-    monkeypatch.setattr(model, "yes", None)
-    assert scorer.choose(questions[::-1]) == found[::-1]
 
 
 def test_one_that_loops_and_one_that_gives_nan_say_so(
@@ -89,7 +73,7 @@ def test_one_that_loops_and_one_that_gives_nan_say_so(
     only.remove()
     for weight in model.model.parameters():
         weight.data.fill_(np.nan)
-    assert scorer.choose([question._replace(captions=CAPTIONS[::-1])]) == ["not a number"]
+    assert scorer.choose([question, question._replace(captions=CAPTIONS[::-1])]) == ["cut", "not a number"]
     yes = PromptedYes("m", open_model(f"vlm:{folder}", FAST).prompt, scorer.model)  # type: ignore[attr-defined]
     scores = yes.score(pictures(1), CAPTIONS[:1])
     assert np.isnan(scores[0, 0]) and yes.reasons[int(scores[0, 1])] == "not a number"
@@ -107,39 +91,5 @@ def test_an_image_that_the_processor_does_not_take_is_refused_and_others_are_ans
     assert isinstance(scorer, PromptedYes)
     scores = scorer.score([wide, usual], ["a red wall"] * 2)
     assert np.isnan(scores[0, 0]) and scorer.reasons[int(scores[0, 1])] == "refused" and not np.isnan(scores[1]).any()
-    for prompt in ("choose", "options"):
-        assert chooser(f"vlm/{prompt}:{folder}").choose([Question("text", (wide,), CAPTIONS)]) == ["refused"]
+    assert chooser(f"vlm/choose:{folder}").choose([Question("text", (wide,), CAPTIONS)]) == ["refused"]
     assert "images of 900 x 4" in caplog.text
-
-
-def test_the_command_asks_a_part_by_each_prompt_and_the_report_shows_how_far_figures_move(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    eqben(tmp_path / "data")
-    own = tmp_path / "mine.yaml"
-    own.write_text("mine: {version: 2, asks: 'yes', source: me, text: 'Does this show {caption} ?'}")
-    command = ["eval", "run", "--benchmark", f"eqben={tmp_path / 'data'}", "--model", f"vlm:{folder}", "--limit", "1"]
-    command += ["--prompt", "vqascore", "--prompt", str(own), "--seed", "3", "--out", str(tmp_path / "out"), "--json"]
-    assert main([*command, "--cache", str(tmp_path / "cache")]) == 0
-    found = json.loads(capsys.readouterr().out)["scores"]
-    assert [one["model"] for one in found] == [f"vlm/vqascore:{folder}", f"vlm/{own}:{folder}"]
-    told = json.loads(pq.read_schema(found[1]["path"]).metadata[b"twinset"])
-    assert told["prompt"] == "mine 2" and told["title"].endswith(", 1 of each subset (seed 3)")
-    moves = (tmp_path / "out" / "tables" / "eqben-prompts.csv").read_text()
-    assert f"vlm:{folder},text,2," in moves and "mine 2" in moves
-
-
-@pytest.mark.slow
-def test_a_real_server_reads_images_and_is_asked_once(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(SETTINGS, json.dumps({"answers": str(tmp_path), "max_tokens": 1, "concurrency": 2}))
-    questions, found = [Question("text", (one,), CAPTIONS) for one in pictures(2)], []
-    with serving(tmp_path / "log") as address:
-        monkeypatch.setenv(ADDRESS, address)
-        for _ in range(2):
-            scorer = open_model(f"openai-chooser:{folder}", FAST)
-            assert isinstance(scorer, PromptedChooser)
-            found.append(scorer.choose(questions))
-    assert found[0] == found[1] and len(found[0]) == 2
-    assert Answers(tmp_path).spent(str(folder)).answers == 2

@@ -58,72 +58,46 @@ def save_transformers(folder: Path, kind: str, seed: int = 0) -> Path:
     import transformers
 
     small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    vision = {**small, "image_size": SIZE, "patch_size": 16}
-    text = {**small, "vocab_size": len(WORDS), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    vision, square = {**small, "image_size": SIZE, "patch_size": 16}, {"height": SIZE, "width": SIZE}
+    words = {**small, "vocab_size": len(WORDS), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    longest = {"clip": 77, "siglip": 64, "siglip2": 64, "blip": 48, "blip-2": 48, "vilt": 40, "flava": 77}
+    text = {**words, "max_position_embeddings": longest[kind]}
+    towers: dict[str, Any] = {"text_config": text, "vision_config": vision}
     torch.manual_seed(seed)
     if kind == "clip":
-        config = transformers.CLIPConfig(
-            text_config={**text, "max_position_embeddings": 77}, vision_config=vision, projection_dim=8
-        )
-        model, processor = (
-            transformers.CLIPModel(config),
-            transformers.CLIPImageProcessor(size={"shortest_edge": SIZE}, crop_size=SIZE),
-        )
+        model = transformers.CLIPModel(transformers.CLIPConfig(**towers, projection_dim=8))
+        processor = transformers.CLIPImageProcessor(size={"shortest_edge": SIZE}, crop_size=SIZE)
     elif kind == "siglip":
-        config = transformers.SiglipConfig(
-            text_config={**text, "max_position_embeddings": 64, "projection_size": 16}, vision_config=vision
-        )
-        model, processor = (
-            transformers.SiglipModel(config),
-            transformers.SiglipImageProcessor(size={"height": SIZE, "width": SIZE}),
-        )
+        text["projection_size"] = 16
+        model = transformers.SiglipModel(transformers.SiglipConfig(**towers))
+        processor = transformers.SiglipImageProcessor(size=square)
     elif kind == "siglip2":
-        config = transformers.Siglip2Config(
-            text_config={**text, "max_position_embeddings": 64, "projection_size": 16},
-            vision_config={**small, "patch_size": 16, "num_patches": 16},
-        )
-        model = transformers.Siglip2Model(config)
+        text["projection_size"] = 16
+        towers["vision_config"] = {**small, "patch_size": 16, "num_patches": 16}
+        model = transformers.Siglip2Model(transformers.Siglip2Config(**towers))
         processor = transformers.Siglip2ImageProcessor(patch_size=16, max_num_patches=12)
     elif kind == "blip":
-        config = transformers.BlipConfig(
-            text_config={**text, "max_position_embeddings": 48, "encoder_hidden_size": 16},
-            vision_config=vision,
-            image_text_hidden_size=8,
-        )
+        text["encoder_hidden_size"] = 16
+        config = transformers.BlipConfig(**towers, image_text_hidden_size=8)
         model = transformers.BlipForImageTextRetrieval(config)
-        processor = transformers.BlipImageProcessor(size={"height": SIZE, "width": SIZE})
+        processor = transformers.BlipImageProcessor(size=square)
     elif kind == "blip-2":
+        former = {**text, "encoder_hidden_size": 16, "use_qformer_text_input": True}
         config = transformers.Blip2Config(
-            vision_config=vision,
-            qformer_config={
-                **text,
-                "max_position_embeddings": 48,
-                "encoder_hidden_size": 16,
-                "use_qformer_text_input": True,
-            },
-            image_text_hidden_size=8,
-            num_query_tokens=3,
+            vision_config=vision, qformer_config=former, image_text_hidden_size=8, num_query_tokens=3
         )
         model = transformers.Blip2ForImageTextRetrieval(config)
         torch.nn.init.normal_(model.query_tokens)  # as made, all are 0 and so alike
-        processor = transformers.BlipImageProcessor(size={"height": SIZE, "width": SIZE})
+        processor = transformers.BlipImageProcessor(size=square)
     elif kind == "vilt":
-        config = transformers.ViltConfig(**{**text, **vision}, max_position_embeddings=40)
-        model = transformers.ViltForImageAndTextRetrieval(config)
+        model = transformers.ViltForImageAndTextRetrieval(transformers.ViltConfig(**{**text, **vision}))
         processor = transformers.ViltImageProcessor(size={"shortest_edge": SIZE}, size_divisor=16)
     else:
-        config = transformers.FlavaConfig(
-            text_config={**text, "max_position_embeddings": 77},
-            image_config=vision,
-            multimodal_config=small,
-            image_codebook_config={"hidden_size": 4, "vocab_size": 8, "num_blocks_per_group": 1},
-            hidden_size=16,
-            projection_dim=8,
-        )
+        codebook = {"hidden_size": 4, "vocab_size": 8, "num_blocks_per_group": 1}
+        towers = {"text_config": text, "image_config": vision, "multimodal_config": small}
+        config = transformers.FlavaConfig(**towers, image_codebook_config=codebook, hidden_size=16, projection_dim=8)
         model = transformers.FlavaForPreTraining(config)
-        processor = transformers.FlavaImageProcessor(
-            size={"height": SIZE, "width": SIZE}, crop_size={"height": SIZE, "width": SIZE}
-        )
+        processor = transformers.FlavaImageProcessor(size=square, crop_size=square)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     save_tokenizer(folder, kind)

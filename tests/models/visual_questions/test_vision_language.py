@@ -16,7 +16,6 @@ from twinset.models.visual_questions.vision_language import VisionLanguageModel
 
 FAST = Running(threads=1)
 TEXTS = [f'Does this figure show "{what}" ? Please answer yes or no .' for what in ("a red wall", "a cat on the mat")]
-CAPTIONS = ["a red wall without windows", "a blue wall", "a"]
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -24,33 +23,17 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return save(tmp_path_factory.mktemp("models") / request.param, request.param)
 
 
-def reference(folder: Path, images: list[Image.Image], text: str, answer: str = "") -> torch.Tensor:
-    """Log-probabilities at every place by the processor and the forward pass of transformers alone; and the tokens."""
+def reference(folder: Path, images: list[Image.Image], text: str) -> torch.Tensor:
+    """Log-probabilities of the first token by the processor and the forward pass of transformers alone."""
     import transformers
 
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype="float32").eval()
     processor = transformers.AutoProcessor.from_pretrained(folder)
-    chat = [
-        {
-            "role": "user",
-            "content": [*({"type": "image", "image": one} for one in images), {"type": "text", "text": text}],
-        }
-    ]
+    shown = [{"type": "image", "image": image} for image in images]
+    chat = [{"role": "user", "content": [*shown, {"type": "text", "text": text}]}]
     how: dict[str, Any] = {"add_generation_prompt": True, "tokenize": True, "return_dict": True, "return_tensors": "pt"}
-    read = processor.apply_chat_template(chat, **how)
-    if answer:
-        tail = processor.tokenizer(answer, add_special_tokens=False, return_tensors="pt")["input_ids"]
-        read = {
-            key: torch.cat([value, tail if key == "input_ids" else torch.full_like(tail, key == "attention_mask")], 1)
-            if value.shape == read["input_ids"].shape
-            else value
-            for key, value in read.items()
-        }
-        with torch.inference_mode():
-            logits = model(**read).logits[0, -len(tail[0]) - 1 : -1].log_softmax(-1)
-        return logits.gather(1, tail[0][:, None])[:, 0]
     with torch.inference_mode():
-        return model(**read).logits[0, -1].log_softmax(-1)
+        return model(**processor.apply_chat_template(chat, **how)).logits[0, -1].log_softmax(-1)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -63,17 +46,6 @@ def test_the_first_token_is_as_likely_as_in_transformers_own_pass(folder: Path, 
     model.next_tokens(pictures(count, seed=1), TEXTS)
     assert model.images_read == 4
     assert torch.equal(model.next_tokens(images, TEXTS[::-1])[1], found[0]), "bits do not depend on what else is asked"
-
-
-def test_texts_are_as_likely_as_in_transformers_own_pass(folder: Path) -> None:
-    model, images = VisionLanguageModel(str(folder), FAST), pictures(1)
-    found = model.continued(images, "Describe this image in one sentence .", CAPTIONS)
-    for caption, one in zip(CAPTIONS, found, strict=True):
-        expected = reference(folder, images, "Describe this image in one sentence .", caption)
-        assert one.shape == (len(caption.split()),) and torch.allclose(one, expected, atol=1e-5, rtol=0)
-    assert model.images_read == 3
-    for caption, one in zip(CAPTIONS, found, strict=True):  # alone, as after a run that was killed
-        assert torch.equal(model.continued(images, "Describe this image in one sentence .", [caption])[0], one)
 
 
 def test_yes_is_divided_by_yes_and_no_over_all_spellings(folder: Path) -> None:

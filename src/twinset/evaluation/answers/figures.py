@@ -4,17 +4,15 @@
     DIR/negative-first/SPLIT.json      the true caption was (2)
 
 A file is an object of ``{KEY: {"caption", "negative_caption", "filename", "answer": {"free_form_answer": …}}}``;
-``answer`` may be the text itself. Files may be named ``MODEL-SPLIT.json``.
+``answer`` may be the text itself.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 import polars as pl
-import pyarrow.parquet as pq
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
@@ -22,9 +20,9 @@ from twinset.evaluation.answers.parser import as_published, parse
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.metrics.figures import Figure, figures_json
 from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.score_files.opening import save_scores
 from twinset.generators.annotation_files import read_json
 from twinset.generators.record_fields import problems_of
-from twinset.shards.storage.whole_file import whole_file
 
 ORDERS = ("positive-first", "negative-first")
 ALL = "all"  # splits together
@@ -47,7 +45,7 @@ class _Answer(BaseModel):
     answer: str = Field(validation_alias=AliasChoices(AliasPath("answer", "free_form_answer"), "answer"))
 
 
-_ANSWERS = TypeAdapter(dict[str, _Answer])
+_ANSWERS = TypeAdapter(Annotated[dict[str, _Answer], Field(min_length=1)])
 
 
 def read_answers(folder: Path) -> pl.DataFrame:
@@ -56,32 +54,22 @@ def read_answers(folder: Path) -> pl.DataFrame:
     Raises:
         WrongUse: there are none, a file is not as described above, or two files do not belong together.
     """
-    rows, files = list[tuple[Any, ...]](), dict[tuple[str, str], Path]()
-    for order in ORDERS:
-        for path in sorted((folder / order).glob("*.json")):
-            split = path.stem.rpartition("-")[2]
-            if (first := files.setdefault((split, order), path)) != path:
-                raise WrongUse(f"{path}: {first.name} is also of split {split}; keep answers of one model in a folder")
-            rows += _rows(path, split, order)
+    rows = [row for order in ORDERS for path in sorted((folder / order).glob("*.json")) for row in _rows(path, order)]
     if not rows:
         raise WrongUse(f"{folder}: no answers; write positive-first/SPLIT.json and negative-first/SPLIT.json into it")
     answers = pl.DataFrame(rows, COLUMNS, orient="row").sort("split", maintain_order=True)
     unlike = answers.unique([*EXAMPLE, *QUESTION], maintain_order=True).filter(pl.len().over(EXAMPLE) > 1)
     if len(unlike):
         file, key = unlike.select("file", "key").row(-1)
-        raise WrongUse(
-            f"{folder / file}: {key}: another image or other captions than in the other order; the two orders are "
-            "compared by key, so both files must be of one version of the split"
-        )
+        what = "another image or other captions than in the other order"
+        raise WrongUse(f"{folder / file}: {key}: {what}; take both files from one version of the split")
     return answers
 
 
-def _rows(path: Path, split: str, order: str) -> Iterator[tuple[Any, ...]]:
+def _rows(path: Path, order: str) -> Iterator[tuple[Any, ...]]:
     held = read_json(path)
     if isinstance(held, dict) and isinstance(held.get("accuracy"), int | float):
         del held["accuracy"]  # a file of SugarCrepe's has this number beside the answers
-    if not held:
-        raise WrongUse(f"{path}: no answers; write an object of answers by key")
     try:
         answers = _ANSWERS.validate_python(held, strict=True)
     except ValidationError as error:
@@ -92,7 +80,7 @@ def _rows(path: Path, split: str, order: str) -> Iterator[tuple[Any, ...]]:
         reading = parse(one.answer, captions if true == 1 else captions[::-1])
         choice, published = next(iter(reading.choices), None), as_published(one.answer)
         yield (
-            *(f"{order}/{path.name}", split, order, key, PurePosixPath(one.filename).stem, *captions, one.answer),
+            *(f"{order}/{path.name}", path.stem, order, key, PurePosixPath(one.filename).stem, *captions, one.answer),
             *(choice, reading.reason, choice and choice == true, published and published == true),
         )
 
@@ -103,9 +91,9 @@ def measure_answers(answers: pl.DataFrame, seed: int = 0, resamples: int = 2000)
     Of one order: right, wrong and unparsed of all answers; the expected value of ``right`` has a coin in place of an
     unparsed answer. first: of the answers with a choice, how many chose the caption that was shown first.
 
-    Of examples that were asked in both orders: right where both answers are, wrong where both are, inconsistent where
-    the order decides, unparsed where an answer has no choice. average: right answers of one order and of the other,
-    their mean, as SugarCrepe's table has it. first: as above; a model that reads the captions has 50 %.
+    Of examples that were asked in both orders: right or wrong where both answers are, inconsistent where the order
+    decides, unparsed where an answer has no choice. average: of all answers, as SugarCrepe's table has it. first: as
+    above; a model that reads the captions has 50 %.
     """
     right, rights, first = pl.col("right"), pl.col("rights"), pl.col("choice") == 1
     one_order = {"right": right.cast(pl.Float64).fill_null(0.5), "wrong": right.eq_missing(pl.lit(value=False))}
@@ -113,36 +101,34 @@ def measure_answers(answers: pl.DataFrame, seed: int = 0, resamples: int = 2000)
     # A row an answer: a share of examples is the same share of their answers, since each has two.
     both_orders = {name: rights.eq_missing(n) for name, n in (("right", 2), ("wrong", 0), ("inconsistent", 1))}
     both_orders |= {"unparsed": rights.is_null(), "average": right.eq_missing(pl.lit(value=True)), "first": first}
-    parts = [(order, answers.filter(pl.col("order") == order), one_order) for order in ORDERS]
-    parts += [("both_orders", _paired(answers), both_orders)]
-    splits, found = [*answers["split"].unique().sort()], dict[str, dict[str, tuple[int, dict[str, Figure]]]]()
-    for split in splits if len(splits) == 1 else [*splits, ALL]:
-        for order, every, figures in parts:
-            rows = every if split == ALL else every.filter(pl.col("split") == split)
-            if len(rows):
-                count = rows.select(pl.struct(EXAMPLE).n_unique()).item()
-                found.setdefault(split, {})[order] = count, _measured(rows, figures, seed, resamples)
-    return found
+    parts = {split: answers.filter(split=split) for split in answers["split"].unique().sort()}
+    measured = dict[str, dict[str, tuple[int, dict[str, Figure]]]]()
+    for split, part in (parts if len(parts) == 1 else parts | {ALL: answers}).items():
+        asked = {order: (part.filter(order=order), one_order) for order in ORDERS}
+        asked["both_orders"] = _paired(part), both_orders
+        measured[split] = {
+            order: (rows.select(EXAMPLE).n_unique(), _measured(rows, figures, seed, resamples))
+            for order, (rows, figures) in asked.items()
+            if len(rows)
+        }
+    return measured
 
 
 def document_of(answers: pl.DataFrame, measured: Figures) -> dict[str, Any]:
-    """What ``twinset eval answers --json`` prints: ``{"splits": {SPLIT: {ORDER: {"n", "as_published", FIGURE: …}}}}``,
-    with ``all`` of several splits, answers without a choice, and those that the released rule reads in another way.
+    """What ``twinset eval answers --json`` prints: ``{"splits": {SPLIT: {ORDER: {"n", FIGURE: …}}}}``, with
+    ``all`` of several, answers without a choice, and those that the released rule (``as_published``) reads differently.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for split, orders in measured.items():
-        for order, (n, figures) in orders.items():
-            right = answers.filter(pl.col("order") == order, (pl.lit(split) == ALL) | (pl.col("split") == split))[
-                "as_published"
-            ]
-            counts = {"right": right.sum(), "wrong": right.not_().sum(), "unparsed": right.null_count()}
-            published = {"as_published": counts} if order in ORDERS else {}
-            found.setdefault(split, {})[order] = {"n": n, **published, **figures_json(figures)}
+    splits = {
+        split: {order: {"n": n, **figures_json(figures)} for order, (n, figures) in orders.items()}
+        for split, orders in measured.items()
+    }
+    for split, order, right in answers.group_by("split", "order").agg(pl.col("as_published").sum()).iter_rows():
+        splits[split][order]["as_published"] = {"right": right}
+    whole = {ALL: splits.pop(ALL)} if ALL in splits else {}
     listed = answers.select("file", "key", "text", "choice", "reason", "right", "as_published")
-    unlike = pl.col("right").ne_missing(pl.col("as_published"))
-    lists = {"unparsed": listed.filter(pl.col("choice").is_null()), "differences": listed.filter(unlike)}
-    whole = {ALL: found.pop(ALL)} if ALL in found else {}
-    return {**whole, "splits": found, **{name: rows.to_dicts() for name, rows in lists.items()}}
+    unlike = listed.filter(pl.col("right").ne_missing(pl.col("as_published")))
+    unparsed = listed.filter(pl.col("choice").is_null())
+    return {**whole, "splits": splits, "unparsed": unparsed.to_dicts(), "differences": unlike.to_dicts()}
 
 
 def _paired(answers: pl.DataFrame) -> pl.DataFrame:
@@ -184,6 +170,4 @@ def write_choices(path: Path, answers: pl.DataFrame, model: str) -> None:
     key, right = pl.concat_str(EXAMPLE, separator="/"), (pl.col("rights") / 2).fill_null(0.5)
     scored = pairs.select(key=key, subset="split", category="split", group="image", s00=right)
     scored = scored.with_columns(s01=1 - pl.col("s00"), s10=None, s11=None)
-    about = json.dumps({"model": model, "left_out": left_out}, sort_keys=True)
-    with whole_file(path) as beside:
-        pq.write_table(scored.to_arrow().cast(MATCHING_SCORES.with_metadata({"twinset": about})), beside)
+    save_scores(scored.to_arrow().cast(MATCHING_SCORES), {"model": model, "left_out": left_out}, path)

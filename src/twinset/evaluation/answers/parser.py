@@ -1,20 +1,18 @@
 """Which of two captions a free answer chooses: "(1)", "Caption 2.", "Neither is right, but if I must, (2) is closer".
 
-Rules, not a model: each can be read, and what they do not read is listed rather than guessed.
-
 1. What stands before ``</think>`` is not the answer. Mentions of captions become marks (`marked`): numbers, ordinals,
    and the caption's own text.
 2. **The last verdict counts**: one caption is chosen ("the answer is (1)", "(1) is closer", a line that begins with
-   "(1)"), neither fits, or both. Models say that neither is exact and then choose, or choose and take it back.
+   "(1)"), neither fits, or both.
 3. Without a verdict, the only caption that is mentioned and not rejected ("not (1)", "rather than (2)", "(2) is wrong")
    is chosen. Rejecting one caption alone chooses nothing: the other one could be wrong, too.
 """
 
 import re
 import unicodedata
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-Choice = Literal[1, 2]
 LONGEST = 200_000  # characters: far more than a model writes about two captions
 
 
@@ -27,7 +25,7 @@ class Reading(NamedTuple):
     caption, or only rejects one.
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[int, ...]
     reason: str = ""
 
 
@@ -41,7 +39,7 @@ def _matches(patterns: tuple[re.Pattern[str], ...], text: str) -> list[re.Match[
 
 #: Mentions of caption 1 and 2; of both in one phrase, such as "(1) or (2)", or one's number with the other's text.
 ONE, TWO, PAIR = "\ue001\ue002\ue003"
-_NUMBERS: dict[str, Choice] = {ONE: 1, TWO: 2}
+_NUMBERS = {ONE: 1, TWO: 2}
 _MARK = f"(?P<mark>[{ONE}{TWO}])"
 _ENDING = " .,;:!?'\n"  # around a sentence
 _LEAST_WORDS = 3  # of a caption, to be found inside an answer: "a dog" is in many sentences
@@ -118,11 +116,7 @@ _NEITHER = _compiled(
     rf"{PAIR} (?:are|is) (?:both )?{_WRONG}",
     rf"\b{_NOUNS} (?:is|was) not (?:listed|provided|given|available|present|among)\b",
 )
-_BOTH = _compiled(
-    rf"^both\W*$|\bboth (?:{_NOUNS} )?(?:fit|match)\b"
-    rf"|\b(?:both\b(?: (?:of|the|these|{_NOUNS}|{PAIR})){{0,4}}|{PAIR})"
-    rf" (?:are|could be|would be|can be|seem|fit|match|describe) (?:\w+ )?{_RIGHT}",
-)
+_BOTH = _compiled(rf"\bboth\b(?=\W*$| (?:{_NOUNS} )?(?:are|fit|match)\b(?! \w*{_WRONG}))")
 _DECLINES = re.compile(r"\b(?:sorry|can't|cannot|can not|unable to|not able to|won't|as an ai|apologi[sz]e)\b")
 
 
@@ -133,11 +127,11 @@ def plain(text: str) -> str:
     return re.sub(r" ?\n[ \n]*", "\n", re.sub(r"[^\S\n]+", " ", kept)).strip()
 
 
-def marked(text: str, captions: tuple[str, str] | None) -> str:
-    """A `plain` answer with mentions replaced by marks. captions: as numbered, to find quotations of their text."""
+def marked(text: str, captions: Sequence[str]) -> str:
+    """A `plain` answer with mentions replaced by marks. captions: both as numbered, or none: text that is quoted."""
     if alone := _ALONE.fullmatch(text):
         return _MARKS[alone[1]]
-    quoted = [plain(one).strip(_ENDING) for one in captions or ()]
+    quoted = [plain(caption).strip(_ENDING) for caption in captions]
     # The longer one first, since it can hold the other. Equal captions tell nothing.
     for caption, mark in sorted(zip(quoted, (ONE, TWO), strict=False), key=lambda one: -len(one[0])):
         if caption and len({*quoted}) == 2:
@@ -150,7 +144,7 @@ def marked(text: str, captions: tuple[str, str] | None) -> str:
     return _TOGETHER.sub(PAIR, _LISTED.sub(" ", _AGAIN.sub(r"\1", text)))
 
 
-def parse(answer: str, captions: tuple[str, str] | None = None) -> Reading:
+def parse(answer: str, captions: Sequence[str] = ()) -> Reading:
     """Read an answer; never raises. captions: as `marked` takes them."""
     spoken, reason = _spoken(answer)
     if reason:
@@ -186,38 +180,30 @@ def _spoken(answer: str) -> tuple[str, str]:
     return text, "" if text else "empty"
 
 
-#: "1;2", or each number with its side.
-_SIDE = r"\b(?P<side>left|right)\b(?=[ -]*(?:hand|side|image|picture|photo|one|[:=]))"
-_OTHER_SIDE = r"\b(?!(?P=side))(?:left|right)\b"
-_FIRST, _SECOND, _WITHIN = r"(?<![\w.])#?(?P<first>[12])", r"#?(?P<second>[12])(?![\w.]?\d)", r"\D{0,200}?"
-_PAIRINGS = _compiled(
-    rf"{_FIRST}(?P<side>)(?: for the left image)? ?[;,/] ?(?:and )?{_SECOND}",
-    rf"{_FIRST}{_WITHIN}{_SIDE}{_WITHIN}{_SECOND}{_WITHIN}{_OTHER_SIDE}",
-    rf"{_SIDE}{_WITHIN}{_FIRST}{_WITHIN}{_OTHER_SIDE}{_WITHIN}{_SECOND}",
+_PAIRING = re.compile(
+    r"(?<![\w.])#?(?P<left>[12])(?: for the left image)? ?[;,/] ?(?:and )?#?(?P<right>[12])(?![\w.]?\d)"
 )
 _NOT_BEFORE = re.compile(r"(?:\bnot|n't|\bthan|\binstead of|\bover|\bunlike)(?: be| the| is)? $")
 _WRONG_AFTER = re.compile(rf" (?:is|are|was|would be|seems) (?:\w+ )?{_WRONG}")
 
 
 def parse_pairing(answer: str) -> Reading:
-    """Which caption belongs to the left and which to the right image; the last pair of numbers that is not rejected
-    counts. Never raises.
+    """Which caption belongs to the left and which to the right image, as "1;2" or "#1 for the left image; #2 …" say it;
+    the last pair of numbers that is not rejected counts. Never raises.
     """
     text, reason = _spoken(answer)
-    found = [
-        match
-        for match in _matches(_PAIRINGS, text)
-        if not _NOT_BEFORE.search(text, max(0, match.start() - 20), match.start())
-        and not _WRONG_AFTER.match(text, match.end())
+    accepted = [
+        pair
+        for pair in _PAIRING.finditer(text)
+        if not _NOT_BEFORE.search(text, max(0, pair.start() - 20), pair.start())
+        and not _WRONG_AFTER.match(text, pair.end())
     ]
-    if not found:
+    if not accepted:
         return Reading((), reason or "no choice")
-    last = max(found, key=lambda match: match.start())
-    numbers: tuple[Choice, ...] = tuple(1 if last[name] == "1" else 2 for name in ("first", "second"))
-    return Reading(numbers[::-1] if last["side"] == "right" else numbers)
+    return Reading((int(accepted[-1]["left"]), int(accepted[-1]["right"])))
 
 
-def as_published(answer: str) -> Choice | None:
+def as_published(answer: str) -> int | None:
     """The choice by the rule that gives all of the released evaluation's counts: "(1)" or "(2)" occurs, not both."""
     first, second = "(1)" in answer, "(2)" in answer
     return None if first == second else 1 if first else 2

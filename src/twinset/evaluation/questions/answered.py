@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _PLACES = TypeAdapter(list[tuple[str, str, list[str]]])
 _PAIR = ["image", "text"]
-_NONE = "it is not what `twinset eval questions` wrote; write the questions again"
 
 
 def score_answers(
@@ -40,8 +40,7 @@ def score_answers(
 
     Args:
         file: Parquet or CSV with the columns image, text and score, a row for each of the questions' pairs.
-        questions: folder that `evaluation.questions.asked.write_questions` wrote.
-        moved: folders of benchmarks that lie elsewhere now, by name.
+        questions: folder that `write_questions` wrote. moved: folders of benchmarks that lie elsewhere now, by name.
         threshold: score above which the model says that an image and a text match.
 
     Raises:
@@ -50,12 +49,12 @@ def score_answers(
     try:
         places = _PLACES.validate_json((questions / ABOUT).read_bytes())
     except (OSError, ValidationError) as error:
-        raise WrongUse(f"{questions / ABOUT}: {_NONE}") from error
+        raise WrongUse(f"{questions / ABOUT}: not what `twinset eval questions` wrote; write them again") from error
     names = [name for name, _, _ in places]
-    if unknown := next((name for name in moved if name not in names), None):
+    for unknown in sorted({*moved} - {*names}):
         raise WrongUse(f"--benchmark {unknown}: {questions} asks {', '.join(names)}")
-    opened = [open_benchmarks(name, moved.get(name, folder), subsets) for name, folder, subsets in places]
-    benchmarks = [one for several in opened for one in several]
+    opened = (open_benchmarks(name, moved.get(name, folder), subsets) for name, folder, subsets in places)
+    benchmarks = [*chain.from_iterable(opened)]
     scorer, written = _Elsewhere(model, sha256_of_file(file)[0], threshold), list[WrittenScores]()
     facts = {"model": model, "model_digest": scorer.digest(), **({} if threshold is None else {"threshold": threshold})}
     with ExitStack() as stack:
@@ -80,9 +79,7 @@ class _Elsewhere(Matcher):
         return self._digest
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        raise WrongUse(
-            f"an image or the text {texts[0][:60]!r} was not asked: a benchmark is not as it was; ask it again"
-        )
+        raise WrongUse(f"{texts[0][:60]!r} was not asked of this image: a benchmark is not as it was; ask it again")
 
 
 def _keep_scores(store: FeatureStore, file: Path, questions: Path) -> None:
@@ -93,25 +90,16 @@ def _keep_scores(store: FeatureStore, file: Path, questions: Path) -> None:
         pl.DataFrame({**{name: batch.counts(name) for name in _PAIR}, "score": batch.numbers("score")})
         for batch in opened.batches([*_PAIR, "score"])
     )
-    asked = _read(questions / PAIRS, _PAIR).cast(pl.Int64)
+    asked = pl.read_parquet(questions / PAIRS, columns=_PAIR).cast(pl.Int64)
     for image, text, _ in scored.join(asked, _PAIR, "anti").head(1).iter_rows():
         raise WrongUse(f"{file}: image {image}, text {text}: {questions} does not ask this pair; remove the row")
     missing = asked.join(scored, _PAIR, "anti")
     for image, text in missing.head(1).iter_rows():
-        raise WrongUse(
-            f"{file}: {len(missing):,} of {len(asked):,} pairs have no score, first image {image}, text {text}; score "
-            f"every row of {questions / PAIRS}"
-        )
+        what = f"{len(missing):,} of {len(asked):,} pairs have no score, first image {image}, text {text}"
+        raise WrongUse(f"{file}: {what}; score every row of {questions / PAIRS}")
     images, texts = (
-        [b"?" + bytes.fromhex(digest) for digest in _read(questions / name, ["sha256"])["sha256"]]
+        [b"?" + bytes.fromhex(digest) for digest in pl.read_parquet(questions / name)["sha256"]]
         for name in (IMAGES, TEXTS)
     )
     names = [pair_name(images[image], texts[text]) for image, text, _ in scored.iter_rows()]
     store.keep(names, scored["score"].to_numpy().astype(np.float32)[:, None], 0)
-
-
-def _read(path: Path, columns: list[str]) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path, columns=columns)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise WrongUse(f"{path}: {_NONE}") from error

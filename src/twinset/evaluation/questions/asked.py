@@ -37,8 +37,7 @@ def write_questions(benchmarks: Sequence[tuple[str, str]], subsets: Sequence[str
     """Write what some benchmarks ask into a new folder, whole or not at all.
 
     Args:
-        benchmarks: names and folders, as ``--benchmark`` has them.
-        subsets: that are read of each; all when empty.
+        benchmarks: names and folders. subsets: that are read of each; all when empty.
 
     Returns:
         How many ``images``, ``texts`` and ``pairs`` are asked, and of ``left_out`` by reason how many examples are not.
@@ -72,22 +71,20 @@ class _Questions(ExitStack):
     def add(self, benchmark: Benchmark) -> None:
         """Ask for all pairs of a benchmark's examples."""
         for window in windows(benchmark, lambda key, where, reason: self.left_out.update([reason]), by_pairs=True):
-            found = list[int]()
+            codes = list[int]()
             for example in window:
                 if isinstance(example, Query) and (example.image is None) == (example.text is None):
-                    raise NotApplicable(
-                        f"{benchmark.name}: example {example.key} does not ask about pairs of one image and one text, "
-                        "as questions do; score it by twinset eval run --model image+text:ENCODER, or ENCODER for texts"
-                    )
-                unusable = None
+                    what = f"example {example.key} does not ask about pairs of one image and one text, as questions do"
+                    remedy = "score it by twinset eval run --model image+text:ENCODER, or ENCODER for texts"
+                    raise NotApplicable(f"{benchmark.name}: {what}; {remedy}")
+                reasons = []
                 for picture, text in pairs_of(example):
                     try:
-                        found.append(self._image(picture) << 32 | self._text(text))
+                        codes.append(self._image(picture) << 32 | self._text(text))
                     except Unusable as error:  # what else the example asks is scored too, and then not used
-                        unusable = error
-                if unusable is not None:
-                    self.left_out[unusable.reason] += 1
-            self._pairs.append(np.unique(np.array(found, np.int64)))
+                        reasons.append(error.reason)
+                self.left_out.update(reasons[-1:])
+            self._pairs.append(np.unique(np.array(codes, np.int64)))
 
     def _image(self, picture: Picture) -> int:
         name = self._pictures.name(picture)

@@ -1,14 +1,13 @@
-"""Multimodal language models, in this process or on a server, behind one protocol: `Asker`."""
+"""Multimodal language models that are asked about images, in this process or on a server."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -40,49 +39,43 @@ class Asked(NamedTuple):
     answers: tuple[str, str] | None = None
 
 
-class Asker(Protocol):
-    """A model that is asked about images. identity: what decides its answers, besides what is asked."""
-
-    identity: list[Any]
-
-    def ask(self, asked: Sequence[Asked]) -> list[Answer]:
-        """The answer to each. Where two are allowed, its text is P(first) / (P(first) + P(second)), of the first token
-        in all spellings, or "" for neither. ``finish`` is `REFUSED` or `NOT_A_NUMBER` where there is no answer.
-        """
-
-
 class LocalAsker:
-    """A model in this process; what it answers is kept on disk, by model, question and sha256 of the pixels."""
+    """A model in this process; what it writes is kept on disk, by model, question and sha256 of the pixels.
+
+    identity: what decides its answers, besides what is asked.
+    """
 
     def __init__(self, model: VisionLanguageModel) -> None:
         self.model, self.identity = model, model.identity
         self._answers = Answers(cache_folder() / "answers")
 
     def ask(self, asked: Sequence[Asked]) -> list[Answer]:
-        names = [
-            digest([self.identity, one.answers or WRITTEN, [*map(_sha256, one.images)], one.text]) for one in asked
-        ]
-        known = self._answers.find(names)
-        fresh = {name: one for name, one in zip(names, asked, strict=True) if name not in known}
-        for _, some in groupby(fresh.items(), lambda named: (*map(id, named[1].images), named[1].answers)):
-            group = dict(some)
-            (images, _, answers), texts = next(iter(group.values())), [one.text for one in group.values()]
-            for name, answer in zip(group, self._about(images, texts, answers), strict=True):
-                known[name] = answer
-                if answer.finish not in (NOT_A_NUMBER, REFUSED):
-                    self._answers.keep(name, str(self.model.folder), json.dumps(answers), answer)
-        return [known[name] for name in names]
+        """The answer to each. Where two are allowed, its text is P(first) / (P(first) + P(second)), of the first token
+        in all spellings, or "" for neither. ``finish`` is `REFUSED` or `NOT_A_NUMBER` where there is no answer.
+        """
+        alike = groupby(asked, lambda question: (*map(id, question.images), question.answers))
+        return [answer for _, questions in alike for answer in self._about([*questions])]
 
-    def _about(self, images: Sequence[Image], texts: Sequence[str], answers: tuple[str, str] | None) -> list[Answer]:
+    def _about(self, asked: Sequence[Asked]) -> list[Answer]:
         """Answers about images, which go through the network once for all texts with two answers."""
+        images, _, answers = asked[0]
         try:
             if answers is None:
-                return [self.model.write(images, text) for text in texts]
-            chances = self.model.yes(images, texts, answers)
+                return [self._written(question) for question in asked]
+            chances = self.model.yes(images, [question.text for question in asked], answers)
         except ImageRefused as error:
             _LOG.warning("%s", error)
-            return [Answer(str(error), REFUSED)] * len(texts)
+            return [Answer(str(error), REFUSED)] * len(asked)
         return [Answer("", NOT_A_NUMBER) if one != one else Answer("" if one is None else repr(one)) for one in chances]
+
+    def _written(self, question: Asked) -> Answer:
+        name = digest([self.identity, WRITTEN, [*map(_sha256, question.images)], question.text])
+        if (kept := self._answers.find([name]).get(name)) is not None:
+            return kept
+        answer = self.model.write(question.images, question.text)
+        if answer.finish != NOT_A_NUMBER:
+            self._answers.keep(name, str(self.model.folder), "null", answer)
+        return answer
 
 
 def _sha256(image: Image) -> str:
@@ -91,51 +84,36 @@ def _sha256(image: Image) -> str:
 
 
 class ServerAsker:
-    """A model on a server that speaks OpenAI's API, which gets images as PNG; its weights are not known.
-
-    Client, patience, ceiling on cost and answers on disk are those of `models.language_models`: an answer is kept at
-    once, and never paid for twice.
-    """
+    """The same on a server that speaks OpenAI's API, which gets images as PNG; its weights are not known."""
 
     def __init__(self, settings: Server) -> None:
         self.settings = settings
         self.identity = ["openai", settings.model, settings.max_tokens]
 
     def ask(self, asked: Sequence[Asked]) -> list[Answer]:
-        images = {id(image): image for one in asked for image in one.images}
+        """As `LocalAsker.ask`."""
+        images = {id(image): image for question in asked for image in question.images}
         encoded = {place: EncodedImage.png(image) for place, image in images.items()}
-        found: dict[int, Answer] = {}
-        for answers in dict.fromkeys(one.answers for one in asked):
-            places = [place for place, one in enumerate(asked) if one.answers == answers]
-            requests = [
-                Request((Message("user", one.text),), 0, tuple(encoded[id(image)] for image in one.images))
-                for one in asked
-                if one.answers == answers
-            ]
+        replies: dict[int, Answer] = {}
+        for answers in {question.answers for question in asked}:
+            places = [place for place, question in enumerate(asked) if question.answers == answers]
+            requests = []
+            for text, shown in ((asked[place].text, asked[place].images) for place in places):
+                requests.append(Request((Message("user", text),), 0, tuple(encoded[id(image)] for image in shown)))
             model = ServerModel(self.settings) if answers is None else ProbabilityModel(self.settings, answers)
-            found |= zip(places, model.answers(requests, {}), strict=True)
-        return [found[place] for place in range(len(asked))]
+            replies |= zip(places, model.answers(requests, {}), strict=True)
+        return [replies[place] for place in range(len(asked))]
 
 
 def server_settings(text: str, model: str, max_tokens: int) -> Server:
-    """Settings from the environment: address, key, and all others as one JSON object.
-
-    Args:
-        text: as ``--model`` has it. max_tokens: of an answer, unless the environment says another number.
-    """
-    if not (address := os.environ.get(ADDRESS)):
-        raise WrongUse(
-            f"--model {text}: there is no environment variable {ADDRESS}; set it to the server's address, such as "
-            "http://127.0.0.1:8000/v1"
-        )
-    given = {"kind": "openai", "model": model, "base_url": address}
+    """Settings from the environment: address, key, and all others as one JSON object. text: as ``--model`` has it."""
+    given = {"kind": "openai", "model": model, "base_url": os.environ.get(ADDRESS, "")}
     given |= {"api_key_variable": KEY} if os.environ.get(KEY) else {}
     try:
         others = _OBJECT.validate_json(os.environ.get(SETTINGS) or "{}")
         if twice := sorted(given.keys() & others.keys()):
-            raise WrongUse(
-                f"--model {text}: {SETTINGS} has {twice[0]}, which --model, {ADDRESS} or {KEY} says; remove it"
-            )
+            what = f"{SETTINGS} has {twice[0]}, which --model, {ADDRESS} or {KEY} says"
+            raise WrongUse(f"--model {text}: {what}; remove it")
         settings = Server.model_validate({"max_tokens": max_tokens, **given, **others})
     except ValidationError as error:
         raise WrongUse(f"--model {text}: {problems_of(error)}; correct {ADDRESS} or {SETTINGS}: {_EXAMPLE}") from error

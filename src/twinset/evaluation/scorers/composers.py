@@ -7,15 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import check_model, open_model
 from twinset.generators.annotation_files import read_json
-from twinset.generators.galleries.annotations import read_taxonomy
+from twinset.generators.galleries.annotations import Word, read_taxonomy
+from twinset.generators.record_fields import problems_of
 from twinset.models.encoders.contract import Composer, DualEncoder, Floats, ModelKind, NotApplicable, Running, unit
 from twinset.models.files import sha256_once
 
@@ -58,10 +60,8 @@ class Combiner(Composer):
 
         last = self._network.output_layer
         if images.shape[1] != last.out_features:
-            raise WrongUse(
-                f"{self.name}: the Combiner reads features of {last.out_features} numbers, and {self.encoder.name} "
-                f"gives {images.shape[1]}; name the CLIP that it was trained with"
-            )
+            what = f"reads features of {last.out_features} numbers, and {self.encoder.name} gives {images.shape[1]}"
+            raise WrongUse(f"{self.name}: {what}; name the CLIP that it was trained with")
         with torch.inference_mode():
             read = (torch.from_numpy(one.copy()).to(last.weight.device) for one in (images, texts))
             return unit(self._network(*read).float().cpu().numpy())
@@ -80,36 +80,37 @@ class _Predicting(Composer):
         raise NotApplicable(f"{self.name}: reads the words of a query, and not their features")
 
 
-def _folded(name: str) -> str:
-    return " ".join(name.lower().split())
-
-
 class FocusAttribute(_Predicting):
     """The attribute of the asked type that fits the reference best, by its feature alone, is the query."""
 
     def compose_said(self, images: Floats, texts: Floats, said: Sequence[str]) -> Floats:
         queries = []
         for image, condition in zip(unit(images), said, strict=True):
-            features = self._types.get(_folded(condition))
+            features = self._types.get(condition.strip().lower())
             if features is None:
-                raise NotApplicable(
-                    f"{self.name}: {condition!r} is no type of attributes in {self.path}; ask it of Focus on an "
-                    "Attribute alone, with --only focus-attribute"
-                )
+                what = f"{condition!r} is no type of attributes in {self.path}; ask it with --only focus-attribute"
+                raise NotApplicable(f"{self.name}: {what}")
             queries.append(features[int((features @ image).argmax())])
         return np.stack(queries)
 
     @cached_property
     def _types(self) -> dict[str, Floats]:
         types = read_taxonomy(self.path).items()
-        return {_folded(name): self.encoder.encode_texts(words) for name, words in types if words}
+        return {name.lower(): self.encoder.encode_texts(words) for name, words in types if words}
+
+
+class _Instance(BaseModel):
+    object_name: Word
+
+
+_INSTANCES = TypeAdapter(Annotated[list[_Instance], Field(min_length=1)])
 
 
 class ChangeAttribute(_Predicting):
     """The category that fits the reference best, with the condition before it, is the query: ``olive green train``.
 
     Names are said in OpenAI's 80 templates, whose features are averaged; the paper does not say whether that holds for
-    the query too.
+    the query too. path: VAW's annotations.
     """
 
     def compose_said(self, images: Floats, texts: Floats, said: Sequence[str]) -> Floats:
@@ -119,7 +120,11 @@ class ChangeAttribute(_Predicting):
 
     @cached_property
     def _categories(self) -> tuple[list[str], Floats]:
-        names = read_categories(self.path)
+        try:
+            instances = _INSTANCES.validate_python(read_json(self.path))
+        except ValidationError as error:
+            raise WrongUse(f"{self.path}: {problems_of(error)}; name VAW's annotations, such as test.json") from error
+        names = sorted({instance.object_name for instance in instances})
         return names, np.stack([self._in_templates(name) for name in names])
 
     def _in_templates(self, name: str) -> Floats:
@@ -127,17 +132,6 @@ class ChangeAttribute(_Predicting):
 
         texts = [template(name) for template in open_clip.OPENAI_IMAGENET_TEMPLATES]
         return unit(self.encoder.encode_texts(texts).mean(0))
-
-
-def read_categories(path: Path) -> list[str]:
-    """Names of objects: a JSON list of them, or VAW's annotations; raises `WrongUse` for another file."""
-    held = read_json(path)
-    listed = held if isinstance(held, list) else []
-    names = [one.get("object_name") if isinstance(one, dict) else one for one in listed]
-    clean = {" ".join(name.split()) for name in names if isinstance(name, str)} - {""}
-    if not clean or not all(isinstance(name, str) for name in names):
-        raise WrongUse(f"{path}: not a JSON list of names, or VAW's annotations, such as test.json; name one of these")
-    return sorted(clean)
 
 
 def _combiner(name: str, encoder: DualEncoder, path: Path) -> Combiner:
@@ -157,10 +151,8 @@ def _open(make: Callable[..., Composer], form: str, name: str, parts: Sequence[s
     _check(form, name, parts)
     encoder = open_model(parts[-1], running)
     if not isinstance(encoder, DualEncoder) or encoder.several:
-        raise WrongUse(
-            f"--model {name}: {parts[-1]} is not a dual encoder with one feature an image; name one, such as "
-            "open_clip:RN50x4:openai"
-        )
+        what = f"{parts[-1]} is not a dual encoder with one feature an image"
+        raise WrongUse(f"--model {name}: {what}; name one, such as open_clip:RN50x4:openai")
     return make(name, encoder, *(Path(part).expanduser() for part in parts[:-1]))
 
 

@@ -1,7 +1,6 @@
 """The kinds of models that ``--model KIND:…`` names, and opening one."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from twinset.contracts.doors import Registry, UnknownKind
 from twinset.contracts.errors import WrongUse
@@ -39,23 +38,16 @@ def open_model(text: str, running: Running | None = None) -> Scorer:
     Raises `WrongUse`: there is no such kind, name or file, or the file is not of this model.
     """
     kind, parts = _read(text)
-    with _installed(text):
+    try:
         return kind.open(text, parts, running or Running())
+    except ImportError as error:
+        raise WrongUse(f"--model {text}: {error}; pip install 'twinset[models]'") from error
 
 
 def check_model(text: str) -> None:
     """Raise `WrongUse` as `open_model` does, as far as it can be told without torch."""
     kind, parts = _read(text)
-    with _installed(text):
-        kind.check(text, parts)
-
-
-@contextmanager
-def _installed(text: str) -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise WrongUse(f"--model {text}: {error}; pip install 'twinset[models]'") from error
+    kind.check(text, parts)
 
 
 def note_on(text: str) -> str:
@@ -84,14 +76,12 @@ def _read(text: str) -> tuple[ModelKind, list[str]]:
 
 
 def with_prompts(models: Sequence[str], prompts: Sequence[str]) -> list[str]:
-    """Models as ``--model`` names them, those that a prompt asks once for each prompt: ``KIND/PROMPT:…``. Raises
-    `WrongUse` where none of them takes one.
-    """
-    asked = [text for text in models if "/" in text.partition(":")[0] or _read(text)[0].prompts]
+    """Models, those that a prompt asks once for each: ``KIND/PROMPT:…``. Raises `WrongUse` where none takes one."""
+    asked = [text for text in models if _read(text)[0].prompts]
     if prompts and not asked:
         raise WrongUse(f"--prompt {prompts[0]}: none of the models is asked by a prompt; name a vlm: or openai- model")
-    found = list[str]()
+    prompted = list[str]()
     for text in models:
-        named = prompts and text in asked and "/" not in text.partition(":")[0]
-        found += [text.replace(":", f"/{prompt}:", 1) for prompt in prompts] if named else [text]
-    return found
+        named = text in asked and "/" not in text.partition(":")[0]
+        prompted += [text.replace(":", f"/{prompt}:", 1) for prompt in prompts if named] or [text]
+    return prompted

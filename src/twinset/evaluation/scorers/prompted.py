@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import WrongUse
 from twinset.evaluation.answers.parser import parse, parse_pairing
 from twinset.evaluation.examples import OwnQuestion
-from twinset.evaluation.scorers.asking import Asked, Asker, LocalAsker, ServerAsker, server_settings
+from twinset.evaluation.scorers.asking import Asked, LocalAsker, ServerAsker, server_settings
 from twinset.evaluation.scorers.prompts import Prompt, filled, prompt_of
 from twinset.models.encoders.contract import (
     Chooser,
@@ -34,27 +33,24 @@ if TYPE_CHECKING:
 
 #: Why a pair has no score: the question or the image is not accepted, the model gives neither answer, or NaN.
 UNANSWERED = (REFUSED, "no-answer", NOT_A_NUMBER)
-OPTIONS = ("1", "2")
 
 
 class _Prompted:
-    def __init__(self, name: str, prompt: Prompt, model: Asker) -> None:
+    def __init__(self, name: str, prompt: Prompt, model: LocalAsker | ServerAsker) -> None:
         self.name, self.words, self.prompt, self.model = name, f"{prompt.name} {prompt.version}", prompt, model
         self.directions = prompt.directions
 
     def digest(self) -> str:
-        return digest([self.prompt.asks, self.model.identity, self.prompt.digest()])
+        return digest([self.model.identity, self.prompt.model_dump(exclude={"name", "version", "source"})])
 
 
 class PromptedChooser(_Prompted, Chooser):
-    """Shown images and captions, it names one, in its own words or by the likelier of `OPTIONS`."""
+    """Shown images and captions, it names one in its own words."""
 
     def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
-        for own in (text for one in questions for text in one.captions if isinstance(text, OwnQuestion)):
-            raise NotApplicable(
-                f"{self.name}: reads captions, and the benchmark asks {own.asked[:100]!r}; name a model that answers, "
-                "such as openai-yesno:MODEL or vlm:FOLDER"
-            )
+        if any(isinstance(caption, OwnQuestion) for question in questions for caption in question.captions):
+            what = "chooses captions, and the benchmark asks questions of its own"
+            raise NotApplicable(f"{self.name}: {what}; name openai-yesno:MODEL or vlm:FOLDER")
         answers = self.model.ask([self._asked(one) for one in questions])
         return [self._read(answer, one) for answer, one in zip(answers, questions, strict=True)]
 
@@ -62,32 +58,21 @@ class PromptedChooser(_Prompted, Chooser):
         images = question.images
         if len(images) == 2 and self.prompt.images == "joined":
             images = (joined(*images),)
-        text = filled(getattr(self.prompt, question.direction), question.captions)
-        return Asked(images, text, OPTIONS if self.prompt.answer == "options" else None)
+        return Asked(images, filled(getattr(self.prompt, question.direction), question.captions))
 
     def _read(self, answer: Answer, question: Question) -> tuple[int, ...] | str:
-        """Places of what is chosen; in place of these ``tie``, ``cut`` at its greatest length, or another reason."""
+        """Places of what is chosen; in place of these ``cut`` at its greatest length, or another reason."""
         if answer.finish in UNANSWERED:
             return answer.finish
-        if self.prompt.answer == "options":
-            chance, reason = _scored(answer)
-            return UNANSWERED[reason] if np.isnan(chance) else "tie" if chance == 0.5 else (int(chance < 0.5),)
         if question.direction == "pairing":
-            found = parse_pairing(answer.text)
+            reading = parse_pairing(answer.text)
         elif question.direction == "image":
-            found = parse(about_captions(answer.text))
+            reading = parse(about_captions(answer.text))
         else:
-            found = parse(answer.text, (question.captions[0], question.captions[1]))
-        if found.choices:
-            return tuple(number - 1 for number in found.choices)
-        return "cut" if answer.finish == LENGTH and found.reason != "empty" else found.reason
-
-
-def _scored(answer: Answer) -> tuple[float, int]:
-    """The probability of the first of two answers and 0, or NaN and the place of a reason in `UNANSWERED`."""
-    if answer.text and answer.finish not in UNANSWERED:
-        return float(answer.text), 0
-    return np.nan, UNANSWERED.index(answer.finish if answer.finish in UNANSWERED else "no-answer")
+            reading = parse(answer.text, question.captions)
+        if reading.choices:
+            return tuple(number - 1 for number in reading.choices)
+        return "cut" if answer.finish == LENGTH and reading.reason != "empty" else reading.reason
 
 
 def about_captions(answer: str) -> str:
@@ -103,14 +88,11 @@ def joined(first: Image, second: Image) -> Image:
     from PIL import Image as images
 
     height = min(first.height, second.height)
-    scaled = [
-        one if one.height == height else one.resize((max(1, round(one.width * height / one.height)), height))
-        for one in (first, second)
-    ]
-    found = images.new("RGB", (sum(one.width for one in scaled), height))
-    found.paste(scaled[0], (0, 0))
-    found.paste(scaled[1], (scaled[0].width, 0))
-    return found
+    left, right = (one.resize((max(1, round(one.width * height / one.height)), height)) for one in (first, second))
+    beside = images.new("RGB", (left.width + right.width, height))
+    beside.paste(left, (0, 0))
+    beside.paste(right, (left.width, 0))
+    return beside
 
 
 class PromptedYes(_Prompted, Matcher):
@@ -128,27 +110,25 @@ class PromptedYes(_Prompted, Matcher):
             else Asked((image,), filled(self.prompt.text or "", [text.strip()]), YES_NO)
             for image, text in zip(images, texts, strict=True)
         ]
-        rows = np.array([_scored(answer) for answer in self.model.ask(asked)], np.float32).reshape(-1, 2)
+        rows = np.array([self._scored(answer) for answer in self.model.ask(asked)], np.float32).reshape(-1, 2)
         turned = [isinstance(text, OwnQuestion) and text.right == 1 for text in texts]
         rows[turned, 0] = 1 - rows[turned, 0]
         return rows
 
+    def _scored(self, answer: Answer) -> tuple[float, int]:
+        if answer.text and answer.finish not in UNANSWERED:
+            return float(answer.text), 0
+        return np.nan, UNANSWERED.index(answer.finish if answer.finish in UNANSWERED else "no-answer")
+
 
 def _open(default: str, local: bool, text: str, parts: Sequence[str], running: Running) -> Scorer:
-    """A multimodal language model, asked by a prompt: ``KIND:MODEL``, or ``KIND/PROMPT:MODEL``.
-
-    default: prompt where none is named; a model on a server is asked for the same by any other, as its kind says.
-    """
+    """A multimodal language model, asked by a prompt: ``KIND:MODEL``, or ``KIND/PROMPT:MODEL``."""
     prompt = prompt_of(text, default)
-    model: Asker
+    scorer = PromptedChooser if prompt.asks == "choice" else PromptedYes
     if local:
-        model = LocalAsker(open_vision_language(parts[0], running))
-    else:
-        if prompt.asks != (usual := prompt_of("", default).asks):
-            raise WrongUse(f"--model {text}: its prompt asks for {prompt.asks}, not {usual}; name another one")
-        free = prompt.asks == "choice" and prompt.answer == "free"
-        model = ServerAsker(server_settings(text, parts[0], WRITTEN if free else 1))
-    return PromptedChooser(text, prompt, model) if prompt.asks == "choice" else PromptedYes(text, prompt, model)
+        return scorer(text, prompt, LocalAsker(open_vision_language(parts[0], running)))
+    tokens = WRITTEN if prompt.asks == "choice" else 1
+    return scorer(text, prompt, ServerAsker(server_settings(text, parts[0], tokens)))
 
 
 def _check_local(text: str, parts: Sequence[str]) -> None:

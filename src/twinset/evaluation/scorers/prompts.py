@@ -12,7 +12,6 @@ from typing import Annotated, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.record_fields import problems_of
@@ -34,10 +33,9 @@ def filled(form: str, captions: Sequence[str]) -> str:
 class Prompt(BaseModel):
     """What is asked. version: raised with every change. source: whose words they are.
 
-    asks: for a choice, in the directions that there are words for, or whether an image shows a caption (``text``).
-    text: which of two captions fits an image. image: which of two images a caption. pairing: both images and both
-    captions at once, answered as "1;2" (EqBen, 5.5). images: shown as two inputs, or joined side by side. answer: in
-    the model's own words, or the likelier of the options "1" and "2".
+    asks: for a choice, or whether an image shows a caption (``text``). text: which of two captions fits an image.
+    image: which of two images a caption. pairing: both images and both captions at once, answered as "1;2" (EqBen,
+    5.5). images: shown as two inputs, or joined side by side.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,22 +48,15 @@ class Prompt(BaseModel):
     image: str | None = None
     pairing: str | None = None
     images: Literal["separate", "joined"] = "separate"
-    answer: Literal["free", "options"] = "free"
 
     @property
     def directions(self) -> tuple[Direction, ...]:
         return tuple(one for one in ("text", "image", "pairing") if getattr(self, one) is not None)
 
-    def digest(self) -> str:
-        """Of all that is asked."""
-        return digest(self.model_dump(exclude={"name", "version", "source"}))
-
     @model_validator(mode="after")
     def _has_places(self) -> Self:
         if not self.directions or (self.asks == "yes" and self.directions != ("text",)):
             raise ValueError("asks nothing; write text, or for a choice text, image or pairing")
-        if self.pairing is not None and self.answer == "options":
-            raise ValueError("answer: a pairing is answered freely; leave answer out")
         for key in self.directions:
             places = ["caption"] if key == "image" or self.asks == "yes" else _TWO
             if sorted(_PLACE.findall(getattr(self, key))) != places:
@@ -77,22 +68,20 @@ _PROMPTS = TypeAdapter(dict[str, Prompt])
 
 
 def prompt_of(model: str, default: str) -> Prompt:
-    """The prompt that a model's name has, ``KIND/PROMPT:…``: a name, or a file (``FILE.yaml`` of one prompt,
-    ``FILE.yaml#NAME`` of several); else that of the name ``default``.
+    """The prompt that a model's name has, ``KIND/PROMPT:…``: a name, or a file of one, ``FILE.yaml``; else that of the
+    name ``default``.
     """
-    text = model.partition(":")[0].partition("/")[2] or default
-    file, _, name = text.partition("#")
-    path = Path(file).expanduser()
-    if path.suffix not in (".yaml", ".yml"):
-        path, name = FILE, text
+    name = model.partition(":")[0].partition("/")[2] or default
+    own = name.endswith((".yaml", ".yml"))
+    path = Path(name).expanduser() if own else FILE
     try:
         prompts = _PROMPTS.validate_python(load_yaml(path.read_bytes()))
     except (ValidationError, OSError, RecursionError, yaml.YAMLError) as error:
         problem = problems_of(error) if isinstance(error, ValidationError) else f"not a file of prompts ({error})"
         raise WrongUse(f"{path}: {problem}; {FILE.name} of twinset shows the form") from error
-    if not name and len(prompts) == 1:
+    if own and len(prompts) == 1:
         (name,) = prompts
     if name not in prompts:
         listed = ", ".join(prompts)
-        raise WrongUse(f"--model {model}: there is no prompt {name!r}; name one of {listed}, or FILE.yaml#NAME")
+        raise WrongUse(f"--model {model}: there is no prompt {name!r}; name one of {listed}, or a FILE.yaml of one")
     return prompts[name].model_copy(update={"name": name})

@@ -6,7 +6,7 @@ The encoder reads an image and a prompt, without a chat around it, and the decod
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from twinset.models.encoders.contract import NotApplicable, Running
 from twinset.models.visual_questions.vision_language import VisionLanguageModel, find_vision_language, has_encoder
@@ -34,29 +34,20 @@ class EncoderDecoder(VisionLanguageModel):
     def before(self, prompt: int) -> int:
         return 1  # where its decoder starts
 
-    def _passes(
-        self, images: Sequence[Image], prompts: Sequence[str], tails: Sequence[list[int]] | None
-    ) -> list[torch.Tensor]:
+    def _passes(self, images: Sequence[Image], prompts: Sequence[str]) -> list[torch.Tensor]:
         import torch
 
-        found, encoded = list[torch.Tensor](), dict[str, dict[str, Any]]()
-        seen: Any = None
+        found, seen = list[torch.Tensor](), None
+        start = torch.tensor([[self.start]], device=self.device)
         with torch.inference_mode():
-            for prompt, tail in zip(prompts, tails or [[]] * len(prompts), strict=True):
-                if prompt not in encoded:
-                    read = self._read(images, prompt)
-                    pixels = {key: read[key] for key in read if key == "pixel_values" or key.startswith("qformer")}
-                    if seen is None or len(pixels) > 1:
-                        seen = self.model.get_image_features(**pixels, return_dict=True)
-                        self.images_read += 1
-                    encoded[prompt] = {**read, "pixel_values": None, "mm_encoder_outputs": {"image": seen}}
-                asked = encoded[prompt]
-                out = self.model(
-                    **asked, decoder_input_ids=torch.tensor([[self.start, *tail[:-1]]], device=self.device)
-                )
-                # What the encoder gives is the same for all answers to a prompt.
-                asked.setdefault("encoder_outputs", (out.language_model_outputs.encoder_last_hidden_state,))
-                found.append(out.logits[0].float().log_softmax(-1))
+            for prompt in prompts:
+                read = self._read(images, prompt)
+                pixels = {key: read[key] for key in read if key == "pixel_values" or key.startswith("qformer")}
+                if seen is None or len(pixels) > 1:
+                    seen = self.model.get_image_features(**pixels, return_dict=True)
+                    self.images_read += 1
+                read |= {"pixel_values": None, "mm_encoder_outputs": {"image": seen}}
+                found.append(self.model(**read, decoder_input_ids=start).logits[0, -1].float().log_softmax(-1))
         return found
 
 

@@ -1,4 +1,4 @@
-"""Multimodal language models of transformers in this process: how likely texts are after images and a prompt.
+"""Multimodal language models of transformers in this process: how likely answers are after images and a prompt.
 
 An image goes through the network once for all texts that follow it: the pass up to its last token fills a cache of keys
 and values, from which each text goes on by itself. So a score does not depend on what else is scored, and is that of
@@ -118,21 +118,7 @@ class VisionLanguageModel:
 
     def next_tokens(self, images: Sequence[Image], texts: Sequence[str]) -> list[torch.Tensor]:
         """Log-probabilities of the first token of the answer to each text about images, each shape (vocabulary,)."""
-        return [one[0] for one in self._passes(images, [self.prompt(len(images), text) for text in texts], None)]
-
-    def continued(self, images: Sequence[Image], text: str, answers: Sequence[str]) -> list[torch.Tensor]:
-        """Log-probabilities of the tokens of each answer to a text about images, each shape (tokens,)."""
-        import torch
-
-        tails = [self.tokenizer(one, add_special_tokens=False)["input_ids"] for one in answers]
-        if not all(tails):
-            raise WrongUse(f"{self.folder}: the text {answers[tails.index([])]!r} has no tokens; leave it out")
-        found = self._passes(images, [self.prompt(len(images), text)] * len(tails), tails)
-        # log P(tail) = Σ_k log p(t_k | images, prompt, t_1 … t_{k-1})
-        return [
-            one.gather(1, torch.tensor(tail, device=one.device)[:, None])[:, 0]
-            for one, tail in zip(found, tails, strict=True)
-        ]
+        return self._passes(images, [self.prompt(len(images), text) for text in texts])
 
     def yes(self, images: Sequence[Image], texts: Sequence[str], words: tuple[str, str] = YES_NO) -> list[float | None]:
         """P(yes) / (P(yes) + P(no)) of the first token over all their spellings, or of other two words; NaN where the
@@ -204,55 +190,49 @@ class VisionLanguageModel:
             ) from error
         return {key: value.to(self.device) for key, value in read.items() if key in self._takes}
 
-    def _passes(
-        self, images: Sequence[Image], prompts: Sequence[str], tails: Sequence[list[int]] | None
-    ) -> list[torch.Tensor]:
-        """Log-probabilities after each prompt, and behind each token but the last of its tail: (tokens, vocabulary)."""
+    def _passes(self, images: Sequence[Image], prompts: Sequence[str]) -> list[torch.Tensor]:
+        """Log-probabilities after each prompt, each shape (vocabulary,)."""
         read = self._read(images, prompts[0])
         first: list[int] = read["input_ids"][0].tolist()
         expanded, seen = self._expanded(prompts, first)
-        ends = [[]] * len(prompts) if tails is None else [tail[:-1] for tail in tails]
         if expanded is None:  # a processor that writes something else for images: each prompt by itself
-            return [self._whole(self._read(images, one), end) for one, end in zip(prompts, ends, strict=True)]
-        feeds = [ids + end for ids, end in zip(expanded, ends, strict=True)]
+            return [self._whole(self._read(images, prompt)) for prompt in prompts]
         # Always cut behind the last image, so that bits do not depend on what else is asked about it.
-        if self._shares is False or any(one[:seen] != feeds[0][:seen] for one in feeds):
-            return [self._whole(self._of(read, ids), end) for ids, end in zip(expanded, ends, strict=True)]
+        if self._shares is False or any(ids[:seen] != expanded[0][:seen] for ids in expanded):
+            return [self._whole(self._of(read, ids)) for ids in expanded]
         if self._shares is None:
-            self._shares = self._tried(read, seen, feeds[-1], ends[-1])
+            self._shares = self._tried(read, seen, expanded[-1])
             if not self._shares:
                 _LOG.warning("%s: reads an image again for each text: a shared pass gives other scores", self.folder)
-                return self._passes(images, prompts, tails)
-        return self._shared(read, seen, feeds, ends)
+                return self._passes(images, prompts)
+        return self._shared(read, seen, expanded)
 
-    def _tried(self, read: dict[str, Any], seen: int, feed: list[int], end: list[int]) -> bool:
+    def _tried(self, read: dict[str, Any], seen: int, ids: list[int]) -> bool:
         """Whether a shared pass gives what one over everything does: not where what follows changes how an image is
         seen, and some networks take no cache so.
         """
-        alone = self._whole(self._of(read, feed), [])[-1:]
+        alone = self._whole(self._of(read, ids))
         try:
-            (found,) = self._shared(read, seen, [feed], [end])
+            (shared,) = self._shared(read, seen, [ids])
         except (ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
             if ran_out(error):
                 raise
             return False
-        return bool(((alone.exp() - found[-1:].exp()).abs().nan_to_num() < CLOSE).all())
+        return bool(((alone.exp() - shared.exp()).abs().nan_to_num() < CLOSE).all())
 
-    def _shared(
-        self, read: dict[str, Any], seen: int, feeds: Sequence[list[int]], ends: Sequence[list[int]]
-    ) -> list[torch.Tensor]:
-        """As `_passes`, from one pass over the first ``seen`` tokens, which all feeds begin with."""
+    def _shared(self, read: dict[str, Any], seen: int, prompts: Sequence[list[int]]) -> list[torch.Tensor]:
+        """As `_passes`, from one pass over the first ``seen`` tokens, which all prompts begin with."""
         import torch
 
         found = []
         with torch.inference_mode():
             self.images_read += 1
-            cache = self.model(**self._of(read, feeds[0][:seen]), use_cache=True, **self._only(1)).past_key_values
-            for feed, end in zip(feeds, ends, strict=True):
+            cache = self.model(**self._of(read, prompts[0][:seen]), use_cache=True, **self._only_last()).past_key_values
+            for ids in prompts:
                 # No mask: there is no padding, and places are counted on from the cache.
-                rest = torch.tensor([feed[seen:]], device=self.device)
+                rest = torch.tensor([ids[seen:]], device=self.device)
                 out = self.model(input_ids=rest, past_key_values=copy.deepcopy(cache), use_cache=True)
-                found.append(out.logits[0, -len(end) - 1 :].float().log_softmax(-1))
+                found.append(out.logits[0, -1].float().log_softmax(-1))
         return found
 
     def _expanded(self, prompts: Sequence[str], first: list[int]) -> tuple[list[list[int]] | None, int]:
@@ -284,16 +264,15 @@ class VisionLanguageModel:
         found["attention_mask"] = torch.ones_like(found["input_ids"])
         return found
 
-    def _whole(self, read: dict[str, Any], end: list[int]) -> torch.Tensor:
+    def _whole(self, read: dict[str, Any]) -> torch.Tensor:
         """As one of `_passes`, in one pass over everything."""
         import torch
 
-        ids = read["input_ids"][0].tolist() + end
         self.images_read += 1
         with torch.inference_mode():
-            out = self.model(**self._of(read, ids), use_cache=False, **self._only(len(end) + 1))
-        logits: torch.Tensor = out.logits[0, -len(end) - 1 :].float().log_softmax(-1)
+            out = self.model(**self._of(read, read["input_ids"][0].tolist()), use_cache=False, **self._only_last())
+        logits: torch.Tensor = out.logits[0, -1].float().log_softmax(-1)
         return logits
 
-    def _only(self, last: int) -> dict[str, int]:
-        return {"logits_to_keep": last} if "logits_to_keep" in self._takes else {}
+    def _only_last(self) -> dict[str, int]:
+        return {"logits_to_keep": 1} if "logits_to_keep" in self._takes else {}
