@@ -12,6 +12,7 @@ from twinset import WrongUse
 from twinset.evaluation.benchmarks.reader import Pairs
 from twinset.evaluation.benchmarks.rows import REFETCH, Row, read_rows
 from twinset.evaluation.examples import OwnQuestion
+from twinset_extras.benchmarks.listed import Listed
 
 
 class ColorSwap(Pairs):
@@ -79,7 +80,7 @@ class VisMin(Pairs):
         return self.in_folders("sim_solution.csv", "", "solutions", "data", "vismin-bench/solutions")
 
 
-class Cola(Pairs):
+class Cola(Listed):
     """Attributes of several objects (Ray et al., 2023); its accuracy is the image score."""
 
     name = "cola"
@@ -138,7 +139,7 @@ class CocoCounterfactuals(Pairs):
         return f"{super().image_name(row, column)}.jpg"
 
 
-class Grouped(Pairs):
+class Grouped(Listed):
     """Pairs that several rows of a table make together: fields of the n-th get ``_n`` behind. In Parquet one does."""
 
     together: ClassVar[int] = 2
@@ -168,7 +169,6 @@ class MmvpVlm(Grouped):
     citation = "https://arxiv.org/abs/2401.06209"
     licence = "MIT"
     counts: ClassVar = {"test": 135}
-    image_folders = ("MLLM_VLM Images",)
     expects = "Questions.csv (number, pattern, statement) and the folder 'MLLM_VLM Images'"
     obtained = "Both are in the data set MMVP/MMVP_VLM of Hugging Face"
 
@@ -199,7 +199,6 @@ class Mmvp(Grouped):
     citation = "https://arxiv.org/abs/2401.06209"
     licence = "MIT"
     counts: ClassVar = {"test": 150}
-    image_folders = ("MMVP Images",)
     expects = "Questions.csv (lndex, Question, Options, Correct Answer) and the folder 'MMVP Images' (1.jpg …)"
     obtained = "Both are in the data set MMVP/MMVP of Hugging Face"
 

@@ -106,7 +106,7 @@ def report(run_folder: Path, *, benchmark: tuple[str, ...] = (), seeds: Seeds = 
 
 
 def submission(*, benchmark: str, model: str, out: Path, cache: Cache = None, device: Device = "cpu") -> None:
-    """Write what a benchmark's server takes: the images that a model ranks first (cirr-test, circo-test).
+    """Write what a benchmark's server takes: the images that a model ranks first (cirr-test).
 
     Args:
         benchmark: NAME=DIR: a benchmark without public targets, and its folder
@@ -130,10 +130,15 @@ def benchmarks(folder: Path | None = None) -> None:
 
     found, rows = listing(folder), []
     for one in found:
-        places = "; ".join(f"{place['folder']}: {place['words']}" for place in one["present"])
+        places = "; ".join(f"{place['folder']}: {_counted(place)}" for place in one["present"])
         row = {name: one[name] for name in ("name", "title", "examples", "licence")}
         rows.append({**row, "where": places or (one["obtained"] if folder is None else "not here")})
     answer({"benchmarks": found}, lambda: print_table(rows))
+
+
+def _counted(place: dict[str, Any]) -> str:
+    lost = [f"{count:,} left out: {reason}" for reason, count in place["left_out"].items()]
+    return "; ".join([f"{sum(place['subsets'].values()):,} examples", *lost])
 
 
 def _names(text: str) -> list[str]:

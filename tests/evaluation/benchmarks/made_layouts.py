@@ -210,7 +210,7 @@ def gebc(root: Path, word: str = "red") -> None:
         "SIbQ1aJ8eLM": [boundary("SIbQ1aJ8eLM", "3A", 1.0), boundary("SIbQ1aJ8eLM", "3B", 1.0)],
     }
     put(root / "val.json", videos)
-    film(root / "videos" / "-0-s1eu4sF4_000010_000020.mp4", 2)
+    film(root / "videos" / "-0-s1eu4sF4.mp4", 2)
     film(root / "videos" / "SIbQ1aJ8eLM.mp4", 2)
 
 

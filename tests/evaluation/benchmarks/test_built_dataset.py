@@ -3,7 +3,6 @@
 Traps of the released layouts, one by one.
 """
 
-import io
 import json
 import os
 import shutil
@@ -12,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +31,6 @@ from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
 from twinset.shards.export.formats import export
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout
-from twinset.shards.storage.store import Store
 
 
 def kept(benchmark: Reader) -> list[Matching | Query]:
@@ -108,11 +105,7 @@ def test_pairs_are_asked_as_their_export_is(made_pairs: MadeDataset, tmp_path: P
     for ours, theirs in zip(shards, released, strict=True):
         assert isinstance(ours, Matching) and isinstance(theirs, Matching) and ours.captions == theirs.captions
         for one, other in zip(ours.images, theirs.images, strict=True):
-            assert np.array_equal(_pixels(one), _pixels(other))
-
-
-def _pixels(shown: Picture) -> Any:
-    return np.asarray(Image.open(io.BytesIO(shown.read())).convert("RGB"))
+            assert np.array_equal(pixels(one), pixels(other))
 
 
 def test_text_pairs_are_asked_as_their_export_is(made: MadeDataset, tmp_path: Path) -> None:
@@ -134,15 +127,6 @@ def test_text_pairs_are_asked_as_their_export_is(made: MadeDataset, tmp_path: Pa
     assert ours == theirs and ours.total() == 5
 
 
-def test_receipts_are_the_digest(made_pairs: MadeDataset) -> None:
-    before = open_benchmark("twinset", made_pairs.root).digest()
-    assert before == open_benchmark("twinset", made_pairs.root).digest()
-    assert before != open_benchmark("twinset", made_pairs.root, ["eq-ag"]).digest()
-    receipt = made_pairs.receipts["eq-ag"][0].model_copy(update={"tar_sha256": "0" * 64})
-    made_pairs.store.write(layout.receipt("eq-ag", 0), receipt.to_bytes())
-    assert open_benchmark("twinset", made_pairs.root).digest() != before
-
-
 def test_a_tar_that_breaks_mid_stream_is_named(made_pairs: MadeDataset) -> None:
     tar = made_pairs.root / layout.tar("eq-ag", "test", 3)
     content = bytearray(tar.read_bytes())
@@ -161,20 +145,8 @@ def test_what_is_not_finished_or_not_there_is_said(made_pairs: MadeDataset, tmp_
         list(open_benchmark("twinset", made_pairs.root).examples())
     with pytest.raises(WrongUse, match="did you mean 'eq-ag'"):
         open_benchmark("twinset", made_pairs.root, ["eq-agg"])
-    with pytest.raises(WrongUse, match="holds no subset"):
+    with pytest.raises(WrongUse, match="there is no such folder"):
         open_benchmark("twinset", tmp_path / "nowhere")
-
-
-def test_an_object_store_is_read_alike(made_pairs: MadeDataset, tmp_path: Path) -> None:
-    remote = Store(f"memory://{tmp_path.name}")
-    for path in sorted(made_pairs.root.rglob("*")):
-        if path.is_file():
-            remote.write(path.relative_to(made_pairs.root).as_posix(), path.read_bytes())
-    here, there = (open_benchmark("twinset", root, ["eq-ag"]) for root in (made_pairs.root, remote.root))
-    assert here.digest() == there.digest()
-    for one, other in zip(kept(here), kept(there), strict=True):
-        assert isinstance(one, Matching) and isinstance(other, Matching)
-        assert one.key == other.key and one.images[1].read() == other.images[1].read()
 
 
 def test_what_models_were_trained_on_is_not_asked(made_text_pairs: MadeDataset) -> None:
@@ -235,16 +207,6 @@ def test_a_repeated_key_is_an_error(made_benchmark: Opener) -> None:
     path.write_text(path.read_text().replace('"id": 2', '"id": 1'))
     with pytest.raises(WrongUse, match=r"two examples of Winoground .* have the key 'test/1'"):
         list(benchmark.examples())
-
-
-def test_a_gallery_that_repeats_its_target_has_two_right_entries(made_benchmark: Opener) -> None:
-    # One released template of Change an Object does; with one right entry the best possible score would be a tie.
-    benchmark = made_benchmark("genecis", "change-object")
-    path = benchmark.data / "change_object.json"
-    templates = json.loads(path.read_text())
-    templates[0]["gallery"][2] = templates[0]["target"]
-    put(path, templates)
-    assert [query.targets for query in queries(benchmark)] == [{0, 3}, {0}]
 
 
 def test_crops_of_visual_genome_are_those_of_the_released_loader(made_benchmark: Opener) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,15 +34,14 @@ def test_frames_of_youcook2_are_turned_from_bgr(made_benchmark: Opener) -> None:
 
 def test_a_file_that_holds_other_objects_is_not_unpickled(made_benchmark: Opener) -> None:
     benchmark = made_benchmark("eqben", "eq-youcook2")
-    where = matchings(benchmark)[0].images[0].where
+    where = Path(matchings(benchmark)[0].images[0].where)
     np.save(where, np.array([{}]), allow_pickle=True)
-    with pytest.raises(WrongUse, match=r"an array .* of object, not a whole BGR image"):
-        matchings(benchmark)[0].images[0].read()
     unclosed = b"{'descr': ("  # which Python's tokenizer has an error of its own for
-    for damaged in (b"\x93NUMPY", b"\x93NUMPY\1\0" + len(unclosed).to_bytes(2, "little") + unclosed):
-        Path(where).write_bytes(damaged)
+    header = b"\x93NUMPY\1\0" + len(unclosed).to_bytes(2, "little") + unclosed
+    for damaged in (where.read_bytes(), b"\x93NUMPY", header):
+        where.write_bytes(damaged)
         with pytest.raises(WrongUse, match="not an array"):
-            matchings(benchmark)[0].images[0].read()
+            matchings(open_benchmark("eqben", benchmark.data, ["eq-youcook2"]))[0].images[0].read()
 
 
 def test_eqbens_videos_are_groups_and_its_random_rows_are_passed_over(made_benchmark: Opener) -> None:
@@ -112,18 +110,6 @@ def test_asking_in_order_reads_each_row_group_once(file: Path, monkeypatch: pyte
         for column in IMAGES:
             stored.picture(row, column).read()
     assert read == [*range(len(read))]
-
-
-def test_memory_is_that_of_a_row_group(tmp_path: Path) -> None:
-    path, noise = tmp_path / "big.parquet", bytes(range(256)) * 1024
-    row = bivlc_rows(1)[0]
-    many = [{**row, "image": {"bytes": noise + bytes([n]), "path": None}} for n in range(160)]
-    parquet(path, many, IMAGES, row_group_size=16)
-    stored, before, most = ParquetImages(path, IMAGES), pa.total_allocated_bytes(), 0
-    for number in range(160):
-        assert stored.picture(number, "image").read()[-1] == number
-        most = max(most, pa.total_allocated_bytes() - before)
-    assert most < 16 << 20 < 160 * len(noise)
 
 
 def test_rows_of_one_photo_are_one_group(tmp_path: Path) -> None:

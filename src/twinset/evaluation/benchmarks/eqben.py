@@ -24,6 +24,7 @@ SUBSETS = {
     "eqbensd": "eq-sd",
 }
 FILMED = frozenset({"eq-ag", "eq-gebc", "eq-youcook2"})
+FOLDERS = ("image/", "images/", "image_subset/", "")
 ANNOTATIONS = ("annotation", "annotations", "ann", "eqben_ann")
 
 
@@ -78,7 +79,6 @@ class EqBen(Reader):
         "The repository Wangt-CN/EqBen links images and annotations: take the original annotation (in Winoground's "
         "style), the 10 % subset or the one for MLLMs, not the randomised one"
     )
-    image_folders = ("image", "images", "image_subset")
     folders = ("", *ANNOTATIONS)
 
     def found(self) -> Sequence[str]:
@@ -108,9 +108,11 @@ class EqBen(Reader):
 
     def _find(self, name: str, where: str) -> Picture | None:
         """The image of a name; the light release has JPEG under the annotation's names of PNG."""
-        if (picture := self.images.find(name, where)) is not None or name.endswith(ARRAY):
-            return picture
-        return self.images.find(str(PurePosixPath(name).with_suffix(".jpg")), where)
+        if name.endswith(ARRAY):  # arrays are where their path says: they are no images to search for
+            names = [f"{folder}{name}" for folder in FOLDERS]
+        else:
+            names = [name, str(PurePosixPath(name).with_suffix(".jpg"))]
+        return next(filter(None, (self.images.find(name, where) for name in names)), None)
 
     @cached_property
     def _read(self) -> Mapping[str, list[Found]]:
@@ -127,23 +129,20 @@ def _pairs(path: Path) -> Iterator[Found]:
     """The pairs of a file; none where it begins with others. Raises `WrongUse` for what is no pair behind one."""
     known = False
     for place, key, value in read_values(path):
-        for where, video, fields in _of_record(place, key, value):
+        flat = isinstance(value, dict) and value.keys() & (PAIR_FIELDS | SINGLE_FIELDS)
+        nested = not flat and isinstance(value, dict | list)
+        for where, fields in _of_video(place, value) if nested else [(place, value)]:
             if not known and not (isinstance(fields, dict) and fields.keys() >= PAIR_FIELDS):
                 return
             known = True
-            yield Found(path, where, video, checked(fields, PAIR, where))
+            yield Found(path, where, key if nested else "", checked(fields, PAIR, where))
 
 
-def _of_record(where: str, key: str, value: Any) -> Iterator[tuple[str, str, Any]]:
-    """What should be pairs in one record of a file, with place and video."""
-    if not isinstance(value, dict | list) or (isinstance(value, dict) and value.keys() & (PAIR_FIELDS | SINGLE_FIELDS)):
-        yield where, "", value
-        return
-    # {object: [pair]} of Action Genome, [pair] of other videos
-    for name, pairs in value.items() if isinstance(value, dict) else [("", value)]:
-        here = f"{where} {name!r}" if name else where
+def _of_video(place: str, value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
+    """What should be pairs of a video, with places: ``{object: [pair]}`` of Action Genome, ``[pair]`` of others."""
+    for name, pairs in (value if isinstance(value, dict) else {"": value}).items():
         for number, pair in enumerate(pairs if isinstance(pairs, list) else [pairs]):
-            yield f"{here} pair {number}", key, pair
+            yield f"{place} {name!r} pair {number}", pair
 
 
 def _group_of(subset: str, image: str) -> str:
