@@ -16,7 +16,6 @@ twinset.contracts.kinds.kind
 twinset.contracts.kinds.pair
 twinset.contracts.kinds.samples
 twinset.contracts.kinds.template
-twinset.contracts.licences.names
 twinset.contracts.licences.terms
 twinset.contracts.locations
 twinset.contracts.parts
@@ -24,7 +23,6 @@ twinset.contracts.recipe
 twinset.contracts.recipe.strict_yaml
 twinset.contracts.references
 twinset.contracts.source
-twinset.evaluation.benchmarks.composed_retrieval
 twinset.evaluation.benchmarks.pictures
 twinset.evaluation.benchmarks.reader
 twinset.evaluation.benchmarks.rows

@@ -179,11 +179,8 @@ class Spec(Reader):
     apart = True
     _FILES: ClassVar = {"-i2t": "image2text.json", "-t2i": "text2image.json"}
 
-    def layout(self) -> Mapping[str, str]:
-        return self._layout
-
     @cached_property
-    def _layout(self) -> Mapping[str, str]:
+    def files(self) -> Mapping[str, str]:  # type: ignore[override]
         return {
             f"{path.parent.name.replace('_', '-')}{way}": path.relative_to(self.data).as_posix()
             for path in sorted({*self.data.glob("*/*2*.json"), *self.data.glob("data/*/*2*.json")})
@@ -192,7 +189,7 @@ class Spec(Reader):
         }
 
     def example(self, row: Row) -> Item:
-        folder = PurePosixPath(self.layout()[row.subset]).parent
+        folder = PurePosixPath(self.files[row.subset]).parent
         images = row.subset.endswith("i2t")
         keys, label = row.value("keys", TEXTS), row.value("label", WHOLE)
         names = [f"{folder}/{name}" for name in ([row.text("query")] if images else keys)]
@@ -238,11 +235,8 @@ class VlChecklist(Listed):
 
     header = ("image", "said")
 
-    def layout(self) -> Mapping[str, str]:
-        return self._layout
-
     @cached_property
-    def _layout(self) -> Mapping[str, str]:
+    def files(self) -> Mapping[str, str]:  # type: ignore[override]
         return {
             "-".join(path.relative_to(root).parts).partition(".")[0].lower(): path.relative_to(self.data).as_posix()
             for root in (self.data, self.data / "data")

@@ -96,7 +96,7 @@ def report(run_folder: Path, *, benchmark: tuple[str, ...] = (), seeds: Seeds = 
         run_folder: folder that twinset eval run --out wrote
         benchmark: NAME=DIR: a benchmark's folder, for pictures of mistakes that the run does not hold yet
     """
-    from twinset.evaluation.dataset_parts import open_benchmarks
+    from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
     from twinset.evaluation.report.page import write_report  # it draws
 
     folders, models = [named_folder(text) for text in benchmark], _by_name(seeds)
@@ -334,10 +334,9 @@ def blind(
         out: folder of a run: writes RUN/probes/NAME.json, which its report shows
         seed: of the folds of classifiers
     """
-    from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+    from twinset.evaluation.benchmarks.built_dataset import BuiltDataset, Part, open_benchmarks
     from twinset.evaluation.blind_probes.document import write_probes
     from twinset.evaluation.blind_probes.run import give_away
-    from twinset.evaluation.dataset_parts import Part, open_benchmarks
 
     folders = [named_folder(text) for text in benchmarks]
     if detectors and not model:

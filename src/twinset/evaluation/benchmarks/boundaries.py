@@ -69,15 +69,14 @@ class Boundaries(Reader):
             stored = self._videos.find(video)
         if stored is None:
             return LeftOut(where, "missing video")
-        path = stored.path
         try:
-            times = sampled(np.asarray(frame_times(path), np.float64))
+            times = sampled(np.asarray(frame_times(stored.path), np.float64))
         except BrokenMedia as error:
             return LeftOut(f"{where}: {error}", "broken video")
         if len(times) < 2:
-            return LeftOut(f"{where}: {path.name}", "video of one frame")
-        read = partial(_frame, path, tuple(times.tolist()))
-        return [Picture(f"{path}@{time:.6f}", partial(read, at)) for at, time in enumerate(times)], times
+            return LeftOut(f"{where}: {stored.path.name}", "video of one frame")
+        read = partial(_frame, stored.path, tuple(times.tolist()))
+        return [Picture(f"{stored.path}@{time:.6f}", partial(read, at)) for at, time in enumerate(times)], times
 
     @cached_property
     def _videos(self) -> MediaFolder:
@@ -118,8 +117,7 @@ def sampled(times: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _example(subset: str, video: str, boundary: Boundary, frames: Frames, where: str) -> Grounding | LeftOut:
-    before, after = boundary.status_before, boundary.status_after
-    here = f"{where} ({boundary.boundary_id})"
+    before, after, here = boundary.status_before, boundary.status_after, f"{where} ({boundary.boundary_id})"
     # A flag in place of words; so the generator of EQ-GEBC has it too.
     if not all(status.strip() not in FLAGS and as_sentence(status) for status in (before, after)):
         return LeftOut(here, "no words for one side")

@@ -14,6 +14,7 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import EXTENSIONS
 from twinset.contracts.kinds.template import GALLERY
 from twinset.contracts.recipe import recipe_from_json
+from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, CaptionedGallery
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
@@ -30,6 +31,14 @@ WORDS = (".json", ".txt")
 #: Why a sample asks nothing.
 NO_DISTRACTOR, NO_IMAGES, TRAINED = "no distractor", "an index without images", "of a split that is not tested"
 REBUILD = "run its build again, or fetch it again"
+#: By kind of sample: what follows in the name of a part, and in its title.
+PARTS: Mapping[str, tuple[str, str]] = {
+    "pair": ("pairs", "two images, two captions"),
+    "text-pair": ("text-pairs", "one image, two captions"),
+    "triplet": ("triplets", "an image and a text that modifies it, target or distractor"),
+    "template": ("galleries", "an image and a text that modifies it"),
+    "image-text": ("retrieval", "captions of images, and images of captions"),
+}
 
 Pictures = Mapping[str, Picture]
 
@@ -124,6 +133,37 @@ class BuiltDataset(Reader):
                 yield f"{where}: {key}", stored(key, fields, where), pictures
         if count != kept:
             raise WrongUse(f"{where}: {count} samples instead of {kept}; {REBUILD}")
+
+
+class Part(BuiltDataset):
+    """The subsets of one kind of a built dataset as a benchmark of its own. kind: of samples, a key of `PARTS`."""
+
+    def __init__(self, data: str, subsets: Sequence[str], kind: str, name: str, title: str) -> None:
+        super().__init__(data, subsets)
+        self.kind, self.name, self.title = kind, name, title
+
+
+def parts_of(dataset: BuiltDataset, name: str, title: str) -> list[Part]:
+    """The parts of a dataset, in the order of `PARTS`: a table of scores asks one kind of question.
+
+    Args:
+        name, title: of the whole; those of a part are ``NAME-pairs`` and ``TITLE: two images, two captions``.
+    """
+    kind_of = {subset: planned_stage(dataset.store, subset).facts["makes"] for subset in dataset.subsets}
+    return [
+        Part(dataset.place, subsets, kind, f"{name}-{ending}", f"{title}: {asked}")
+        for kind, (ending, asked) in PARTS.items()
+        if (subsets := [subset for subset, made in kind_of.items() if made == kind])
+    ]
+
+
+def open_benchmarks(
+    name: str, data: Path | str, subsets: Sequence[str] = (), captions_only: bool = False
+) -> Sequence[Reader]:
+    """As `evaluation.benchmarks.open_benchmark`, but a dataset of several `PARTS` becomes a benchmark for each."""
+    opened = open_benchmark(name, data, subsets, captions_only)
+    parts = parts_of(opened, opened.name, opened.title) if isinstance(opened, BuiltDataset) else []
+    return parts if len(parts) > 1 else [opened]
 
 
 def _read_member(store: Store, tar: str, place: int, size: int) -> bytes:

@@ -119,9 +119,6 @@ class Cirr(Reader):
     folders = ("", "captions", "cirr/captions")
     listing = "split.rc2.val.json"  # names all images of the split
 
-    def found(self) -> Sequence[str]:
-        return super().found() if self._listing else []
-
     def annotations(self) -> Sequence[Path]:
         return [*super().annotations(), *filter(None, [self._listing])]
 
@@ -170,7 +167,8 @@ class Cirr(Reader):
     @cached_property
     def _pictures(self) -> Mapping[str, Picture | None]:
         """The images of the split by name; None where one is missing."""
-        assert self._listing is not None  # as `found` saw
+        if self._listing is None:
+            raise self.refused(f"lacks {self.listing}")
         return {name: self.images.find(name, str(self._listing)) for _, name, _ in read_values(self._listing)}
 
     @cached_property
@@ -200,7 +198,6 @@ garden gate glass horse island laptop lead lightning mirror orange paint persimm
 sand shell sky smoke steel stream table tea tomato vacuum wax wheel window wool
 """
 NOUNS = frozenset(_NOUNS.split())
-ANY_STATE = "adj"  # folders of a noun in no particular state
 
 
 class MitStates(Reader):
@@ -260,4 +257,4 @@ class MitStates(Reader):
 
 def _is_test_state(name: str) -> bool:
     adjective, _, noun = name.partition(" ")
-    return noun in NOUNS and adjective not in ("", ANY_STATE)
+    return noun in NOUNS and adjective not in ("", "adj")  # which stands for no particular state

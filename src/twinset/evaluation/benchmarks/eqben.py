@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, TypeAdapter
 
 from twinset.evaluation.benchmarks.pictures import ARRAY
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.benchmarks.reader import MISSING, AbsentImage, Item, Reader
 from twinset.evaluation.benchmarks.rows import Text, checked, read_values
 from twinset.evaluation.examples import LeftOut, Matching, Picture
 
@@ -24,8 +24,6 @@ SUBSETS = {
     "eqbensd": "eq-sd",
 }
 FILMED = frozenset({"eq-ag", "eq-gebc", "eq-youcook2"})
-FOLDERS = ("image/", "images/", "image_subset/", "")
-ANNOTATIONS = ("annotation", "annotations", "ann", "eqben_ann")
 
 
 def _first(value: Any) -> Any:
@@ -79,7 +77,7 @@ class EqBen(Reader):
         "The repository Wangt-CN/EqBen links images and annotations: take the original annotation (in Winoground's "
         "style), the 10 % subset or the one for MLLMs, not the randomised one"
     )
-    folders = ("", *ANNOTATIONS)
+    folders = ("", "annotation", "annotations", "ann", "eqben_ann")
 
     def found(self) -> Sequence[str]:
         """As `Reader.found`, in the paper's order, others last."""
@@ -91,28 +89,31 @@ class EqBen(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         for number, found in enumerate(self._read[subset]):
-            names = (found.pair.image0, found.pair.image1)
-            pictures = [self._find(name, found.where) for name in names]
-            if absent := [name for name, picture in zip(names, pictures, strict=True) if picture is None]:
-                yield LeftOut(f"{found.where}: {absent[0]}", MISSING)
+            pair, key = found.pair, found.pair.key
+            try:
+                images = self._find(pair.image0, found.where), self._find(pair.image1, found.where)
+            except AbsentImage as absent:
+                yield LeftOut(f"{found.where}: {absent}", MISSING)
                 continue
-            key = found.pair.key
             yield Matching(
                 key=f"{subset}/{key}" if isinstance(key, str) else f"{subset}/{number:06d}",
                 subset=subset,
-                group=found.video or _group_of(subset, names[0]),
+                group=found.video or _group_of(subset, pair.image0),
                 category=subset,
-                images=tuple(picture for picture in pictures if picture is not None),
-                captions=(found.pair.caption0, found.pair.caption1),
+                images=images,
+                captions=(pair.caption0, pair.caption1),
             )
 
-    def _find(self, name: str, where: str) -> Picture | None:
+    def _find(self, name: str, where: str) -> Picture:
         """The image of a name; the light release has JPEG under the annotation's names of PNG."""
         if name.endswith(ARRAY):  # arrays are where their path says: they are no images to search for
-            names = [f"{folder}{name}" for folder in FOLDERS]
+            paths = [f"{folder}{name}" for folder in ("image/", "images/", "image_subset/", "")]
         else:
-            names = [name, str(PurePosixPath(name).with_suffix(".jpg"))]
-        return next(filter(None, (self.images.find(name, where) for name in names)), None)
+            paths = [name, str(PurePosixPath(name).with_suffix(".jpg"))]
+        for path in paths:
+            if (picture := self.images.find(path, where)) is not None:
+                return picture
+        raise AbsentImage(name)
 
     @cached_property
     def _read(self) -> Mapping[str, list[Found]]:

@@ -8,8 +8,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark
 from twinset.evaluation.examples import LeftOut
 
-SAID = ("title", "citation", "licence", "expects", "obtained")
-
 
 def listing(folder: Path | None = None) -> list[dict[str, Any]]:
     """All benchmarks by name.
@@ -18,9 +16,8 @@ def listing(folder: Path | None = None) -> list[dict[str, Any]]:
         folder: in it and in its folders they are looked for; their annotations are read, and no image.
 
     Returns:
-        Of each ``{"name", "title", "citation", "licence", "examples", "subsets", "expects", "obtained", "present"}``:
-        ``examples`` of the release, None where it has no fixed number, and by subset; ``present``: a list of
-        ``{"folder", "subsets", "left_out"}``.
+        Of each ``name``, ``title``, ``citation``, ``licence``, ``expects``, ``obtained``, the ``examples`` of its release
+        (None: no fixed number), these by ``subsets``, and ``present``: ``[{"folder", "subsets", "left_out"}]``.
 
     Raises:
         WrongUse: there is no such folder.
@@ -28,12 +25,12 @@ def listing(folder: Path | None = None) -> list[dict[str, Any]]:
     if folder is not None and not folder.is_dir():
         raise WrongUse(f"{folder}: there is no such folder; name one that holds benchmarks")
     places = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())] if folder is not None else []
-    listed = []
+    listed, said = [], ("name", "title", "citation", "licence", "expects", "obtained")
     for name in BENCHMARKS.kinds():
         reader = BENCHMARKS.find(name)
-        present = [there for place in places if (there := _looked_at(name, place)) is not None]
         size = {"examples": sum(reader.counts.values()) or None, "subsets": dict(reader.counts)}
-        listed.append({"name": name, **{field: getattr(reader, field) for field in SAID}, **size, "present": present})
+        present = list(filter(None, (_looked_at(name, place) for place in places)))
+        listed.append({**{field: getattr(reader, field) for field in said}, **size, "present": present})
     return listed
 
 
@@ -44,8 +41,10 @@ def _looked_at(name: str, place: Path) -> dict[str, Any] | None:
     subsets, left_out = Counter[str](), Counter[str]()
     try:
         for item in open_benchmark(name, place, captions_only=True).examples():
-            counted, of = (left_out, item.reason) if isinstance(item, LeftOut) else (subsets, item.subset)
-            counted[of] += 1
+            if isinstance(item, LeftOut):
+                left_out[item.reason] += 1
+            else:
+                subsets[item.subset] += 1
     except WrongUse:
         if subsets or not left_out:  # the file is another's, or damaged
             return None

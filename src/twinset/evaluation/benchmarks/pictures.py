@@ -63,18 +63,16 @@ class Images:
         return Picture(f"{self.root}/{stored.name}#{shown}", partial(_read_crop, self.root, stored.name, box))
 
 
-def _is_image(path: Path) -> bool:
-    return path.suffix.lower() in IMAGE_SUFFIXES
-
-
 def image_folders(data: Path, parents: Sequence[str], wanted: Callable[[str], bool]) -> dict[Path, list[Path]]:
     """Folders with a wanted name that hold images, each with these, in the first parent that has any; all in
     alphabetical order.
     """
     for parent in parents:
-        folders = sorted(path for path in (data / parent).glob("*") if wanted(path.name) and path.is_dir())
-        images = ((folder, sorted(filter(_is_image, folder.iterdir()))) for folder in folders)
-        if filled := {folder: paths for folder, paths in images if paths}:
+        filled: dict[Path, list[Path]] = {}
+        for folder in sorted(path for path in (data / parent).glob("*") if wanted(path.name) and path.is_dir()):
+            if images := sorted(path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES):
+                filled[folder] = images
+        if filled:
             return filled
     return {}
 

@@ -2,9 +2,11 @@
 
 import hashlib
 from abc import ABC
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import nsmallest
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
@@ -51,7 +53,7 @@ class Reader(Benchmark, ABC):
     splits: subsets that may be Parquet files of this split instead. image_columns: that name images or, in Parquet,
     hold them.
 
-    captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty.
+    captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty. limit: as `draw`.
     """
 
     expects: ClassVar[str]
@@ -66,6 +68,7 @@ class Reader(Benchmark, ABC):
     image_columns: ClassVar[Sequence[str]] = ()
     captions_only = False
     categories: frozenset[str] = frozenset()
+    limit: tuple[int, int] | None = None
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         """
@@ -85,17 +88,21 @@ class Reader(Benchmark, ABC):
                 raise WrongUse(f"{data}: no subset {subset!r} of {self.title}; {suggested(subset, there)}")
         self.subsets = tuple(dict.fromkeys(subsets)) or tuple(there)
 
-    def layout(self) -> Mapping[str, str]:
-        """The file of each subset, as `files`."""
-        return self.files
+    def draw(self, limit: int, seed: int) -> None:
+        """Read at most ``limit`` examples of each subset, drawn by a digest of ``seed`` and key: neither order nor the
+        other examples matter, and a larger limit keeps those of a smaller one. The annotation is read twice.
+        """
+        if limit < 1:
+            raise WrongUse(f"limit {limit}: name the examples of each subset, 1 or more")
+        self.limit, self.title = (limit, seed), f"{self.title}, {limit:,} of each subset (seed {seed})"
 
     def found(self) -> Sequence[str]:
         """The subsets that lie in the folder, in a fixed order."""
-        return [subset for subset in self.layout() if self.paths(subset)]
+        return [subset for subset in self.files if self.paths(subset)]
 
     def paths(self, subset: str) -> Sequence[Path]:
         """The annotation files of a subset."""
-        path = self.in_folders(self.layout()[subset], *self.folders)
+        path = self.in_folders(self.files[subset], *self.folders)
         if path is not None:
             return [path]
         return self.parquet.get(subset, []) if subset in self.splits else []
@@ -150,6 +157,19 @@ class Reader(Benchmark, ABC):
         """As `evaluation.examples.Benchmark.examples`. Raises `WrongUse`: a file is not what it should be, a subset is
         empty, every example is left out, or two examples have one key.
         """
+        if self.limit is None:
+            yield from self._all()
+            return
+        limit, seed = self.limit
+        ranks = defaultdict[str, dict[bytes, str]](dict)
+        for item in self._all():
+            if not isinstance(item, LeftOut):
+                seeded = f"{seed}:{item.key}".encode("utf-8", "surrogatepass")
+                ranks[item.subset][hashlib.blake2b(seeded, digest_size=16).digest()] = item.key
+        drawn = {of_subset[rank] for of_subset in ranks.values() for rank in nsmallest(limit, of_subset)}
+        yield from (item for item in self._all() if isinstance(item, LeftOut) or item.key in drawn)
+
+    def _all(self) -> Iterator[Item]:
         keys, left_out, first = set[str](), 0, LeftOut("", "")
         for subset in self.subsets:
             before = len(keys) + left_out
@@ -165,18 +185,14 @@ class Reader(Benchmark, ABC):
                     keys.add(item.key)
                 yield item
             if len(keys) + left_out == before:
-                what = f"has no {' or '.join(sorted(self.categories))}" if self.categories else "is empty"
-                raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} {what}; {self.obtained}")
+                asked = " or ".join(sorted(self.categories)) or "records"
+                raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} has no {asked}; {self.obtained}")
         if not keys:
             why = f"all {left_out:,} examples are left out, the first because of {first.where}: {first.reason}"
             raise NothingAsked(str(self.refused(why)))
 
     def digest(self) -> str:
         """sha256 over the annotation files of the chosen subsets. Of images in folders only the names are read."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
         return self.digest_of({self.relative(path): sha256_of_file(path)[0] for path in self.annotations()})
 
     def digest_of(self, read: object) -> str:
@@ -185,6 +201,7 @@ class Reader(Benchmark, ABC):
         described = {"benchmark": name, "version": VERSION, "subsets": list(self.subsets), "read": read}
         described |= {"categories": sorted(self.categories)} if self.categories else {}
         described |= {"asks": self.asks} if self.asks else {}
+        described |= {"limit": list(self.limit)} if self.limit else {}
         return hashlib.sha256(canonical_json(described)).hexdigest()
 
     @cached_property
@@ -252,8 +269,7 @@ class Pairs(Reader):
 
     def identity(self, row: Row) -> dict[str, str]:
         """What every example has of a row."""
-        identity = {"key": self.key(row), "subset": row.subset}
-        return identity | {"group": self.group(row), "category": self.category(row)}
+        return {"key": self.key(row), "subset": row.subset, "group": self.group(row), "category": self.category(row)}
 
 
 def image_group(name: str) -> str:

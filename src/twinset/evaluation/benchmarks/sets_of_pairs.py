@@ -1,6 +1,6 @@
 """Sets of pairs, most of them a declaration each: Winoground, SugarCrepe, VALSE and BiVLC."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -103,15 +103,12 @@ class BiVlc(Pairs):
     def columns(self) -> Sequence[str]:
         return [*super().columns(), "type", "subtype"]
 
-    def rows(self, subset: str) -> Iterator[Row]:
-        """As `Reader.rows`, with the digest of the photograph, empty where there is none."""
-        for row in super().rows(subset):
-            assert row.stored is not None
-            photo = row.stored.content(row.at, "image")
-            yield replace(row, fields={**row.fields, "photo": sha256(photo).hexdigest()[:16] if photo else ""})
-
     def example(self, row: Row) -> Item:
-        return super().example(row) if row.fields["photo"] else LeftOut(row.where, MISSING)
+        """As `Pairs.example`, with the digest of the photograph."""
+        assert row.stored is not None
+        if not (photo := row.stored.content(row.at, "image")):
+            return LeftOut(row.where, MISSING)
+        return super().example(replace(row, fields={**row.fields, "photo": sha256(photo).hexdigest()[:16]}))
 
     def key(self, row: Row) -> str:
         return f"{row.subset}/{int(row.number):06d}"

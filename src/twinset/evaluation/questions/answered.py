@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import write_scores
