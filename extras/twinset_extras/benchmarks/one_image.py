@@ -45,10 +45,8 @@ class WhatsUp(Ranked):
     one group, which the released code's pair and set accuracy are about.
     """
 
-    name = "whatsup"
-    title = "What'sUp (2023)"
-    citation = "https://arxiv.org/abs/2310.19785"
-    licence = "MIT"
+    name, title = "whatsup", "What'sUp (2023)"
+    citation, licence = "https://arxiv.org/abs/2310.19785", "MIT"
     metrics = ("sets",)
     counts: ClassVar = {"a": 412, "b": 408, "coco-one": 2247, "coco-two": 440, "vg-one": 1160, "vg-two": 291}
     expects = (
@@ -145,10 +143,8 @@ class SugarCrepePlus(Ranked):
     Its image-to-text score asks for both above the wrong one, and is called all_targets here.
     """
 
-    name = "sugarcrepe++"
-    title = "SugarCrepe++ (2024)"
-    citation = "https://arxiv.org/abs/2406.11171"
-    licence = "CC BY 4.0"
+    name, title = "sugarcrepe++", "SugarCrepe++ (2024)"
+    citation, licence = "https://arxiv.org/abs/2406.11171", "CC BY 4.0"
     counts: ClassVar = {"replace_obj": 1652, "replace_att": 788, "replace_rel": 1406, "swap_obj": 245, "swap_att": 666}
     metrics: Sequence[str] = ("all-targets",)
     expects = "replace_obj.json … swap_att.json, with caption2, and the images of COCO val2017 in any folder below"
@@ -169,10 +165,8 @@ class Spec(Reader):
     recall@1 is the accuracy; subsets end in ``-i2t`` and ``-t2i``.
     """
 
-    name = "spec"
-    title = "SPEC (2024)"
-    citation = "https://arxiv.org/abs/2312.00081"
-    licence = "Apache-2.0"
+    name, title = "spec", "SPEC (2024)"
+    citation, licence = "https://arxiv.org/abs/2312.00081", "Apache-2.0"
     expects = "folders such as absolute_size, each with image2text.json, text2image.json and its images"
     obtained = "They are data.zip of wjpoom/SPEC at Hugging Face, unpacked"
 
@@ -220,8 +214,7 @@ PHRASES = TypeAdapter(Phrases)
 class VlChecklist(Listed):
     """A phrase of an image with one word replaced (Zhao et al., 2022); every JSON file is a subset."""
 
-    name = "vl-checklist"
-    title = "VL-CheckList (2022)"
+    name, title = "vl-checklist", "VL-CheckList (2022)"
     citation = "https://arxiv.org/abs/2207.00221"
     counts: ClassVar = {
         **{"attribute-vaw-action": 3039, "attribute-vaw-material": 11835, "attribute-vaw-size": 15321},

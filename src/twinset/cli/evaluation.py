@@ -42,7 +42,7 @@ def run(
         model: such as open_clip:ViT-B-32:openai, clip:FOLDER or, to try things out, random:ViT-B-32
         out: folder of the run: scores and report
         prompt: name, or FILE.yaml, of what multimodal language models are asked by in place of their own prompt
-        limit: only so many examples of each subset, by the shares of its categories: the same ones for every model
+        limit: only so many examples of each subset, the same ones for every model
         seed: of the examples that --limit draws
     """
     import twinset

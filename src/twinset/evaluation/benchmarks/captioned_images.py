@@ -37,12 +37,11 @@ class CaptionedGallery:
             about: dict[str, Any] = {"subset": subset, "group": group}
             if direction == TEXT_TO_IMAGE:
                 for number, caption in enumerate(captions):
-                    asked = {"image": None, "text": caption, "targets": frozenset({place})}
+                    asked: dict[str, Any] = {"image": None, "text": caption, "targets": frozenset({place})}
                     yield Query(key=f"{subset}/{group}/{number}", gallery=pictures, **about, **asked)
             else:
-                asked = {"image": picture, "text": None}
                 targets = frozenset(at for caption in captions for at in places[caption])
-                yield Query(key=f"{subset}/{group}", gallery=texts, targets=targets, **about, **asked)
+                yield Query(key=f"{subset}/{group}", gallery=texts, image=picture, text=None, targets=targets, **about)
 
 
 class Labelled(BaseModel):

@@ -16,8 +16,8 @@ def listing(folder: Path | None = None) -> list[dict[str, Any]]:
         folder: in it and in its folders they are looked for; their annotations are read, and no image.
 
     Returns:
-        Of each ``name``, ``title``, ``citation``, ``licence``, ``expects``, ``obtained``, the ``examples`` of its release
-        (None: no fixed number), these by ``subsets``, and ``present``: ``[{"folder", "subsets", "left_out"}]``.
+        Of each ``name``, ``title``, ``citation``, ``licence``, ``expects``, ``obtained``; ``examples`` of its release,
+        None without a fixed number, and by ``subsets``; and ``present``: ``[{"folder", "subsets", "left_out"}]``.
 
     Raises:
         WrongUse: there is no such folder.

@@ -94,7 +94,8 @@ class Reader(Benchmark, ABC):
         """
         if limit < 1:
             raise WrongUse(f"limit {limit}: name the examples of each subset, 1 or more")
-        self.limit, self.title = (limit, seed), f"{self.title}, {limit:,} of each subset (seed {seed})"
+        self.limit = limit, seed
+        self.title = f"{self.title}, {limit:,} of each subset (seed {seed})"
 
     def found(self) -> Sequence[str]:
         """The subsets that lie in the folder, in a fixed order."""
@@ -267,7 +268,7 @@ class Pairs(Reader):
             return LeftOut(row.where, SAME_CAPTIONS)
         return Matching(images=pictures, captions=(first, second), **self.identity(row))
 
-    def identity(self, row: Row) -> dict[str, str]:
+    def identity(self, row: Row) -> dict[str, Any]:
         """What every example has of a row."""
         return {"key": self.key(row), "subset": row.subset, "group": self.group(row), "category": self.category(row)}
 

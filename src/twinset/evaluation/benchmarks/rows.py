@@ -108,9 +108,7 @@ def read_values(path: Path, member: str = "", columns: Sequence[str] = ()) -> It
 
 
 def read_rows(path: Path, subset: str, columns: Sequence[str] = (), images: Sequence[str] = ()) -> Iterator[Row]:
-    """The records of a file as rows. Arguments and errors as `read_values`. images: columns of encoded images, where it
-    is Parquet.
-    """
+    """The records of a file as rows. Arguments and errors as `read_values`. images: columns of images in Parquet."""
     stored = ParquetImages(path, images) if path.suffix == ".parquet" and images else None
     for at, (where, number, value) in enumerate(read_values(path, columns=columns)):
         yield Row(subset, where, number, checked(value, _OBJECT, where), stored, at)

@@ -35,7 +35,7 @@ _NONE = "it is not what `twinset eval questions` wrote; write the questions agai
 
 def score_answers(
     file: Path, questions: Path, model: str, out: Path, moved: Mapping[str, str], threshold: float | None = None
-) -> tuple[list[WrittenScores], list[Benchmark]]:
+) -> tuple[list[WrittenScores], Sequence[Benchmark]]:
     """Write score files, as `evaluation.run.run` does, of scores that other code gave to questions.
 
     Args:
