@@ -56,6 +56,7 @@ class Reader(Benchmark, ABC):
     captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty. limit: as `draw`.
     """
 
+    title: str
     expects: ClassVar[str]
     obtained: ClassVar[str]
     licence: ClassVar[str] = "none stated"
