@@ -77,9 +77,8 @@ class BuiltDataset(Reader):
 
     def digest(self) -> str:
         """sha256 over what the receipts of all shards say of tars and rows: captions and images are in it."""
-        receipts = {subset: self._receipts(subset) for subset in self.subsets}
-        names = ("kept", "tar_sha256", "rows_sha256")
-        return self.digest_of({subset: [list(row) for row in of.columns(*names)] for subset, of in receipts.items()})
+        of = {name: self._receipts(name).columns("kept", "tar_sha256", "rows_sha256") for name in self.subsets}
+        return self.digest_of({subset: [list(row) for row in rows] for subset, rows in of.items()})
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`. Images with captions ask for each other; memory holds their captions."""

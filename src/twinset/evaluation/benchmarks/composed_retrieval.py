@@ -53,7 +53,7 @@ class GeneCis(Reader):
     )
     obtained = "The templates are in the folder genecis of the repository facebookresearch/genecis"
     files: ClassVar = {task: f"{task.replace('-', '_')}.json" for task in counts}
-    folders = ("", "genecis")
+    folders, packings = ("", "genecis"), ("",)
 
     def example(self, row: Row) -> Item:
         template = checked(row.fields, TEMPLATE, row.where)

@@ -49,7 +49,7 @@ class Reader(Benchmark, ABC):
     for; obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of
     the release by subset, where they are known. submissions: by subset, where a server has the targets.
 
-    files: file of each subset, in one of the ``folders``, plain or packed (``.gz``): see `rows.read_values`.
+    files: file of each subset, in one of the ``folders``, plain or packed (``packings``): see `rows.read_values`.
     splits: subsets that may be Parquet files of this split instead. image_columns: that name images or, in Parquet,
     hold them.
 
@@ -65,6 +65,7 @@ class Reader(Benchmark, ABC):
     submissions: ClassVar[Mapping[str, Submission]] = {}
     files: ClassVar[Mapping[str, str]] = {}
     folders: ClassVar[Sequence[str]] = ("", "data")
+    packings: ClassVar[Sequence[str]] = ("", ".gz")
     splits: ClassVar[Sequence[str]] = ()
     image_columns: ClassVar[Sequence[str]] = ()
     captions_only = False
@@ -226,7 +227,7 @@ class Reader(Benchmark, ABC):
 
     def in_folders(self, name: str, *folders: str) -> Path | None:
         """The first file of a name, packed or not, in one of some folders of the data; None for "" too."""
-        paths = (self.data / folder / f"{name}{packing}" for folder in folders for packing in ("", ".gz") if name)
+        paths = (self.data / folder / f"{name}{packing}" for folder in folders for packing in self.packings if name)
         return next((path for path in paths if path.is_file()), None)
 
 
