@@ -6,8 +6,7 @@ One is the small CLIP that ships, which knows painted scenes and no more; the ot
 from collections.abc import Sequence
 from pathlib import Path
 
-from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
-from twinset.evaluation.dataset_parts import Part, parts_of
+from twinset.evaluation.benchmarks.built_dataset import BuiltDataset, Part, parts_of
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.run import OnProgress, WrittenScores, run

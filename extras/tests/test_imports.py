@@ -23,7 +23,6 @@ twinset.contracts.recipe
 twinset.contracts.recipe.strict_yaml
 twinset.contracts.references
 twinset.contracts.source
-twinset.evaluation.benchmarks.composed_retrieval
 twinset.evaluation.benchmarks.pictures
 twinset.evaluation.benchmarks.reader
 twinset.evaluation.benchmarks.rows

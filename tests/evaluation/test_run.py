@@ -14,7 +14,7 @@ from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
 from twinset.evaluation.from_python import evaluate
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.report.results import measured_run

@@ -1,12 +1,8 @@
-"""A built dataset of several kinds of samples is evaluated in parts.
-
-Files for servers: their form is that of the released examples, and they hold what a model ranks first.
-"""
+"""Parts of a built dataset, and files for servers in the form of the released examples."""
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
@@ -16,8 +12,7 @@ from tests.made_datasets import MadeDataset
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
-from twinset.evaluation.examples import Picture, Query
-from twinset.evaluation.submissions import ranked, write_submissions
+from twinset.evaluation.submissions import write_submissions
 from twinset.generators.annotation_files import read_json
 
 
@@ -65,24 +60,3 @@ def test_a_query_that_cannot_be_asked_ends_it_and_nothing_is_written(tmp_path: P
     with pytest.raises(WrongUse, match="4 missing image, 1 missing gallery image; a server takes all queries or none"):
         write_submissions(open_benchmark("cirr-test", tmp_path), model, tmp_path / "out", tmp_path / "cache")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_benchmark_with_public_targets_is_scored_instead(tmp_path: Path, model: str) -> None:
-    LAYOUTS["cirr"](tmp_path)
-    with pytest.raises(WrongUse, match="score it with twinset eval run"):
-        write_submissions(open_benchmark("cirr", tmp_path), model, tmp_path / "out")
-
-
-def test_entries_that_score_the_same_keep_the_order_of_the_gallery() -> None:
-    gallery = [Picture(f"tar/{name}.png", bytes) for name in "abcd"]
-    query = Query(
-        key="q",
-        subset="",
-        group="",
-        image=None,
-        text="t",
-        gallery=gallery,
-        targets=frozenset(),
-        excluded=frozenset({1}),
-    )
-    assert ranked(query, np.array([0, 9, 1, 1], np.float32), 2) == ["c", "d"]

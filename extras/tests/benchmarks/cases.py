@@ -1,16 +1,11 @@
 """The cases of the contract of benchmarks (tests/guard/contracts/test_benchmarks.py)."""
 
-from functools import partial
-
 import extras.tests.benchmarks.made_layouts as layouts
 from tests.evaluation.benchmarks.made_files import Case
 
 CASES = {
     "vsr": Case(layouts.vsr, {"random": 2}),
     "imagenet": Case(layouts.imagenet, {"val": 4}, images="own"),
-    "circo": Case(layouts.circo, {"val": 3}),
-    "circo-test": Case(partial(layouts.circo, split="test"), {"test": 3}, targets=False),
-    "lasco": Case(layouts.lasco, {"val": 2}),
     "colorswap": Case(layouts.colorswap, {"train": 2, "test": 2}),
     "vismin": Case(layouts.vismin, {"test": 3}, images="inside"),
     "cola": Case(layouts.cola, {"multi-objects": 3}),
@@ -24,7 +19,6 @@ CASES = {
     "aro": Case(layouts.aro, {"attribution": 2, "relation": 1}),
     "aro-order": Case(layouts.aro_order, {"coco": 2}),
     "sugarcrepe++": Case(layouts.sugarcrepe_pp, {"replace_att": 2, "swap_obj": 2}),
-    "sugarcrepe++-text": Case(layouts.sugarcrepe_pp, {"replace_att": 2, "swap_obj": 2}, images="inside"),
     "spec": Case(layouts.spec, {"absolute-size-i2t": 3, "absolute-size-t2i": 3}),
     "vl-checklist": Case(layouts.vl_checklist, {"attribute-vaw-size": 2, "relation-action": 1}),
 }

@@ -177,36 +177,6 @@ def vl_checklist(root: Path, word: str = "red") -> None:
     _pictures(root / "VG_100K", ["0.jpg", "1.jpg"])
 
 
-def circo(root: Path, word: str = "red", split: str = "val") -> None:
-    """The gallery names one image more than queries do."""
-    queries = [
-        {
-            "reference_img_id": n, "relative_caption": f"is {word}", "shared_concept": "a cup", "id": n,
-            "semantic_aspects": ["addition", "negation"][: n + 1],
-            **({"target_img_id": n + 1, "gt_img_ids": [n + 1, n + 2]} if split == "val" else {}),
-        }
-        for n in range(3)
-    ]  # fmt: skip
-    put(root / "annotations" / f"{split}.json", queries)
-    images = [{"id": n, "file_name": f"{n:012d}.jpg"} for n in range(6)]
-    put(root / "annotations" / "image_info_unlabeled2017.json", {"images": images})
-    _pictures(root / "unlabeled2017", [f"{n:012d}.jpg" for n in range(6)])
-
-
-def lasco(root: Path, word: str = "red") -> None:
-    names = [f"COCO_val2014_{n:012d}.jpg" for n in range(4)]
-    queries = [
-        {
-            "qid": 10 + n, "query-image": [n, f"val2014/{names[n]}"], "query-text": f"The cup is {word}",
-            "target-image": [n + 1, f"val2014/{names[n + 1]}"],
-        }
-        for n in range(2)
-    ]  # fmt: skip
-    put(root / "lasco_val.json", queries)
-    put(root / "lasco_val_corpus.json", [{"id": n, "path": f"val/val2014/{name}"} for n, name in enumerate(names)])
-    _pictures(root / "val2014", names)
-
-
 def cola_single(root: Path, word: str = "red") -> None:
     """Four images; the third class has no right image, and the hard list of the second lacks the last image."""
     labels = [f"{word} cup", "square plate", "white dog"]

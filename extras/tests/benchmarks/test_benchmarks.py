@@ -19,7 +19,7 @@ import torch
 from open_clip.zero_shot_metadata import IMAGENET_CLASSNAMES, OPENAI_IMAGENET_TEMPLATES
 from PIL.Image import Image
 
-from extras.tests.benchmarks.made_layouts import circo, cola_single, mmvp, naturalbench, vsr, whatsup
+from extras.tests.benchmarks.made_layouts import cola_single, mmvp, naturalbench, vsr, whatsup
 from tests.evaluation.benchmarks.made_files import picture, put
 from tests.evaluation.benchmarks.made_layouts import queries
 from tests.evaluation.questions.test_own_table import put_text
@@ -40,7 +40,6 @@ from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.run import run, similarities_of
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.evaluation.submissions import write_submissions
 from twinset.models.encoders.contract import Floats, Matcher, NotApplicable, Running
 
 
@@ -272,15 +271,6 @@ def test_a_benchmarks_own_metrics_are_measured(tmp_path: Path) -> None:
     lines = ["key,s00,s01,s10,s11", *(f"{example.key},1,0,0,1" for example in examples)]  # type: ignore[union-attr]
     found = put_text(tmp_path, "naturalbench", "\n".join(lines), threshold=0.5)
     assert found["figures"]["g_acc"] == 100
-
-
-def test_circo_names_images_by_their_numbers(tmp_path: Path) -> None:
-    circo(tmp_path / "circo", split="test")
-    model = f"image+text:random:{open_clip_config(tmp_path / 'model')}"
-    opened = open_benchmark("circo-test", tmp_path / "circo")
-    (path,) = write_submissions(opened, model, tmp_path / "out", tmp_path / "cache")
-    found = json.loads(path.read_text())
-    assert [*found] == ["0", "1", "2"] and all(sorted(names) == [0, 1, 2, 3, 4, 5] for names in found.values())
 
 
 class SaysYes(Matcher):

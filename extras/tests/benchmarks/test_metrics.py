@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
-from tests.evaluation.benchmarks.test_published_counts import at_hand
 from twinset.evaluation.examples import MATCHING_SCORES, QUERY_TARGETS
 from twinset.evaluation.features.score_table import ranks
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
-from twinset_extras.benchmarks.metrics import PLACES, correlations, precision, sets
+from twinset_extras.benchmarks.metrics import correlations, precision, sets
 
 
 def table(rows: list[dict[str, Any]], schema: pa.Schema, **about: object) -> pa.Table:
@@ -27,10 +26,10 @@ def table(rows: list[dict[str, Any]], schema: pa.Schema, **about: object) -> pa.
     return pa.Table.from_pylist(named, schema.with_metadata({b"twinset": json.dumps(about).encode()}))
 
 
-def released_precision(order: list[bool], targets: int, k: int) -> float:
-    """CIRCO's evaluation: precision at the places of targets, over min(targets, k)."""
+def released_precision(order: list[bool], targets: int) -> float:
+    """Precision at the places of targets."""
     found = np.cumsum(order) * order / np.arange(1, len(order) + 1)
-    return float(found[:k].sum()) / min(targets, k)
+    return float(found.sum()) / targets
 
 
 scores = st.lists(st.integers(0, 3), min_size=2, max_size=6)  # 720 orders
@@ -45,9 +44,9 @@ def test_average_precision_is_that_of_the_released_code_in_the_worst_and_the_mea
     above, level = (np.array(row[name], np.int64) for name in ("above", "level"))
     orders = {tuple(at < targets for at in order) for order in permutations(range(len(drawn))) if _falls(drawn, order)}
     worst = min(orders, key=lambda order: [place for place, right in enumerate(order) if right][::-1] and _worst(order))
-    assert precision(above + level, 0 * level)[0] == pytest.approx(released_precision([*worst], targets, PLACES[0]))
-    means = [released_precision([at < targets for at in order], targets, 5) for order in _falling(drawn)]
-    assert precision(above, level)[0] == pytest.approx(mean(means))
+    assert precision(above + level, 0 * level) == pytest.approx(released_precision([*worst], targets))
+    means = [released_precision([at < targets for at in order], targets) for order in _falling(drawn)]
+    assert precision(above, level) == pytest.approx(mean(means))
 
 
 @pytest.mark.slow
@@ -75,27 +74,6 @@ def _falling(drawn: list[int]) -> list[tuple[int, ...]]:
 
 def _worst(order: tuple[bool, ...]) -> float:
     return sum(1 / (place + 1) for place, right in enumerate(order) if right)
-
-
-def submission(name: str) -> dict[str, list[int]]:
-    path = at_hand("benchmarks/circo") / "submission_examples" / name
-    return json.loads(path.read_text())  # type: ignore[no-any-return]
-
-
-def test_map_of_circos_submission_example() -> None:
-    """mAP@5 0.49 and mAP@50 0.60, as its released script prints."""
-    truth = json.loads((at_hand("benchmarks/circo") / "annotations" / "val.json").read_text())
-    rows = []
-    for one in truth:
-        shown = submission("submission_val.json")[str(one["id"])]
-        targets = [at for at, name in enumerate(shown) if name in one["gt_img_ids"]]
-        absent = len(one["gt_img_ids"]) - len(targets)
-        order = np.arange(len(shown) + 1000, 0, -1).astype(np.float32)  # the rest of COCO behind
-        places = frozenset(targets) | frozenset(range(len(order) - absent, len(order)))
-        rows.append(ranks(order, places, frozenset(), True))
-    found = measure(table(rows, QUERY_TARGETS, metrics=["map"]), resamples=0).all.figures
-    assert [round(found[f"map@{k}"].value, 2) for k in (5, 50)] == [0.49, 0.60]
-    assert found["map@5"].expected == found["map@5"].value  # no ties
 
 
 def test_both_captions_have_to_be_above_the_wrong_one_and_ties_are_halved() -> None:
@@ -150,40 +128,9 @@ def test_yes_and_no_need_a_threshold_and_groups_are_compared() -> None:
     assert lines["g_acc"]["difference"] == 62.5 and lines["g_acc"]["only_a"] == 5
 
 
-def test_average_precision_by_aspect_is_that_of_circos_released_evaluation() -> None:
-    asked = json.loads((at_hand("benchmarks/circo") / "annotations/val.json").read_bytes())
-    answers = submission("submission_val.json")
-    rows, released = list[dict[str, Any]](), dict[str, list[float]]()
-    for one in asked:
-        order = [number in one["gt_img_ids"] for number in answers[str(one["id"])]]
-        targets = len(one["gt_img_ids"])
-        wrong = np.cumsum(~np.array(order))[np.array(order)]
-        above = [*wrong.tolist(), *[1000] * (targets - len(wrong))]  # those that were not answered come last
-        best = {"higher": above[0], "tied": 0, "entries": 2000, "targets": targets, "tied_targets": 1}
-        tags = ";".join(one["semantic_aspects"])
-        rows.append({**best, "above": above, "level": [0] * targets, "tags": tags})
-        for aspect in one["semantic_aspects"]:
-            released.setdefault(aspect, []).append(100 * released_precision(order, targets, 10))
-    found = measure(table(rows, QUERY_TARGETS, metrics=["map", "semantic-map"]), resamples=0).all.figures
-    assert len(released) == 9
-    for aspect, values in released.items():
-        figure = found[f"map@10 {aspect}"]
-        assert (figure.value, figure.expected) == pytest.approx((mean(values), mean(values)), abs=1e-9)
-
-
-def test_aspects_are_means_over_their_queries_alone() -> None:
-    made = [({0}, "addition;negation"), ({1}, "negation"), ({1}, "")]
-    rows = [
-        ranks(np.array([2, 1], np.float32), frozenset(one), frozenset(), True) | {"tags": tags} for one, tags in made
-    ]
-    found = measure(table(rows, QUERY_TARGETS, metrics=["semantic-map"]), resamples=0).all.figures
-    named = {name: figure.value for name, figure in found.items() if name.startswith("map@10")}
-    assert named == {"map@10 addition": 100, "map@10 negation": 75}
-
-
 def test_a_metric_that_a_file_does_not_name_is_not_measured(tmp_path: Path) -> None:
     rows = [ranks(np.array([2, 1], np.float32), frozenset({0}), frozenset(), True)]
-    assert not {"map@5", "all_targets"} & {*measure(table(rows, QUERY_TARGETS), resamples=0).all.figures}
+    assert not {"map", "all_targets"} & {*measure(table(rows, QUERY_TARGETS), resamples=0).all.figures}
 
 
 Values = st.integers(2, 12).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 6), min_size=n, max_size=n)] * 2))

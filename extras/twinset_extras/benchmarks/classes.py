@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from twinset import WrongUse
 from twinset.evaluation.benchmarks.pictures import image_folders
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, all_alike
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
 from twinset.evaluation.examples import Ensemble, LeftOut, Query
 from twinset.generators.annotation_files import Skipped, lines
+from twinset_extras.benchmarks.one_image import all_alike
 
 SYNSET = re.compile(r"n\d{8}")
 NAMES = "classnames.txt"
@@ -66,7 +67,7 @@ class ImageNet(Reader):
     @cached_property
     def _folders(self) -> Mapping[Path, list[Path]]:
         """Folders of classes, each with its images."""
-        return image_folders(self.data, ("val", "imagenet/val", "."), lambda name: True, least=2)
+        return image_folders(self.data, ("val", "imagenet/val", "."), lambda name: True)
 
     @cached_property
     def _classes(self) -> Sequence[Ensemble]:

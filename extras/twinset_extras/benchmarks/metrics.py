@@ -16,7 +16,6 @@ Texts = Sequence[str]
 #: What'sUp's opposite prepositions by the number of their pair, in the subsets whose four images show two objects.
 OPPOSITES = {"left": 0, "right": 0, "on": 1, "under": 1, "front": 2, "behind": 2}
 OBJECTS = ("a", "b")
-PLACES = (5, 10, 25, 50)
 FIRST = 5
 
 
@@ -79,46 +78,24 @@ def sets(subset: Texts, group: Texts, category: Texts, higher: Floats, tied: Flo
     return RowValues(of("strict"), of("expected"))
 
 
-def mean_average_precision(above: Lists, level: Lists) -> RowValues:
-    """``map@k`` for k of `PLACES` (CIRCO, section 5): the mean over queries of the average precision at k.
-
-    AP@k = 1 / min(targets, k) · Σ_{p ≤ k} precision(p) · [the entry at place p is a target]. Strict: in a tie wrong
-    entries come first. Expected: the mean over all orders of equal scores.
-    """
-    return _precisions(above, level, {f"map@{k}": k for k in PLACES})
-
-
 def average_precision(above: Lists, level: Lists) -> RowValues:
-    """``map``: the mean over queries of the average precision of the whole gallery (Cola's single objects)."""
-    return _precisions(above, level, {"map": 2**31})
+    """``map``: the mean over queries of the average precision of the whole gallery (Cola's single objects).
 
-
-def semantic_map(above: Lists, level: Lists, tags: Sequence[str]) -> RowValues:
-    """``map@10 ASPECT``: as ``map@10``, over the queries with that semantic aspect (CIRCO's release)."""
-    aspects = [{*filter(None, text.split(";"))} for text in tags]
-    values = _precisions(above, level, {"map@10": 10})
-
-    def of(column: Floats) -> dict[str, Floats]:
-        every = sorted(set().union(*aspects))
-        return {f"map@10 {one}": np.where([one in query for query in aspects], column, np.nan) for one in every}
-
-    return RowValues(of(values.strict["map@10"]), of(values.expected["map@10"]))
-
-
-def _precisions(above: Lists, level: Lists, ends: dict[str, int]) -> RowValues:
+    AP = 1 / targets · Σ_p precision(p) · [the entry at place p is a target]. Strict: in a tie wrong entries come first.
+    Expected: the mean over all orders of equal scores.
+    """
     rows = [(np.asarray(a, np.int64), np.asarray(b, np.int64)) for a, b in zip(above, level, strict=True)]
-    strict = np.array([precision(a + b, 0 * b, [*ends.values()]) for a, b in rows]).T
-    expected = np.array([precision(a, b, [*ends.values()]) for a, b in rows]).T
-    return RowValues(dict(zip(ends, strict, strict=True)), dict(zip(ends, expected, strict=True)))
+    strict, expected = [precision(a + b, 0 * b) for a, b in rows], [precision(a, b) for a, b in rows]
+    return RowValues({"map": np.array(strict)}, {"map": np.array(expected)})
 
 
-def precision(above: Ints, level: Ints, ends: Sequence[int] = PLACES) -> list[float]:
-    """Average precision at each of ``ends``, the mean over all orders of entries with one score.
+def precision(above: Ints, level: Ints) -> float:
+    """Average precision, the mean over all orders of entries with one score.
 
     Args:
         above, level: of each target, how many wrong entries score higher, and how many the same; shape (targets,).
     """
-    sums, limits = np.zeros(len(ends)), np.array(ends)
+    total = 0.0
     before = 0  # targets above the tie
     for wrong, tied in sorted({*zip(above.tolist(), level.tolist(), strict=True)}):
         targets = int(((above == wrong) & (level == tied)).sum())
@@ -127,10 +104,9 @@ def precision(above: Ints, level: Ints, ends: Sequence[int] = PLACES) -> list[fl
             # At a place of the tie is a target with chance t / n; before it, in the tie, are then the share
             # (t - 1) / (n - 1) of place - 1 targets.
             share = (place - 1) * (targets - 1) / max(size - 1, 1)
-            at = wrong + before + place
-            sums += np.where(at <= limits, targets / size * (before + 1 + share) / at, 0)
+            total += targets / size * (before + 1 + share) / (wrong + before + place)
         before += targets
-    return [float(one) / min(len(above), k) for one, k in zip(sums, ends, strict=True)]
+    return total / len(above)
 
 
 def ranking(places: Lists, people: Lists) -> dict[str, Floats]:

@@ -1,20 +1,43 @@
 """One image and captions of which one or more are right: What'sUp, ARO, SugarCrepe++, SPEC, VL-CheckList."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
+import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter
 
 from twinset import WrongUse
-from twinset.evaluation.benchmarks.reader import Item, Pairs, Reader, all_alike
+from twinset.evaluation.benchmarks.pictures import as_png
+from twinset.evaluation.benchmarks.reader import Item, Pairs, Reader
 from twinset.evaluation.benchmarks.rows import REFETCH, TEXTS, WHOLE, Row, Text
-from twinset.evaluation.examples import Picture, Query, TextPair
+from twinset.evaluation.examples import Picture, Query
+from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.shards.media.media_folder import COCO_DIGITS
+from twinset_extras.benchmarks.listed import Listed
 
 
-class WhatsUp(Pairs):
+class Ranked(Listed):
+    """An image asks for its captions among all of its row; recall@1 is the accuracy."""
+
+    def right(self, row: Row) -> frozenset[int]:
+        """The places of the captions that are right."""
+        return frozenset({0})
+
+    def example(self, row: Row) -> Item:
+        image, captions = self.picture(row, self.image_columns[0]), tuple(self.captions(row))
+        targets = all_alike(captions, self.right(row))
+        return Query(image=image, text=None, gallery=captions, targets=targets, **self.identity(row))
+
+
+def all_alike(gallery: Sequence[str], targets: Iterable[int]) -> frozenset[int]:
+    """Targets, and the other entries that say the same as one of them: they cannot be wrong."""
+    texts = {gallery[target] for target in targets}
+    return frozenset(place for place, text in enumerate(gallery) if text in texts)
+
+
+class WhatsUp(Ranked):
     """Where one object is relative to another (Kamath et al., 2023): four prepositions in photographs made for it (A on
     and under furniture, B before and behind objects), and two in images of COCO and Visual Genome.
 
@@ -22,10 +45,8 @@ class WhatsUp(Pairs):
     one group, which the released code's pair and set accuracy are about.
     """
 
-    name = "whatsup"
-    title = "What'sUp (2023)"
-    citation = "https://arxiv.org/abs/2310.19785"
-    licence = "MIT"
+    name, title = "whatsup", "What'sUp (2023)"
+    citation, licence = "https://arxiv.org/abs/2310.19785", "MIT"
     metrics = ("sets",)
     counts: ClassVar = {"a": 412, "b": 408, "coco-one": 2247, "coco-two": 440, "vg-one": 1160, "vg-two": 291}
     expects = (
@@ -44,7 +65,6 @@ class WhatsUp(Pairs):
     }
     header = ("image_path", "right", "wrong")
     image_columns = ("image_path",)
-    ranked = True
     _PREPOSITIONS = frozenset(["on", "under", "left", "right", "front", "behind", "above", "below", "top", "bottom"])
 
     def image_name(self, row: Row, column: str) -> str:
@@ -80,15 +100,27 @@ class Aro(Pairs):
     image_columns, caption_columns = ("image_path",), ("true_caption", "false_caption")
 
     def picture(self, row: Row, column: str) -> Picture:
-        x, y, width, height = (row.value(f"bbox_{side}", WHOLE) for side in "xywh")
-        return self.named(row, self.image_name(row, column), box=(x, y, width, height), how="box")
+        x, y, width, height = (max(0, row.value(f"bbox_{side}", WHOLE)) for side in "xywh")
+        whole = self.named(row, self.image_name(row, column))
+        name = whole.where.removeprefix(f"{self.data}/")
+        read = partial(_cut, self.data, name, slice(y, y + height), slice(x, x + width))
+        return Picture(f"{whole.where}#{x},{y},{width},{height}", read)
 
     def category(self, row: Row) -> str:
         """The relation, or both attributes."""
         return row.text("relation_name") if row.subset == "relation" else "_".join([*row.value("attributes", TEXTS)])
 
 
-class AroOrder(Pairs):
+def _cut(root: Path, name: str, rows: slice, columns: slice) -> bytes:
+    frame = ImageFiles(root, upright=False).read([name])[name]
+    if isinstance(frame, UnusableImage):
+        raise WrongUse(f"{root}: {frame.detail}")
+    if not (cut := frame.pixels[rows, columns]).size:
+        raise WrongUse(f"{root}/{name}: its box has no pixel in an image of {frame.pixels.shape[1::-1]}; {REFETCH}")
+    return as_png(np.ascontiguousarray(cut))
+
+
+class AroOrder(Ranked):
     """A caption and four shuffles of its words (Yuksekgonul et al., 2023), the caption first.
 
     The released code shuffles while it runs; save what its ``COCO_Order`` or ``Flickr30k_Order`` has in ``test_cases``.
@@ -98,24 +130,21 @@ class AroOrder(Pairs):
     citation, licence = Aro.citation, Aro.licence
     expects = "coco_order.json or flickr30k_order.json: a list of {image, caption_options}, and the images below"
     obtained = "Save test_cases of COCO_Order and Flickr30k_Order (mertyg/vision-language-models-are-bows) as JSON"
-    apart = ranked = True
+    apart = True
     files: ClassVar = {"coco": "coco_order.json", "flickr30k": "flickr30k_order.json"}
 
     def captions(self, row: Row) -> Sequence[str]:
-        captions = row.value("caption_options", TEXTS)
-        return captions
+        return row.value("caption_options", TEXTS)
 
 
-class SugarCrepePlus(Pairs):
+class SugarCrepePlus(Ranked):
     """Two captions that say the same and one that does not (Dumpala et al., 2024).
 
     Its image-to-text score asks for both above the wrong one, and is called all_targets here.
     """
 
-    name = "sugarcrepe++"
-    title = "SugarCrepe++ (2024)"
-    citation = "https://arxiv.org/abs/2406.11171"
-    licence = "CC BY 4.0"
+    name, title = "sugarcrepe++", "SugarCrepe++ (2024)"
+    citation, licence = "https://arxiv.org/abs/2406.11171", "CC BY 4.0"
     counts: ClassVar = {"replace_obj": 1652, "replace_att": 788, "replace_rel": 1406, "swap_obj": 245, "swap_att": 666}
     metrics: Sequence[str] = ("all-targets",)
     expects = "replace_obj.json … swap_att.json, with caption2, and the images of COCO val2017 in any folder below"
@@ -125,36 +154,9 @@ class SugarCrepePlus(Pairs):
 
     files: ClassVar = {kind: f"{kind}.json" for kind in counts}
     image_columns, caption_columns = ("filename",), ("caption", "caption2", "negative_caption")
-    ranked = True
 
     def right(self, row: Row) -> frozenset[int]:
         return frozenset({0, 1})
-
-
-class SugarCrepePlusText(SugarCrepePlus):
-    """The same captions without the image: the two that say the same are more alike than either is like the wrong one.
-
-    recall@1 is the text-only score, of a text encoder alone.
-    """
-
-    name = "sugarcrepe++-text"
-    title = "SugarCrepe++ (2024), text only"
-    metrics = ()
-    expects = "replace_obj.json … swap_att.json, with caption2"
-    obtained = "They are in the folder data of Aman-J/SugarCrepe_pp at Hugging Face"
-
-    def example(self, row: Row) -> Item:
-        first, second, wrong = self.captions(row)
-        return Query(
-            key=f"{row.subset}/{row.number}",
-            subset=row.subset,
-            group=self.group(row),
-            category=self.category(row),
-            image=None,
-            text=None,
-            gallery=(TextPair(first, second), TextPair(first, wrong), TextPair(second, wrong)),
-            targets=frozenset({0}),
-        )
 
 
 class Spec(Reader):
@@ -163,21 +165,16 @@ class Spec(Reader):
     recall@1 is the accuracy; subsets end in ``-i2t`` and ``-t2i``.
     """
 
-    name = "spec"
-    title = "SPEC (2024)"
-    citation = "https://arxiv.org/abs/2312.00081"
-    licence = "Apache-2.0"
+    name, title = "spec", "SPEC (2024)"
+    citation, licence = "https://arxiv.org/abs/2312.00081", "Apache-2.0"
     expects = "folders such as absolute_size, each with image2text.json, text2image.json and its images"
     obtained = "They are data.zip of wjpoom/SPEC at Hugging Face, unpacked"
 
     apart = True
     _FILES: ClassVar = {"-i2t": "image2text.json", "-t2i": "text2image.json"}
 
-    def layout(self) -> Mapping[str, str]:
-        return self._layout
-
     @cached_property
-    def _layout(self) -> Mapping[str, str]:
+    def files(self) -> Mapping[str, str]:  # type: ignore[override]
         return {
             f"{path.parent.name.replace('_', '-')}{way}": path.relative_to(self.data).as_posix()
             for path in sorted({*self.data.glob("*/*2*.json"), *self.data.glob("data/*/*2*.json")})
@@ -186,7 +183,7 @@ class Spec(Reader):
         }
 
     def example(self, row: Row) -> Item:
-        folder = PurePosixPath(self.layout()[row.subset]).parent
+        folder = PurePosixPath(self.files[row.subset]).parent
         images = row.subset.endswith("i2t")
         keys, label = row.value("keys", TEXTS), row.value("label", WHOLE)
         names = [f"{folder}/{name}" for name in ([row.text("query")] if images else keys)]
@@ -214,11 +211,10 @@ class Phrases(BaseModel):
 PHRASES = TypeAdapter(Phrases)
 
 
-class VlChecklist(Pairs):
+class VlChecklist(Listed):
     """A phrase of an image with one word replaced (Zhao et al., 2022); every JSON file is a subset."""
 
-    name = "vl-checklist"
-    title = "VL-CheckList (2022)"
+    name, title = "vl-checklist", "VL-CheckList (2022)"
     citation = "https://arxiv.org/abs/2207.00221"
     counts: ClassVar = {
         **{"attribute-vaw-action": 3039, "attribute-vaw-material": 11835, "attribute-vaw-size": 15321},
@@ -232,11 +228,8 @@ class VlChecklist(Pairs):
 
     header = ("image", "said")
 
-    def layout(self) -> Mapping[str, str]:
-        return self._layout
-
     @cached_property
-    def _layout(self) -> Mapping[str, str]:
+    def files(self) -> Mapping[str, str]:  # type: ignore[override]
         return {
             "-".join(path.relative_to(root).parts).partition(".")[0].lower(): path.relative_to(self.data).as_posix()
             for root in (self.data, self.data / "data")

@@ -12,15 +12,14 @@ from twinset import WrongUse
 from twinset.evaluation.benchmarks.reader import Pairs
 from twinset.evaluation.benchmarks.rows import REFETCH, Row, read_rows
 from twinset.evaluation.examples import OwnQuestion
+from twinset_extras.benchmarks.listed import Listed
 
 
 class ColorSwap(Pairs):
     """Captions whose colour words are exchanged (Burapacheep et al., 2024); scored as Winoground is."""
 
-    name = "colorswap"
-    title = "ColorSwap (2024)"
-    citation = "https://arxiv.org/abs/2402.04492"
-    licence = "MIT"
+    name, title = "colorswap", "ColorSwap (2024)"
+    citation, licence = "https://arxiv.org/abs/2402.04492", "MIT"
     counts: ClassVar = {"train": 700, "test": 300}
     expects = "test.json, train.json and the folder images, or Parquet files"
     obtained = "They are in the data set stanfordnlp/colorswap of Hugging Face, once its terms are accepted"
@@ -38,10 +37,8 @@ class VisMin(Pairs):
     About half of the rows have their texts the other way round: ``sim_solution.csv`` tells which, by the order of rows.
     """
 
-    name = "vismin"
-    title = "VisMin (2024)"
-    citation = "https://arxiv.org/abs/2407.16772"
-    licence = "CC BY 4.0"
+    name, title = "vismin", "VisMin (2024)"
+    citation, licence = "https://arxiv.org/abs/2407.16772", "CC BY 4.0"
     counts: ClassVar = {"test": 2084}
     expects = "test as Parquet (default/test/0000.parquet …) and sim_solution.csv, with a row for each of its rows"
     obtained = (
@@ -79,13 +76,11 @@ class VisMin(Pairs):
         return self.in_folders("sim_solution.csv", "", "solutions", "data", "vismin-bench/solutions")
 
 
-class Cola(Pairs):
+class Cola(Listed):
     """Attributes of several objects (Ray et al., 2023); its accuracy is the image score."""
 
-    name = "cola"
-    title = "Cola, multi-object (2023)"
-    citation = "https://arxiv.org/abs/2305.03689"
-    licence = "MIT"
+    name, title = "cola", "Cola, multi-object (2023)"
+    citation, licence = "https://arxiv.org/abs/2305.03689", "MIT"
     counts: ClassVar = {"multi-objects": 210}
     expects = "COLA_multiobjects_matching_benchmark.json, and the images of Visual Genome (2390970.jpg …) below"
     obtained = "The annotation is in the folder data of the repository arijitray1993/COLA, with the images' addresses"
@@ -122,10 +117,8 @@ class Cola(Pairs):
 class CocoCounterfactuals(Pairs):
     """A noun of a COCO caption exchanged, both images generated (Le et al., 2023)."""
 
-    name = "coco-counterfactuals"
-    title = "COCO-Counterfactuals (2023)"
-    citation = "https://arxiv.org/abs/2309.14356"
-    licence = "CC BY 4.0"
+    name, title = "coco-counterfactuals", "COCO-Counterfactuals (2023)"
+    citation, licence = "https://arxiv.org/abs/2309.14356", "CC BY 4.0"
     expects = "examples.jsonl, and images.zip unpacked below"
     obtained = "Both are in the folder data of Intel/COCO-Counterfactuals at Hugging Face"
 
@@ -138,7 +131,7 @@ class CocoCounterfactuals(Pairs):
         return f"{super().image_name(row, column)}.jpg"
 
 
-class Grouped(Pairs):
+class Grouped(Listed):
     """Pairs that several rows of a table make together: fields of the n-th get ``_n`` behind. In Parquet one does."""
 
     together: ClassVar[int] = 2
@@ -163,12 +156,9 @@ class MmvpVlm(Grouped):
     Texts get "a photo of " before them, as in the released code.
     """
 
-    name = "mmvp-vlm"
-    title = "MMVP-VLM (2024)"
-    citation = "https://arxiv.org/abs/2401.06209"
-    licence = "MIT"
+    name, title = "mmvp-vlm", "MMVP-VLM (2024)"
+    citation, licence = "https://arxiv.org/abs/2401.06209", "MIT"
     counts: ClassVar = {"test": 135}
-    image_folders = ("MLLM_VLM Images",)
     expects = "Questions.csv (number, pattern, statement) and the folder 'MLLM_VLM Images'"
     obtained = "Both are in the data set MMVP/MMVP_VLM of Hugging Face"
 
@@ -194,12 +184,9 @@ class Mmvp(Grouped):
     called ``lndex`` in the release, and rightly in copies: columns are read by their place.
     """
 
-    name = "mmvp"
-    title = "MMVP (2024)"
-    citation = "https://arxiv.org/abs/2401.06209"
-    licence = "MIT"
+    name, title = "mmvp", "MMVP (2024)"
+    citation, licence = "https://arxiv.org/abs/2401.06209", "MIT"
     counts: ClassVar = {"test": 150}
-    image_folders = ("MMVP Images",)
     expects = "Questions.csv (lndex, Question, Options, Correct Answer) and the folder 'MMVP Images' (1.jpg …)"
     obtained = "Both are in the data set MMVP/MMVP of Hugging Face"
 
@@ -234,8 +221,7 @@ class MmvpCorrected(Mmvp):
     Found in issue 30 of github.com/tsb0601/MMVP and issue 1018 of github.com/EvolvingLMMs-Lab/lmms-eval.
     """
 
-    name = "mmvp-corrected"
-    title = "MMVP (2024), answers corrected"
+    name, title = "mmvp-corrected", "MMVP (2024), answers corrected"
     _RELEASED: ClassVar = {"99": "(a)", "100": "(b)", "279": "(a)", "280": "(b)"}
 
     def digest_of(self, read: object) -> str:
@@ -269,10 +255,8 @@ class NaturalBench(Grouped):
     I-Acc and G-Acc need P(yes): see `benchmarks.metrics.yes_no`.
     """
 
-    name = "naturalbench"
-    title = "NaturalBench (2024)"
-    citation = "https://arxiv.org/abs/2410.14669"
-    licence = "Apache-2.0"
+    name, title = "naturalbench", "NaturalBench (2024)"
+    citation, licence = "https://arxiv.org/abs/2410.14669", "Apache-2.0"
     counts: ClassVar = {"test": 950, "train": 1900}
     metrics = ("yes-no",)
     asks = "naturalbench 1"

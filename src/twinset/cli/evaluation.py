@@ -42,7 +42,7 @@ def run(
         model: such as open_clip:ViT-B-32:openai, clip:FOLDER or, to try things out, random:ViT-B-32
         out: folder of the run: scores and report
         prompt: name, or FILE.yaml, of what multimodal language models are asked by in place of their own prompt
-        limit: only so many examples of each subset, by the shares of its categories: the same ones for every model
+        limit: only so many examples of each subset, the same ones for every model
         seed: of the examples that --limit draws
     """
     import twinset
@@ -96,7 +96,7 @@ def report(run_folder: Path, *, benchmark: tuple[str, ...] = (), seeds: Seeds = 
         run_folder: folder that twinset eval run --out wrote
         benchmark: NAME=DIR: a benchmark's folder, for pictures of mistakes that the run does not hold yet
     """
-    from twinset.evaluation.dataset_parts import open_benchmarks
+    from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
     from twinset.evaluation.report.page import write_report  # it draws
 
     folders, models = [named_folder(text) for text in benchmark], _by_name(seeds)
@@ -106,7 +106,7 @@ def report(run_folder: Path, *, benchmark: tuple[str, ...] = (), seeds: Seeds = 
 
 
 def submission(*, benchmark: str, model: str, out: Path, cache: Cache = None, device: Device = "cpu") -> None:
-    """Write what a benchmark's server takes: the images that a model ranks first (cirr-test, circo-test).
+    """Write what a benchmark's server takes: the images that a model ranks first (cirr-test).
 
     Args:
         benchmark: NAME=DIR: a benchmark without public targets, and its folder
@@ -130,10 +130,15 @@ def benchmarks(folder: Path | None = None) -> None:
 
     found, rows = listing(folder), []
     for one in found:
-        places = "; ".join(f"{place['folder']}: {place['words']}" for place in one["present"])
+        places = "; ".join(f"{place['folder']}: {_counted(place)}" for place in one["present"])
         row = {name: one[name] for name in ("name", "title", "examples", "licence")}
         rows.append({**row, "where": places or (one["obtained"] if folder is None else "not here")})
     answer({"benchmarks": found}, lambda: print_table(rows))
+
+
+def _counted(place: dict[str, Any]) -> str:
+    lost = [f"{count:,} left out: {reason}" for reason, count in place["left_out"].items()]
+    return "; ".join([f"{sum(place['subsets'].values()):,} examples", *lost])
 
 
 def _names(text: str) -> list[str]:
@@ -329,10 +334,9 @@ def blind(
         out: folder of a run: writes RUN/probes/NAME.json, which its report shows
         seed: of the folds of classifiers
     """
-    from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+    from twinset.evaluation.benchmarks.built_dataset import BuiltDataset, Part, open_benchmarks
     from twinset.evaluation.blind_probes.document import write_probes
     from twinset.evaluation.blind_probes.run import give_away
-    from twinset.evaluation.dataset_parts import Part, open_benchmarks
 
     folders = [named_folder(text) for text in benchmarks]
     if detectors and not model:

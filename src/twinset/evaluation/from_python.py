@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from twinset.contracts.canonical import names_in
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.benchmarks.limited import limited
-from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.metrics.compare import compare as compared
 from twinset.evaluation.metrics.measure import measure
@@ -62,8 +61,10 @@ def evaluate(
         raise WrongUse(f"benchmarks {benchmarks!r}: name the folder too, as in {{'sugarcrepe': 'data/sugarcrepe'}}")
     places = benchmarks.items() if isinstance(benchmarks, Mapping) else benchmarks
     out, cached, running = local_folder_of(out), Path(cache) if cache else None, Running(device, batch, threads)
-    whole = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
-    opened = limited(whole, limit, seed)
+    opened = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
+    if limit is not None:
+        for one in opened:
+            one.draw(limit, seed)
     asked = with_prompts(names_in(models), names_in(prompts))
     runs = {name: names_in(models) for name, models in (seeds or {}).items()}
     return _reported(run(opened, asked, out, cached, running, on_progress), opened, out, runs)

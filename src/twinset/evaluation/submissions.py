@@ -40,9 +40,8 @@ def write_submissions(
             left_out.update(problem.reason for problem in unusable.values())
             for query in window:
                 if isinstance(query, Query) and query.key not in unusable:
-                    form = benchmark.submissions[query.subset]
-                    names = ranked(query, similarities.gallery(query), form.places)
-                    found[query.subset][query.key.rpartition("/")[2]] = [form.entry(name) for name in names]
+                    names = ranked(query, similarities.gallery(query), benchmark.submissions[query.subset].places)
+                    found[query.subset][query.key.rpartition("/")[2]] = names
     finally:
         similarities.close()
     if left_out:

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +127,7 @@ def cirr(root: Path, word: str = "red", split: str = "val", images: str = "dev")
         put(root / "img_raw" / images / f"{name}.png", picture(number, "PNG"))
 
 
-def cirr_test(root: Path, word: str = "red") -> None:
-    cirr(root, word, split="test1", images="test1")
+cirr_test = partial(cirr, split="test1", images="test1")
 
 
 def mit_states(root: Path, word: str = "ripe") -> None:
@@ -136,7 +136,7 @@ def mit_states(root: Path, word: str = "ripe") -> None:
             put(root / "images" / folder / f"{folder.split()[0]}_{number}.jpg", picture(number))
 
 
-def captioned(root: Path, file: str, word: str = "red") -> None:
+def captioned(root: Path, word: str = "red", *, file: str) -> None:
     """Two images of the test split, with 5 and 6 captions, and one of training that is not there."""
     counts = {"COCO_val2014_000000000391.jpg": 5, "COCO_val2014_000000000522.jpg": 6}
     records = [
@@ -152,12 +152,8 @@ def captioned(root: Path, file: str, word: str = "red") -> None:
         put(root / "val2014" / name, picture(number))
 
 
-def flickr30k(root: Path, word: str = "red") -> None:
-    captioned(root, "dataset_flickr30k.json", word)
-
-
-def coco(root: Path, word: str = "red") -> None:
-    captioned(root, "dataset_coco.json", word)
+flickr30k = partial(captioned, file="dataset_flickr30k.json")
+coco = partial(captioned, file="dataset_coco.json")
 
 
 def eqben(root: Path, word: str = "red") -> None:
@@ -210,7 +206,7 @@ def gebc(root: Path, word: str = "red") -> None:
         "SIbQ1aJ8eLM": [boundary("SIbQ1aJ8eLM", "3A", 1.0), boundary("SIbQ1aJ8eLM", "3B", 1.0)],
     }
     put(root / "val.json", videos)
-    film(root / "videos" / "-0-s1eu4sF4_000010_000020.mp4", 2)
+    film(root / "videos" / "-0-s1eu4sF4.mp4", 2)
     film(root / "videos" / "SIbQ1aJ8eLM.mp4", 2)
 
 

@@ -8,15 +8,10 @@ from typing import Any
 import pytest
 
 from twinset.evaluation.benchmarks import open_benchmark
-from twinset.evaluation.examples import LeftOut, Matching, Query
+from twinset.evaluation.examples import Query
 from twinset.generators.annotation_files import read_json
 
 SHARED = Path(__file__).parents[3] / "../shared/data"
-SUGARCREPE = {
-    **{"replace_obj": 1652, "replace_att": 788, "replace_rel": 1406},
-    **{"swap_obj": 245, "swap_att": 666, "add_obj": 2062, "add_att": 692},
-}
-VALSE = {"existence": 505, "plurals": 851, "relations": 535}
 
 
 def at_hand(name: str) -> Path:
@@ -36,27 +31,6 @@ def touch(folder: Path, names: set[str]) -> None:
     folder.mkdir()
     for name in names:
         (folder / name).touch()
-
-
-def test_sugarcrepe(tmp_path: Path) -> None:
-    images: set[str] = set()
-    for path in at_hand("sugarcrepe").glob("*.json"):
-        images |= {record["filename"] for record in linked(path, tmp_path).values()}
-    touch(tmp_path / "val2017", images)
-    found = list(open_benchmark("sugarcrepe", tmp_path).examples())
-    assert Counter(item.subset for item in found if isinstance(item, Matching)) == SUGARCREPE
-    assert len(found) == 7511
-    assert len({item.group for item in found if isinstance(item, Matching)}) == len(images) == 1560
-
-
-def test_valse(tmp_path: Path) -> None:
-    images: set[str] = set()
-    for path in at_hand("valse").glob("*.json"):
-        images |= {record["image_file"] for record in linked(path, tmp_path).values()}
-    touch(tmp_path / "images", images)
-    found = list(open_benchmark("valse", tmp_path).examples())
-    assert Counter(item.subset for item in found if isinstance(item, Matching)) == VALSE
-    assert Counter(item.reason for item in found if isinstance(item, LeftOut)) == {"foil not validated": 257}
 
 
 def test_genecis(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.evaluation.features.score_tables import by_features, pixels, scored
 from tests.evaluation.features.small_benchmark import PlainEncoder, PlainPairs, Shelf, hash_of, matchings
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding, Query, TextPair
+from twinset.evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding, Query
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import grounding_errors, ranks
 from twinset.evaluation.features.store import FeatureStore
@@ -49,34 +49,6 @@ def test_a_gallery_that_queries_share_is_encoded_once_and_equal_entries_tie(tmp_
     asked = {name: rows[name].to_pylist() for name in ("higher", "tied", "entries", "targets")}
     assert asked == {"higher": [higher] * 5, "tied": [1] * 5, "entries": [12] * 5, "targets": [1] * 5}
     assert max(shelf.reads.values()) == 2
-
-
-def of_texts(*gallery: TextPair) -> list[Query]:
-    about = {"subset": "s", "group": "g", "image": None, "text": None, "gallery": gallery, "targets": frozenset({0})}
-    return [Query(key="q-0", **about)]
-
-
-def test_pairs_of_texts_score_by_their_own_features(tmp_path: Path) -> None:
-    """As SugarCrepe++ asks: the two that say the same above either with the wrong one."""
-    encoder, texts = PlainEncoder(), ("a dog", "one dog", "a cat")
-    first, second, wrong = (unit(encoder.encode_texts([text])) for text in texts)
-    alike = [float((a * b).sum()) for a, b in ((first, second), (first, wrong), (second, wrong))]
-    pairs = [TextPair(texts[0], texts[1]), TextPair(texts[0], texts[2]), TextPair(texts[1], texts[2])]
-    table = scored(lambda: of_texts(*pairs), by_features(tmp_path, encoder), tmp_path / "s.parquet")
-    row = table.to_pylist()[0]
-    assert row["higher"] == sum(one > alike[0] for one in alike[1:]) and row["tied"] == 0 and row["entries"] == 3
-    assert row["top"] == sorted(range(3), key=lambda at: -alike[at])
-    table = scored(
-        lambda: of_texts(TextPair("a", "b"), TextPair("b", "a"), TextPair("a", "a")),
-        by_features(tmp_path, encoder),
-        tmp_path / "s.parquet",
-    )
-    assert table.to_pylist()[0]["higher"] == 1 and table.to_pylist()[0]["tied"] == 1  # a with itself; the other way
-    with pytest.raises(NotApplicable, match=r"--model plain"):
-        rule = Sum()
-        scored(lambda: of_texts(*pairs), by_features(tmp_path, rule.encoder, composer=rule), tmp_path / "s.parquet")
-    with pytest.raises(NotApplicable, match="asks how alike two texts are; name a dual encoder"):
-        scored(lambda: of_texts(*pairs), ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4), tmp_path / "s.parquet")
 
 
 def test_composed_queries_rank_by_what_the_composer_makes_of_unnormalised_features(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_file_that_changes_ends_the_next_epoch(root: Path, settings: Settings)
 @pytest.mark.parametrize(
     ("broken", "error"),
     [
-        ({"target_hard": ""}, "cap.rc2.train.json record 0: target_hard: "),
+        ({"target_hard": ""}, "cap.rc2.train.json record 0: no target_hard"),
         ({"caption": None}, "cap.rc2.train.json record 0: caption: "),
         ({"reference": "../../train-0-0-img0"}, "is not an image of .*split.rc2.train.json"),
         ({"pairid": 101}, "have the key 'global/101'"),

@@ -9,7 +9,6 @@ from twinset.evaluation.benchmarks.reader import Reader
 #: Readers by name. A new one is a class and a line here.
 KINDS = {
     "twinset": "twinset.evaluation.benchmarks.built_dataset:BuiltDataset",
-    "caption-pairs": "twinset.evaluation.benchmarks.caption_table:CaptionTables",
     "eqben": "twinset.evaluation.benchmarks.eqben:EqBen",
     "winoground": "twinset.evaluation.benchmarks.sets_of_pairs:Winoground",
     "valse": "twinset.evaluation.benchmarks.sets_of_pairs:Valse",

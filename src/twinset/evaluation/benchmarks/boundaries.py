@@ -1,6 +1,5 @@
 """GEB+ as boundary grounding: when does one caption become the other (EqBen, A.6; Wang et al., 2022)."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -20,14 +19,11 @@ from twinset.generators.image_files import UnusableImage
 from twinset.generators.record_fields import OptionalText
 from twinset.generators.video.frame_pairs import as_sentence
 from twinset.generators.video.gebc import FLAGS, BoundaryRecord
-from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder
-from twinset.shards.storage.path_ends import walk
+from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
 
 RATE = 5  # frames a second (A.6)
 TOGETHER = 16  # frames that are decoded and held together: 100 MB of full HD
 Frames = tuple[Sequence[Picture], NDArray[np.float64]]  # pictures and their times, (n,) s
-
-KINETICS = re.compile(r"(?P<video>.{11})_\d{6}_\d{6}")  # a clip's name in Kinetics-400: video, start, end in seconds
 
 
 class Boundary(BoundaryRecord):
@@ -51,7 +47,7 @@ class Boundaries(Reader):
 
     name, title = "gebc", "GEB+ boundary grounding (2022)"
     citation = "https://arxiv.org/abs/2204.00486"
-    expects = "val.json or test.json of Kinetics-GEB+, and its videos (VIDEO.mp4, or VIDEO_000010_000020.mp4) below"
+    expects = "val.json or test.json of Kinetics-GEB+, and its videos (VIDEO.mp4) below"
     obtained = "The repository Yuxuan-W/GEB-Plus links filtered boundaries; videos are Kinetics-400's"
     files: ClassVar = {split: f"{split}.json" for split in ("val", "test")}
     folders = ("", "annotations", "datasets/annotations")
@@ -71,31 +67,20 @@ class Boundaries(Reader):
 
         with naming(where, EscapesRoot):
             stored = self._videos.find(video)
-        path = self._clips.get(video) if stored is None else stored.path
-        if path is None:
+        if stored is None:
             return LeftOut(where, "missing video")
         try:
-            times = sampled(np.asarray(frame_times(path), np.float64))
+            times = sampled(np.asarray(frame_times(stored.path), np.float64))
         except BrokenMedia as error:
             return LeftOut(f"{where}: {error}", "broken video")
         if len(times) < 2:
-            return LeftOut(f"{where}: {path.name}", "video of one frame")
-        read = partial(_frame, path, tuple(times.tolist()))
-        return [Picture(f"{path}@{time:.6f}", partial(read, at)) for at, time in enumerate(times)], times
+            return LeftOut(f"{where}: {stored.path.name}", "video of one frame")
+        read = partial(_frame, stored.path, tuple(times.tolist()))
+        return [Picture(f"{stored.path}@{time:.6f}", partial(read, at)) for at, time in enumerate(times)], times
 
     @cached_property
     def _videos(self) -> MediaFolder:
         return MediaFolder(self.data)
-
-    @cached_property
-    def _clips(self) -> Mapping[str, Path]:
-        """Videos that are called as Kinetics calls its clips, by the video they are from."""
-        clips: dict[str, Path] = {}
-        for folder, file in walk(self.data):
-            path = self.data / folder / file
-            if path.suffix.lower() in VIDEO_SUFFIXES and (clip := KINETICS.fullmatch(path.stem)):
-                clips.setdefault(clip["video"], path)
-        return clips
 
 
 def _frame(path: Path, times: tuple[float, ...], at: int) -> bytes:
@@ -132,8 +117,7 @@ def sampled(times: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _example(subset: str, video: str, boundary: Boundary, frames: Frames, where: str) -> Grounding | LeftOut:
-    before, after = boundary.status_before, boundary.status_after
-    here = f"{where} ({boundary.boundary_id})"
+    before, after, here = boundary.status_before, boundary.status_after, f"{where} ({boundary.boundary_id})"
     # A flag in place of words; so the generator of EQ-GEBC has it too.
     if not all(status.strip() not in FLAGS and as_sentence(status) for status in (before, after)):
         return LeftOut(here, "no words for one side")

@@ -2,22 +2,20 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.kinds.image_text import IMAGE_TEXT, ImageTextRecord
+from twinset.contracts.kinds.image_text import IMAGE_TEXT
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.kinds.pair import PairRecord
 from twinset.contracts.kinds.samples import EXTENSIONS
-from twinset.contracts.kinds.template import GALLERY, TemplateRecord
-from twinset.contracts.kinds.text_pair import TextPairRecord
-from twinset.contracts.kinds.triplet import TripletRecord
+from twinset.contracts.kinds.template import GALLERY
 from twinset.contracts.recipe import recipe_from_json
-from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, CaptionedGallery, CaptionedImage
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, CaptionedGallery
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
 from twinset.generators.copied_pairs import category_of
@@ -33,6 +31,14 @@ WORDS = (".json", ".txt")
 #: Why a sample asks nothing.
 NO_DISTRACTOR, NO_IMAGES, TRAINED = "no distractor", "an index without images", "of a split that is not tested"
 REBUILD = "run its build again, or fetch it again"
+#: By kind of sample: what follows in the name of a part, and in its title.
+PARTS: Mapping[str, tuple[str, str]] = {
+    "pair": ("pairs", "two images, two captions"),
+    "text-pair": ("text-pairs", "one image, two captions"),
+    "triplet": ("triplets", "an image and a text that modifies it, target or distractor"),
+    "template": ("galleries", "an image and a text that modifies it"),
+    "image-text": ("retrieval", "captions of images, and images of captions"),
+}
 
 Pictures = Mapping[str, Picture]
 
@@ -49,12 +55,11 @@ class BuiltDataset(Reader):
 
     name, title = "twinset", "Built with twinset"
     citation = "https://arxiv.org/abs/2303.14465"
-    expects = "SUBSET/_meta and SUBSET/SPLIT/00000.tar, as `twinset build` writes them"
+    expects = (
+        "SUBSET/_meta and SUBSET/SPLIT/00000.tar with images, those of triplets with a distractor (--set "
+        "subsets.NAME.source.distractors=true), as `twinset build` writes them"
+    )
     obtained = "`twinset build RECIPE --out DIR` makes one"
-    remedies: ClassVar = {
-        NO_DISTRACTOR: "build the triplets with --set subsets.NAME.source.distractors=true, in another --out",
-        NO_IMAGES: "build the subset with its images, in another --out",
-    }
     every_split = False
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
@@ -72,162 +77,140 @@ class BuiltDataset(Reader):
 
     def digest(self) -> str:
         """sha256 over what the receipts of all shards say of tars and rows: captions and images are in it."""
-        receipts = {subset: self._receipts(subset) for subset in self.subsets}
-        names = ("kept", "tar_sha256", "rows_sha256")
-        return self.digest_of({subset: [list(row) for row in of.columns(*names)] for subset, of in receipts.items()})
+        of = {name: self._receipts(name).columns("kept", "tar_sha256", "rows_sha256") for name in self.subsets}
+        return self.digest_of({subset: [list(row) for row in rows] for subset, rows in of.items()})
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`. Images with captions ask for each other; memory holds their captions."""
-        gallery = CaptionedGallery()
-        for item in self._stored(subset):
-            if isinstance(item, CaptionedImage):
-                gallery.add(item)
-            else:
-                yield item
-        for direction in DIRECTIONS:
-            yield from gallery.queries(direction, f"{subset}/{direction}")
-
-    def _stored(self, subset: str) -> Iterator[Item | CaptionedImage]:
-        receipts = self._receipts(subset)
+        gallery, receipts = CaptionedGallery(), self._receipts(subset)
         splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
         asked = splits if self.every_split else splits & {SPLIT} or splits - {"train"} or splits
         for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
             tar = layout.tar(subset, split, number)
-            if split in asked and tar_size:
-                yield from self._of_tar(subset, tar, kept, tar_size)
-            else:
+            if split not in asked or not tar_size:
                 reason = NO_IMAGES if split in asked else TRAINED
                 yield from itertools.repeat(LeftOut(f"{self.store.root}/{tar}", reason), kept)
-
-    def check_place(self) -> None:
-        if not subsets_in(self.store):
-            raise self.refused("holds no subset")
+                continue
+            for where, sample, pictures in self._samples(tar, kept, tar_size):
+                if sample.kind.name == IMAGE_TEXT.name:
+                    picture = next(picture for field, picture in pictures.items() if field in EXTENSIONS)
+                    gallery.add(sample.json.group, picture, sample.json.captions)
+                else:
+                    yield _asked(sample, pictures, subset, where)
+        for direction in DIRECTIONS:
+            yield from gallery.queries(direction, f"{subset}/{direction}")
 
     def _receipts(self, subset: str) -> Receipts:
-        with _telling():
+        with naming(f"{self.place}: {REBUILD}", BrokenTar):
             receipts, planned = finished(self.store, subset), planned_stage(self.store, subset).shards
         if len(receipts) != planned:
-            raise WrongUse(
-                f"{self.place}/{subset}: {len(receipts)} of {planned} shards are finished; run its build again"
-            )
+            there = f"{len(receipts)} of {planned} shards are finished"
+            raise WrongUse(f"{self.place}/{subset}: {there}; run its build again")
         return receipts
 
-    def _of_tar(self, subset: str, tar: str, kept: int, size: int) -> Iterator[Item | CaptionedImage]:
+    def _samples(self, tar: str, kept: int, size: int) -> Iterator[tuple[str, Stored[Any], Pictures]]:
+        """Places and samples of a tar, their images empty, with the pictures that read these."""
         where, count = f"{self.store.root}/{tar}", 0
         found = self.store.size(tar)
         if found != size:
-            state = "absent" if found is None else f"{found:,} bytes instead of {size:,}"
-            raise WrongUse(f"{where}: {state}, and not what its receipt names; {REBUILD}")
-        with _telling():
-            for sample, pictures in _samples(self.store, tar, where):
+            state = "absent" if found is None else f"{found:,} bytes, its receipt says {size:,}"
+            raise WrongUse(f"{where}: {state}; {REBUILD}")
+        with naming(REBUILD, BrokenTar), self.store.open(tar) as stream:
+            members = member_slices(stream, where)
+            for key, of_sample in itertools.groupby(members, key=lambda member: member[0].partition(".")[0]):
+                fields: dict[str, bytes] = {}
+                pictures: dict[str, Picture] = {}
+                for name, place, length in of_sample:
+                    field = name.partition(".")[2]
+                    if field in fields:
+                        raise BrokenTar(f"{where}: member {name!r} occurs twice")
+                    stream.seek(place)
+                    fields[field] = stream.read(length) if field == "json" or field.endswith(WORDS) else b""
+                    read = partial(_read_member, self.store, tar, place, length)
+                    pictures[field.partition(".")[0]] = Picture(f"{where}/{name}", read)
                 count += 1
-                yield _ASKED[sample.kind.name](sample, pictures, subset, f"{where}: {sample.key}")
+                yield f"{where}: {key}", stored(key, fields, where), pictures
         if count != kept:
             raise WrongUse(f"{where}: {count} samples instead of {kept}; {REBUILD}")
 
 
-def _samples(store: Store, tar: str, where: str) -> Iterator[tuple[Stored[Any], Pictures]]:
-    """The samples of a tar, their images empty, with the pictures that read these."""
-    with store.open(tar) as stream:
-        for key, members in itertools.groupby(member_slices(stream, where), key=lambda one: one[0].partition(".")[0]):
-            fields: dict[str, bytes] = {}
-            pictures: dict[str, Picture] = {}
-            for name, place, size in members:
-                field = name.partition(".")[2]
-                if field in fields:
-                    raise BrokenTar(f"{where}: member {name!r} occurs twice")
-                stream.seek(place)
-                fields[field] = stream.read(size) if field == "json" or field.endswith(WORDS) else b""
-                read = partial(_read_member, store, tar, place, size)
-                pictures[field.partition(".")[0]] = Picture(f"{where}/{name}", read)
-            yield stored(key, fields, where), pictures
+class Part(BuiltDataset):
+    """The subsets of one kind of a built dataset as a benchmark of its own. kind: of samples, a key of `PARTS`."""
+
+    def __init__(self, data: str, subsets: Sequence[str], kind: str, name: str, title: str) -> None:
+        super().__init__(data, subsets)
+        self.kind, self.name, self.title = kind, name, title
+
+
+def parts_of(dataset: BuiltDataset, name: str, title: str) -> list[Part]:
+    """The parts of a dataset, in the order of `PARTS`: a table of scores asks one kind of question.
+
+    Args:
+        name, title: of the whole; those of a part are ``NAME-pairs`` and ``TITLE: two images, two captions``.
+    """
+    kind_of = {subset: planned_stage(dataset.store, subset).facts["makes"] for subset in dataset.subsets}
+    return [
+        Part(dataset.place, subsets, kind, f"{name}-{ending}", f"{title}: {asked}")
+        for kind, (ending, asked) in PARTS.items()
+        if (subsets := [subset for subset, made in kind_of.items() if made == kind])
+    ]
+
+
+def open_benchmarks(
+    name: str, data: Path | str, subsets: Sequence[str] = (), captions_only: bool = False
+) -> Sequence[Reader]:
+    """As `evaluation.benchmarks.open_benchmark`, but a dataset of several `PARTS` becomes a benchmark for each."""
+    opened = open_benchmark(name, data, subsets, captions_only)
+    parts = parts_of(opened, opened.name, opened.title) if isinstance(opened, BuiltDataset) else []
+    return parts if len(parts) > 1 else [opened]
 
 
 def _read_member(store: Store, tar: str, place: int, size: int) -> bytes:
-    where = f"{store.root}/{tar}"
-    try:
-        with store.open(tar) as stream:
-            stream.seek(place)
-            content = stream.read(size)
-    except FileNotFoundError as error:
-        raise WrongUse(f"{where}: gone since its headers were read; {REBUILD}") from error
+    with store.open(tar) as stream:
+        stream.seek(place)
+        content = stream.read(size)
     if len(content) < size:
-        raise WrongUse(f"{where}: cut short since its headers were read; {REBUILD}")
+        raise WrongUse(f"{store.root}/{tar}: cut short since its headers were read; {REBUILD}")
     return bytes(content)
 
 
-@contextmanager
-def _telling() -> Iterator[None]:
-    """A broken tar or receipt is an input that is wrong."""
-    try:
-        yield
-    except BrokenTar as error:
-        raise WrongUse(f"{error}; {REBUILD}") from error
-
-
-def _pair(sample: Stored[PairRecord], pictures: Pictures, subset: str, where: str) -> Item:
-    record = sample.json
-    # A video is the same in every subset; scenes and drawings are numbered again in each.
-    filmed = record.group in record.source.image0.path
-    return Matching(
-        key=sample.key,
-        subset=subset,
-        group=record.group if filmed else f"{subset}/{record.group}",
-        category=category_of(record),
-        images=(pictures["image0"], pictures["image1"]),
-        captions=(sample.texts["caption0"], sample.texts["caption1"]),
-    )
-
-
-def _text_pair(sample: Stored[TextPairRecord], pictures: Pictures, subset: str, where: str) -> Item:
-    record = sample.json
-    return Matching(
-        key=sample.key,
-        subset=subset,
-        group=record.image_id or record.group,
-        category=f"{record.type}_{record.subtype}" if record.type and record.subtype else "",
-        images=(pictures["image"],),
-        captions=(sample.texts["caption"], sample.texts["negative_caption"]),
-    )
-
-
-def _triplet(sample: Stored[TripletRecord], pictures: Pictures, subset: str, where: str) -> Item:
-    if "distractor" not in pictures:
-        return LeftOut(where, NO_DISTRACTOR)
-    return _query(sample, pictures, ("target", "distractor"), subset, sample.json.image_ids["reference"])
-
-
-def _template(sample: Stored[TemplateRecord], pictures: Pictures, subset: str, where: str) -> Item:
-    record = sample.json
-    reference = record.source.files["reference"].path  # many templates share a reference
-    return _query(sample, pictures, ("target", *GALLERY), subset, reference, record.task)
-
-
-def _query(
-    sample: Stored[Any], pictures: Pictures, gallery: Sequence[str], subset: str, group: str, category: str = ""
-) -> Query:
-    """The target stands first in a gallery."""
+def _asked(sample: Stored[Any], pictures: Pictures, subset: str, where: str) -> Item:
+    """What a pair, a text pair, a triplet or a template asks."""
+    record, texts = sample.json, sample.texts
+    match sample.kind.name:
+        case "pair":
+            # A video is the same in every subset; scenes and drawings are numbered again in each.
+            filmed = record.group in record.source.image0.path
+            return Matching(
+                key=sample.key,
+                subset=subset,
+                group=record.group if filmed else f"{subset}/{record.group}",
+                category=category_of(record),
+                images=(pictures["image0"], pictures["image1"]),
+                captions=(texts["caption0"], texts["caption1"]),
+            )
+        case "text-pair":
+            return Matching(
+                key=sample.key,
+                subset=subset,
+                group=record.image_id or record.group,
+                category=f"{record.type}_{record.subtype}" if record.type and record.subtype else "",
+                images=(pictures["image"],),
+                captions=(texts["caption"], texts["negative_caption"]),
+            )
+        case "triplet":
+            if "distractor" not in pictures:
+                return LeftOut(where, NO_DISTRACTOR)
+            group, category, others = record.image_ids["reference"], "", ["distractor"]
+        case _:  # many templates share a reference
+            group, category, others = record.source.files["reference"].path, record.task, [*GALLERY]
     return Query(
         key=sample.key,
         subset=subset,
         group=group,
         category=category,
         image=pictures["reference"],
-        text=sample.texts["condition"],
-        gallery=[pictures[role] for role in gallery if role in pictures],
+        text=texts["condition"],
+        gallery=[pictures[role] for role in ("target", *others) if role in pictures],
         targets=frozenset({0}),
     )
-
-
-def _image_text(sample: Stored[ImageTextRecord], pictures: Pictures, subset: str, where: str) -> CaptionedImage:
-    picture = next(picture for field, picture in pictures.items() if field in EXTENSIONS)
-    return CaptionedImage(sample.json.group, picture, sample.json.captions)
-
-
-_ASKED: Mapping[str, Any] = {
-    "pair": _pair,
-    "text-pair": _text_pair,
-    "triplet": _triplet,
-    "template": _template,
-    "image-text": _image_text,
-}

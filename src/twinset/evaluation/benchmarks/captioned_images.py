@@ -1,8 +1,8 @@
 """Flickr30k and COCO as retrieval of captions by images and of images by captions, in Karpathy's splits."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -16,55 +16,32 @@ DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
 SPLIT = "test"
 
 
-@dataclass(frozen=True, slots=True)
-class CaptionedImage:
-    """An image with captions. group: unlike that of any other image."""
-
-    group: str
-    picture: Picture
-    captions: Sequence[str]
-
-
 class CaptionedGallery:
     """Images with captions that ask for each other: all that were added are the gallery."""
 
     def __init__(self) -> None:
         self.images: dict[str, tuple[Picture, list[str]]] = {}
 
-    def add(self, image: CaptionedImage) -> None:
-        """An image with its captions, or further captions of one that was added."""
-        self.images.setdefault(image.group, (image.picture, []))[1].extend(image.captions)
+    def add(self, group: str, picture: Picture, captions: Sequence[str]) -> None:
+        """An image with its captions, or further captions of one that was added. group: unlike that of any other."""
+        self.images.setdefault(group, (picture, []))[1].extend(captions)
 
     def queries(self, direction: str, subset: str) -> Iterator[Query]:
         """An image asks for any of its captions among all (`IMAGE_TO_TEXT`), a caption for its image among all."""
-        if direction == TEXT_TO_IMAGE:
-            pictures = tuple(picture for picture, _ in self.images.values())
-            for place, (group, (_, captions)) in enumerate(self.images.items()):
-                for number, caption in enumerate(captions):
-                    yield Query(
-                        key=f"{subset}/{group}/{number}",
-                        subset=subset,
-                        group=group,
-                        image=None,
-                        text=caption,
-                        gallery=pictures,
-                        targets=frozenset({place}),
-                    )
-            return
+        pictures = tuple(picture for picture, _ in self.images.values())
         texts = tuple(caption for _, captions in self.images.values() for caption in captions)
-        places: dict[str, list[int]] = {}  # the same caption of another image is right too
+        places = defaultdict[str, list[int]](list)  # the same caption of another image is right too
         for place, caption in enumerate(texts):
-            places.setdefault(caption, []).append(place)
-        for group, (picture, captions) in self.images.items():
-            yield Query(
-                key=f"{subset}/{group}",
-                subset=subset,
-                group=group,
-                image=picture,
-                text=None,
-                gallery=texts,
-                targets=frozenset(place for caption in captions for place in places[caption]),
-            )
+            places[caption].append(place)
+        for place, (group, (picture, captions)) in enumerate(self.images.items()):
+            about: dict[str, Any] = {"subset": subset, "group": group}
+            if direction == TEXT_TO_IMAGE:
+                for number, caption in enumerate(captions):
+                    asked: dict[str, Any] = {"image": None, "text": caption, "targets": frozenset({place})}
+                    yield Query(key=f"{subset}/{group}/{number}", gallery=pictures, **about, **asked)
+            else:
+                targets = frozenset(at for caption in captions for at in places[caption])
+                yield Query(key=f"{subset}/{group}", gallery=texts, image=picture, text=None, targets=targets, **about)
 
 
 class Labelled(BaseModel):
@@ -95,13 +72,9 @@ class CaptionedImages(Reader):
     An image asks for any of its captions among all captions, a caption for its image among all images.
     """
 
-    annotation: ClassVar[str]
     apart = True
     folders = ("", "annotations", "karpathy")
     obtained = "The splits are in caption_datasets.zip of Karpathy and Li (2015), 'Deep Visual-Semantic Alignments'"
-
-    def layout(self) -> Mapping[str, str]:
-        return dict.fromkeys(DIRECTIONS, self.annotation)
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`: images that are missing are left out of both, with their captions."""
@@ -116,8 +89,7 @@ class CaptionedImages(Reader):
             if picture is None:
                 yield LeftOut(f"{where}: {image.filename}", MISSING)
                 continue
-            captions = [sentence.raw for sentence in image.sentences]
-            gallery.add(CaptionedImage(group, picture, captions))
+            gallery.add(group, picture, [sentence.raw for sentence in image.sentences])
         yield from gallery.queries(subset, subset)
 
 
@@ -127,7 +99,7 @@ class Flickr30k(CaptionedImages):
     name, title = "flickr30k", "Flickr30k retrieval (2014), Karpathy's test split"
     citation, licence = "https://aclanthology.org/Q14-1006", "research only"
     counts: ClassVar = {IMAGE_TO_TEXT: 1000, TEXT_TO_IMAGE: 5000}
-    annotation = "dataset_flickr30k.json"
+    files: ClassVar = dict.fromkeys(DIRECTIONS, "dataset_flickr30k.json")
     expects = "dataset_flickr30k.json, and the images of Flickr30k in a folder below"
 
 
@@ -137,5 +109,5 @@ class Coco(CaptionedImages):
     name, title = "coco", "COCO retrieval (2015), Karpathy's test split"
     citation, licence = "https://arxiv.org/abs/1504.00325", "CC BY 4.0 (captions)"
     counts: ClassVar = {IMAGE_TO_TEXT: 5000, TEXT_TO_IMAGE: 25010}
-    annotation = "dataset_coco.json"
+    files: ClassVar = dict.fromkeys(DIRECTIONS, "dataset_coco.json")
     expects = "dataset_coco.json, and the images of COCO val2014 (or of the same numbers in 2017) in a folder below"

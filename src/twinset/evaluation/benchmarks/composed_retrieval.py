@@ -1,8 +1,6 @@
 """Which image of a gallery is meant by a reference and a text that changes it: GeneCIS, CIRR and MIT-States."""
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -83,90 +81,6 @@ class GeneCis(Reader):
         return name, self.named(row, name, box=entry.instance_bbox)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a row of `Galleries` asks, images by their names. members: its own gallery; that of all when empty."""
-
-    key: int
-    group: str
-    reference: str
-    text: str
-    targets: Sequence[str]
-    members: Sequence[str] = ()
-    tags: tuple[str, ...] = ()
-
-
-class Galleries(Reader):
-    """Queries of an image with a text that rank one gallery of listed images, or a few of these each.
-
-    listing: file of all images, in one of ``listing_folders``. excluding: whether the reference is not ranked.
-    """
-
-    listing: ClassVar[str]
-    listing_folders: ClassVar[Sequence[str]] = ("", "annotations")
-    excluding: ClassVar[bool] = False
-
-    @abstractmethod
-    def listed(self, path: Path) -> Iterable[str]:
-        """The names of the images of the gallery."""
-
-    @abstractmethod
-    def question(self, row: Row) -> Question:
-        """What a row asks."""
-
-    def found(self) -> Sequence[str]:
-        return super().found() if self.in_folders(self.listing, *self.listing_folders) else []
-
-    def annotations(self) -> Sequence[Path]:
-        return [*super().annotations(), self._pictures[0]]
-
-    def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`: images that are missing leave the gallery, and with them the queries that need them."""
-        path, pictures = self._pictures
-        yield from (LeftOut(f"{path}: {name}", "missing gallery image") for name in pictures if pictures[name] is None)
-        yield from super().items(subset)
-
-    def example(self, row: Row) -> Item:
-        asked, (path, pictures) = self.question(row), self._pictures
-        names = [asked.reference, *asked.targets, *asked.members]
-        if unknown := [name for name in names if name not in pictures]:
-            raise WrongUse(f"{row.where}: {unknown[0]!r} is not an image of {path}; fetch both files again")
-        if absent := [name for name in names if pictures[name] is None]:
-            raise AbsentImage(absent[0])
-        gallery, places = self._gallery
-        if asked.members:
-            gallery = [picture for name in asked.members if (picture := pictures[name]) is not None]
-            places = {name: at for at, name in enumerate(asked.members)}
-        if not {asked.reference, *asked.targets} <= places.keys():
-            raise WrongUse(f"{row.where}: reference and target are not images of its gallery; {REFETCH}")
-        if self.excluding and asked.reference in asked.targets:
-            raise WrongUse(f"{row.where}: reference and target are one image; {REFETCH}")
-        return Query(
-            key=f"{row.subset}/{asked.key}",
-            subset=row.subset,
-            group=asked.group,
-            image=pictures[asked.reference],
-            text=asked.text,
-            gallery=gallery,
-            targets=frozenset(places[name] for name in asked.targets),
-            excluded=frozenset({places[asked.reference]} if self.excluding else ()),
-            tags=asked.tags,
-        )
-
-    @cached_property
-    def _pictures(self) -> tuple[Path, Mapping[str, Picture | None]]:
-        """The list, and the images that it names."""
-        path = self.in_folders(self.listing, *self.listing_folders)
-        if path is None:
-            raise self.refused(f"{self.listing} is gone since it was opened")
-        return path, {name: self.images.find(name, str(path)) for name in self.listed(path)}
-
-    @cached_property
-    def _gallery(self) -> tuple[Sequence[Picture], Mapping[str, int]]:
-        there = {name: picture for name, picture in self._pictures[1].items() if picture is not None}
-        return tuple(there.values()), {name: at for at, name in enumerate(there)}
-
-
 class ImageSet(BaseModel):
     """The six images that one of CIRR's was collected with."""
 
@@ -175,7 +89,7 @@ class ImageSet(BaseModel):
 
 
 class Modified(BaseModel):
-    """A record of CIRR's test split. A caption of the release is blank, and the server wants its answer too."""
+    """A record of CIRR. In the test split a caption is blank, whose answer the server wants too; targets are absent."""
 
     pairid: StrictInt
     reference: Text
@@ -184,17 +98,11 @@ class Modified(BaseModel):
     target_hard: str = ""
 
 
-class Aimed(Modified):
-    """A record of the other splits."""
-
-    caption: Text
-    target_hard: Text
-
-
+MODIFIED = TypeAdapter(Modified)
 GLOBAL, SUBSET = "global", "subset"
 
 
-class Cirr(Galleries):
+class Cirr(Reader):
     """Captions of the validation split (Liu et al., 2021), which has public targets; images are NLVR2's dev images.
 
     ``global`` ranks all images of the split, without the reference; ``subset`` the other five members of the
@@ -206,30 +114,67 @@ class Cirr(Galleries):
     counts: ClassVar = {GLOBAL: 4181, SUBSET: 4181}
     expects = "captions/cap.rc2.val.json, image_splits/split.rc2.val.json, and the images dev-….png in a folder below"
     obtained = "Annotations: branch cirr_dataset of the repository Cuberick-Orion/CIRR; images: from NLVR2's authors"
-    apart = excluding = True
+    apart = True
+    files: ClassVar = dict.fromkeys((GLOBAL, SUBSET), "cap.rc2.val.json")
     folders = ("", "captions", "cirr/captions")
-    listing_folders = ("", "image_splits", "cirr/image_splits")
-    split: ClassVar[str] = "val"
-    form: ClassVar[TypeAdapter[Modified]] = TypeAdapter(Aimed)
+    listing = "split.rc2.val.json"  # names all images of the split
 
-    @property
-    def listing(self) -> str:  # type: ignore[override]
-        return f"split.rc2.{self.split}.json"
-
-    def layout(self) -> Mapping[str, str]:
-        return dict.fromkeys((GLOBAL, SUBSET), f"cap.rc2.{self.split}.json")
-
-    def listed(self, path: Path) -> Iterable[str]:
-        return (name for _, name, _ in read_values(path))
+    def annotations(self) -> Sequence[Path]:
+        return [*super().annotations(), *filter(None, [self._listing])]
 
     def items(self, subset: str) -> Iterator[Item]:
-        return super().items(subset) if subset == GLOBAL else Reader.items(self, subset)
+        """As `Reader.items`: images that are missing leave the gallery, and with them the queries that need them."""
+        if subset == GLOBAL:
+            absent = (name for name, picture in self._pictures.items() if picture is None)
+            yield from (LeftOut(f"{self._listing}: {name}", "missing gallery image") for name in absent)
+        yield from super().items(subset)
 
-    def question(self, row: Row) -> Question:
-        record = checked(row.fields, self.form, row.where)
-        targets = [record.target_hard] if record.target_hard else []
-        members, group = record.img_set.members if row.subset == SUBSET else (), f"set-{record.img_set.id}"
-        return Question(record.pairid, group, record.reference, record.caption, targets, members)
+    def example(self, row: Row) -> Item:
+        record = checked(row.fields, MODIFIED, row.where)
+        if not (record.target_hard and record.caption.strip()) and not self.submissions:
+            raise WrongUse(f"{row.where}: no target_hard or no caption; {REFETCH}")
+        members = record.img_set.members if row.subset == SUBSET else []
+        asked = [name for name in (record.reference, record.target_hard) if name]
+        shown = {name: self._shown(name, row.where) for name in (*asked, *members)}
+        gallery, places = self._gallery
+        if members:
+            gallery, places = [shown[name] for name in members], {name: at for at, name in enumerate(members)}
+        if len({*asked}) < len(asked) or not places.keys() >= {*asked}:
+            raise WrongUse(f"{row.where}: reference and target are not two images of its gallery; {REFETCH}")
+        reference, *targets = asked
+        return Query(
+            key=f"{row.subset}/{record.pairid}",
+            subset=row.subset,
+            group=f"set-{record.img_set.id}",
+            image=shown[reference],
+            text=record.caption,
+            gallery=gallery,
+            targets=frozenset(places[name] for name in targets),
+            excluded=frozenset({places[reference]}),
+        )
+
+    def _shown(self, name: str, where: str) -> Picture:
+        if name not in self._pictures:
+            raise WrongUse(f"{where}: {name!r} is not an image of {self._listing}; fetch both files again")
+        if (picture := self._pictures[name]) is None:
+            raise AbsentImage(name)
+        return picture
+
+    @cached_property
+    def _listing(self) -> Path | None:
+        return self.in_folders(self.listing, "", "image_splits", "cirr/image_splits")
+
+    @cached_property
+    def _pictures(self) -> Mapping[str, Picture | None]:
+        """The images of the split by name; None where one is missing."""
+        if self._listing is None:
+            raise self.refused(f"lacks {self.listing}")
+        return {name: self.images.find(name, str(self._listing)) for _, name, _ in read_values(self._listing)}
+
+    @cached_property
+    def _gallery(self) -> tuple[Sequence[Picture], Mapping[str, int]]:
+        there = {name: picture for name, picture in self._pictures.items() if picture is not None}
+        return tuple(there.values()), {name: at for at, name in enumerate(there)}
 
 
 class CirrTest(Cirr):
@@ -238,11 +183,11 @@ class CirrTest(Cirr):
     name, title = "cirr-test", "CIRR (2021), test"
     counts: ClassVar = {GLOBAL: 4148, SUBSET: 4148}
     expects = "captions/cap.rc2.test1.json, image_splits/split.rc2.test1.json, and the images test1-….png below"
-    split = "test1"
-    form = TypeAdapter(Modified)
+    files: ClassVar = dict.fromkeys((GLOBAL, SUBSET), "cap.rc2.test1.json")
+    listing = "split.rc2.test1.json"
     submissions: ClassVar = {
-        GLOBAL: Submission("recall.json", 50, header={"version": "rc2", "metric": "recall"}),
-        SUBSET: Submission("recall_subset.json", 3, header={"version": "rc2", "metric": "recall_subset"}),
+        GLOBAL: Submission("recall.json", 50, {"version": "rc2", "metric": "recall"}),
+        SUBSET: Submission("recall_subset.json", 3, {"version": "rc2", "metric": "recall_subset"}),
     }
 
 
@@ -253,7 +198,6 @@ garden gate glass horse island laptop lead lightning mirror orange paint persimm
 sand shell sky smoke steel stream table tea tomato vacuum wax wheel window wool
 """
 NOUNS = frozenset(_NOUNS.split())
-ANY_STATE = "adj"  # folders of a noun in no particular state
 
 
 class MitStates(Reader):
@@ -276,34 +220,34 @@ class MitStates(Reader):
         return self.digest_of({folder.name: [path.name for path in files] for folder, files in self._files.items()})
 
     def items(self, subset: str) -> Iterator[Item]:
-        gallery: list[Picture] = []
-        places: dict[str, dict[str, list[int]]] = {}  # in the gallery, by noun and adjective
+        shown: list[tuple[str, str, Picture]] = []  # adjective and noun of each image of the gallery
         for folder, files in self._files.items():
             adjective, noun = folder.name.split(" ")
             for path in files:
                 picture = self.images.find(self.relative(path), str(path))
                 if picture is None:  # a link to nothing
                     yield LeftOut(str(path), MISSING)
-                    continue
-                places.setdefault(noun, {}).setdefault(adjective, []).append(len(gallery))
-                gallery.append(picture)
-        for folder in self._files:
-            adjective, noun = folder.name.split(" ")
-            for place in places.get(noun, {}).get(adjective, ()):
-                group = f"{adjective} {noun}/{Path(gallery[place].where).name}"
-                for wanted, targets in places[noun].items():
-                    if wanted != adjective:
-                        yield Query(
-                            key=f"{group}/{wanted}",
-                            subset=subset,
-                            group=group,
-                            category=noun,
-                            image=gallery[place],
-                            text=wanted,
-                            gallery=gallery,
-                            targets=frozenset(targets),
-                            excluded=frozenset({place}),
-                        )
+                else:
+                    shown.append((adjective, noun, picture))
+        gallery = [picture for _, _, picture in shown]
+        places: dict[str, dict[str, list[int]]] = {}  # in the gallery, by noun and adjective
+        for place, (adjective, noun, _) in enumerate(shown):
+            places.setdefault(noun, {}).setdefault(adjective, []).append(place)
+        for place, (adjective, noun, picture) in enumerate(shown):
+            group = f"{adjective} {noun}/{Path(picture.where).name}"
+            for wanted, targets in places[noun].items():
+                if wanted != adjective:
+                    yield Query(
+                        key=f"{group}/{wanted}",
+                        subset=subset,
+                        group=group,
+                        category=noun,
+                        image=picture,
+                        text=wanted,
+                        gallery=gallery,
+                        targets=frozenset(targets),
+                        excluded=frozenset({place}),
+                    )
 
     @cached_property
     def _files(self) -> Mapping[Path, list[Path]]:
@@ -313,4 +257,4 @@ class MitStates(Reader):
 
 def _is_test_state(name: str) -> bool:
     adjective, _, noun = name.partition(" ")
-    return noun in NOUNS and adjective not in ("", ANY_STATE)
+    return noun in NOUNS and adjective not in ("", "adj")  # which stands for no particular state

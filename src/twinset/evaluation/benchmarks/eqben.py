@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, TypeAdapter
 
 from twinset.evaluation.benchmarks.pictures import ARRAY
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.benchmarks.reader import MISSING, AbsentImage, Item, Reader
 from twinset.evaluation.benchmarks.rows import Text, checked, read_values
 from twinset.evaluation.examples import LeftOut, Matching, Picture
 
@@ -24,7 +24,6 @@ SUBSETS = {
     "eqbensd": "eq-sd",
 }
 FILMED = frozenset({"eq-ag", "eq-gebc", "eq-youcook2"})
-ANNOTATIONS = ("annotation", "annotations", "ann", "eqben_ann")
 
 
 def _first(value: Any) -> Any:
@@ -78,8 +77,7 @@ class EqBen(Reader):
         "The repository Wangt-CN/EqBen links images and annotations: take the original annotation (in Winoground's "
         "style), the 10 % subset or the one for MLLMs, not the randomised one"
     )
-    image_folders = ("image", "images", "image_subset")
-    folders = ("", *ANNOTATIONS)
+    folders = ("", "annotation", "annotations", "ann", "eqben_ann")
 
     def found(self) -> Sequence[str]:
         """As `Reader.found`, in the paper's order, others last."""
@@ -91,26 +89,31 @@ class EqBen(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         for number, found in enumerate(self._read[subset]):
-            names = (found.pair.image0, found.pair.image1)
-            pictures = [self._find(name, found.where) for name in names]
-            if absent := [name for name, picture in zip(names, pictures, strict=True) if picture is None]:
-                yield LeftOut(f"{found.where}: {absent[0]}", MISSING)
+            pair, key = found.pair, found.pair.key
+            try:
+                images = self._find(pair.image0, found.where), self._find(pair.image1, found.where)
+            except AbsentImage as absent:
+                yield LeftOut(f"{found.where}: {absent}", MISSING)
                 continue
-            key = found.pair.key
             yield Matching(
                 key=f"{subset}/{key}" if isinstance(key, str) else f"{subset}/{number:06d}",
                 subset=subset,
-                group=found.video or _group_of(subset, names[0]),
+                group=found.video or _group_of(subset, pair.image0),
                 category=subset,
-                images=tuple(picture for picture in pictures if picture is not None),
-                captions=(found.pair.caption0, found.pair.caption1),
+                images=images,
+                captions=(pair.caption0, pair.caption1),
             )
 
-    def _find(self, name: str, where: str) -> Picture | None:
+    def _find(self, name: str, where: str) -> Picture:
         """The image of a name; the light release has JPEG under the annotation's names of PNG."""
-        if (picture := self.images.find(name, where)) is not None or name.endswith(ARRAY):
-            return picture
-        return self.images.find(str(PurePosixPath(name).with_suffix(".jpg")), where)
+        if name.endswith(ARRAY):  # arrays are where their path says: they are no images to search for
+            paths = [f"{folder}{name}" for folder in ("image/", "images/", "image_subset/", "")]
+        else:
+            paths = [name, str(PurePosixPath(name).with_suffix(".jpg"))]
+        for path in paths:
+            if (picture := self.images.find(path, where)) is not None:
+                return picture
+        raise AbsentImage(name)
 
     @cached_property
     def _read(self) -> Mapping[str, list[Found]]:
@@ -127,23 +130,20 @@ def _pairs(path: Path) -> Iterator[Found]:
     """The pairs of a file; none where it begins with others. Raises `WrongUse` for what is no pair behind one."""
     known = False
     for place, key, value in read_values(path):
-        for where, video, fields in _of_record(place, key, value):
+        flat = isinstance(value, dict) and value.keys() & (PAIR_FIELDS | SINGLE_FIELDS)
+        nested = not flat and isinstance(value, dict | list)
+        for where, fields in _of_video(place, value) if nested else [(place, value)]:
             if not known and not (isinstance(fields, dict) and fields.keys() >= PAIR_FIELDS):
                 return
             known = True
-            yield Found(path, where, video, checked(fields, PAIR, where))
+            yield Found(path, where, key if nested else "", checked(fields, PAIR, where))
 
 
-def _of_record(where: str, key: str, value: Any) -> Iterator[tuple[str, str, Any]]:
-    """What should be pairs in one record of a file, with place and video."""
-    if not isinstance(value, dict | list) or (isinstance(value, dict) and value.keys() & (PAIR_FIELDS | SINGLE_FIELDS)):
-        yield where, "", value
-        return
-    # {object: [pair]} of Action Genome, [pair] of other videos
-    for name, pairs in value.items() if isinstance(value, dict) else [("", value)]:
-        here = f"{where} {name!r}" if name else where
+def _of_video(place: str, value: dict[str, Any] | list[Any]) -> Iterator[tuple[str, Any]]:
+    """What should be pairs of a video, with places: ``{object: [pair]}`` of Action Genome, ``[pair]`` of others."""
+    for name, pairs in (value if isinstance(value, dict) else {"": value}).items():
         for number, pair in enumerate(pairs if isinstance(pairs, list) else [pairs]):
-            yield f"{here} pair {number}", key, pair
+            yield f"{place} {name!r} pair {number}", pair
 
 
 def _group_of(subset: str, image: str) -> str:

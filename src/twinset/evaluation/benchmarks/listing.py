@@ -6,10 +6,7 @@ from typing import Any
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark
-from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import LeftOut
-
-SAID = ("title", "citation", "licence", "expects", "obtained")
 
 
 def listing(folder: Path | None = None) -> list[dict[str, Any]]:
@@ -19,9 +16,8 @@ def listing(folder: Path | None = None) -> list[dict[str, Any]]:
         folder: in it and in its folders they are looked for; their annotations are read, and no image.
 
     Returns:
-        Of each ``{"name", "title", "citation", "licence", "examples", "subsets", "expects", "obtained", "present"}``:
-        ``examples`` of the release, None where it has no fixed number, and by subset; ``present``: a list of
-        ``{"folder", "subsets", "left_out", "problem", "words"}``.
+        Of each ``name``, ``title``, ``citation``, ``licence``, ``expects``, ``obtained``; ``examples`` of its release,
+        None without a fixed number, and by ``subsets``; and ``present``: ``[{"folder", "subsets", "left_out"}]``.
 
     Raises:
         WrongUse: there is no such folder.
@@ -29,35 +25,27 @@ def listing(folder: Path | None = None) -> list[dict[str, Any]]:
     if folder is not None and not folder.is_dir():
         raise WrongUse(f"{folder}: there is no such folder; name one that holds benchmarks")
     places = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())] if folder is not None else []
-    listed = []
+    listed, said = [], ("name", "title", "citation", "licence", "expects", "obtained")
     for name in BENCHMARKS.kinds():
         reader = BENCHMARKS.find(name)
-        present = [there for place in places if (there := _looked_at(name, reader, place)) is not None]
         size = {"examples": sum(reader.counts.values()) or None, "subsets": dict(reader.counts)}
-        about = {field: getattr(reader, field) for field in SAID}
-        listed.append({"name": name, **about, **size, "present": present})
+        present = list(filter(None, (_looked_at(name, place) for place in places)))
+        listed.append({**{field: getattr(reader, field) for field in said}, **size, "present": present})
     return listed
 
 
-def _looked_at(name: str, reader: type[Reader], place: Path) -> dict[str, Any] | None:
-    """What of a benchmark lies in a folder; None where nothing does. Files that several benchmarks have count as one's
-    where they can be read, or where the folder is called after it.
+def _looked_at(name: str, place: Path) -> dict[str, Any] | None:
+    """What of a benchmark lies in a folder; None where nothing of it can be read: files of one may be called as those
+    of another.
     """
-    subsets, left_out, problem = Counter[str](), Counter[str](), None
+    subsets, left_out = Counter[str](), Counter[str]()
     try:
         for item in open_benchmark(name, place, captions_only=True).examples():
             if isinstance(item, LeftOut):
                 left_out[item.reason] += 1
             else:
                 subsets[item.subset] += 1
-    except WrongUse as error:
-        problem = str(error).removeprefix(f"{place}: ")
-        if place.name.lower().replace("_", "-") != name:
+    except WrongUse:
+        if subsets or not left_out:  # the file is another's, or damaged
             return None
-    words = [f"{subsets.total():,} examples", *(f"{count:,} left out: {reason}" for reason, count in left_out.items())]
-    for subset, stated in reader.counts.items():
-        read = subsets[subset] + (left_out.total() if len(subsets) == 1 else 0)
-        if subset in subsets and read != stated:
-            words.append(f"{subset}: {subsets[subset]:,}, the release has {stated:,}")
-    counts = {"subsets": dict(subsets), "left_out": dict(left_out)}
-    return {"folder": str(place), **counts, "problem": problem, "words": problem or "; ".join(words)}
+    return {"folder": str(place), "subsets": dict(subsets), "left_out": dict(left_out)}

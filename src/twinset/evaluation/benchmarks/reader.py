@@ -2,9 +2,11 @@
 
 import hashlib
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from heapq import nsmallest
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
@@ -31,16 +33,13 @@ class AbsentImage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a server takes of a subset whose targets are not public: the first ``places`` entries of each query.
-
-    file: its name. entry: what is written of an entry, from the name of its file without suffix. header: further
-    members of the JSON object.
+    """What a server takes of a subset whose targets are not public: the names of the first ``places`` entries of each
+    query, in a JSON object with the members of ``header``.
     """
 
     file: str
     places: int
-    entry: Callable[[str], str | int] = str
-    header: Mapping[str, str] = field(default_factory=dict)
+    header: Mapping[str, str]
 
 
 class Reader(Benchmark, ABC):
@@ -48,33 +47,30 @@ class Reader(Benchmark, ABC):
 
     name, title, citation, metrics, asks, apart: as `evaluation.examples.Benchmark`. expects: the files that are looked
     for; obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of
-    the release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
-    to do where all examples are left out, by the reason; `obtained` for others.
+    the release by subset, where they are known. submissions: by subset, where a server has the targets.
 
     files: file of each subset, in one of the ``folders``, plain or packed (``packings``): see `rows.read_values`.
-    splits: subsets that may be Parquet files of this split instead. header: names of the values of rows that are lists,
-    and of a table whose own header is not relied on. image_columns: that name images or, in Parquet, hold them.
-    image_folders: where images are looked for first.
+    splits: subsets that may be Parquet files of this split instead. image_columns: that name images or, in Parquet,
+    hold them.
 
-    captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty.
+    captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty. limit: as `draw`.
     """
 
+    title: str
     expects: ClassVar[str]
     obtained: ClassVar[str]
     licence: ClassVar[str] = "none stated"
     counts: ClassVar[Mapping[str, int]] = {}
     metrics: Sequence[str] = ()
     submissions: ClassVar[Mapping[str, Submission]] = {}
-    remedies: ClassVar[Mapping[str, str]] = {}
     files: ClassVar[Mapping[str, str]] = {}
     folders: ClassVar[Sequence[str]] = ("", "data")
     packings: ClassVar[Sequence[str]] = ("", ".gz")
     splits: ClassVar[Sequence[str]] = ()
-    header: ClassVar[Sequence[str]] = ()
     image_columns: ClassVar[Sequence[str]] = ()
-    image_folders: ClassVar[Sequence[str]] = ()
     captions_only = False
     categories: frozenset[str] = frozenset()
+    limit: tuple[int, int] | None = None
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         """
@@ -86,31 +82,30 @@ class Reader(Benchmark, ABC):
             WrongUse: the folder is absent, holds nothing of the benchmark, or lacks a subset.
         """
         self.data, self.place = Path(data), str(data)
-        self.check_place()
         there = self.found()
         if not there:
-            raise self.refused("holds no annotation of it")
+            raise self.refused("holds no annotation of it" if self.data.exists() else "there is no such folder")
         for subset in subsets:
             if subset not in there:
                 raise WrongUse(f"{data}: no subset {subset!r} of {self.title}; {suggested(subset, there)}")
         self.subsets = tuple(dict.fromkeys(subsets)) or tuple(there)
 
-    def check_place(self) -> None:
-        """Raise `WrongUse` where the folder is absent."""
-        if not self.data.is_dir():
-            raise self.refused("there is no such folder")
-
-    def layout(self) -> Mapping[str, str]:
-        """The file of each subset, as `files`."""
-        return self.files
+    def draw(self, limit: int, seed: int) -> None:
+        """Read at most ``limit`` examples of each subset, drawn by a digest of ``seed`` and key: neither order nor the
+        other examples matter, and a larger limit keeps those of a smaller one. The annotation is read twice.
+        """
+        if limit < 1:
+            raise WrongUse(f"limit {limit}: name the examples of each subset, 1 or more")
+        self.limit = limit, seed
+        self.title = f"{self.title}, {limit:,} of each subset (seed {seed})"
 
     def found(self) -> Sequence[str]:
         """The subsets that lie in the folder, in a fixed order."""
-        return [subset for subset in self.layout() if self.paths(subset)]
+        return [subset for subset in self.files if self.paths(subset)]
 
     def paths(self, subset: str) -> Sequence[Path]:
         """The annotation files of a subset."""
-        path = self.in_folders(self.layout()[subset], *self.folders)
+        path = self.in_folders(self.files[subset], *self.folders)
         if path is not None:
             return [path]
         return self.parquet.get(subset, []) if subset in self.splits else []
@@ -127,7 +122,7 @@ class Reader(Benchmark, ABC):
         """The rows of a subset, in order; raises `WrongUse` for one that cannot be read."""
         number = 0
         for path in self.paths(subset):
-            for row in read_rows(path, subset, self.columns(), self.header, self.image_columns):
+            for row in read_rows(path, subset, self.columns(), self.image_columns):
                 name = row.number if row.stored is None else str(number)
                 yield Row(subset, row.where, name, row.fields, row.stored, row.at)
                 number += 1
@@ -165,6 +160,19 @@ class Reader(Benchmark, ABC):
         """As `evaluation.examples.Benchmark.examples`. Raises `WrongUse`: a file is not what it should be, a subset is
         empty, every example is left out, or two examples have one key.
         """
+        if self.limit is None:
+            yield from self._all()
+            return
+        limit, seed = self.limit
+        ranks = defaultdict[str, dict[bytes, str]](dict)
+        for item in self._all():
+            if not isinstance(item, LeftOut):
+                seeded = f"{seed}:{item.key}".encode("utf-8", "surrogatepass")
+                ranks[item.subset][hashlib.blake2b(seeded, digest_size=16).digest()] = item.key
+        drawn = {of_subset[rank] for of_subset in ranks.values() for rank in nsmallest(limit, of_subset)}
+        yield from (item for item in self._all() if isinstance(item, LeftOut) or item.key in drawn)
+
+    def _all(self) -> Iterator[Item]:
         keys, left_out, first = set[str](), 0, LeftOut("", "")
         for subset in self.subsets:
             before = len(keys) + left_out
@@ -180,20 +188,14 @@ class Reader(Benchmark, ABC):
                     keys.add(item.key)
                 yield item
             if len(keys) + left_out == before:
-                what = f"has no {' or '.join(sorted(self.categories))}" if self.categories else "is empty"
-                raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} {what}; {self.obtained}")
+                asked = " or ".join(sorted(self.categories)) or "records"
+                raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} has no {asked}; {self.obtained}")
         if not keys:
             why = f"all {left_out:,} examples are left out, the first because of {first.where}: {first.reason}"
-            if (remedy := self.remedies.get(first.reason)) is not None:
-                raise NothingAsked(f"{self.place}: {why}; {remedy}")
             raise NothingAsked(str(self.refused(why)))
 
     def digest(self) -> str:
         """sha256 over the annotation files of the chosen subsets. Of images in folders only the names are read."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
         return self.digest_of({self.relative(path): sha256_of_file(path)[0] for path in self.annotations()})
 
     def digest_of(self, read: object) -> str:
@@ -202,12 +204,13 @@ class Reader(Benchmark, ABC):
         described = {"benchmark": name, "version": VERSION, "subsets": list(self.subsets), "read": read}
         described |= {"categories": sorted(self.categories)} if self.categories else {}
         described |= {"asks": self.asks} if self.asks else {}
+        described |= {"limit": list(self.limit)} if self.limit else {}
         return hashlib.sha256(canonical_json(described)).hexdigest()
 
     @cached_property
     def images(self) -> Images:
         """The images below the folder, which is walked once."""
-        return Images(self.data, self.image_folders, self.captions_only)
+        return Images(self.data, self.captions_only)
 
     @cached_property
     def parquet(self) -> Mapping[str, Sequence[Path]]:
@@ -224,9 +227,8 @@ class Reader(Benchmark, ABC):
 
     def in_folders(self, name: str, *folders: str) -> Path | None:
         """The first file of a name, packed or not, in one of some folders of the data; None for "" too."""
-        files = [f"{name}{packing}" for packing in self.packings if name]
-        places = [self.data / folder / file for folder in folders for file in files]
-        return next((path for path in places if path.is_file()), None)
+        paths = (self.data / folder / f"{name}{packing}" for folder in folders for packing in self.packings if name)
+        return next((path for path in paths if path.is_file()), None)
 
 
 class Pairs(Reader):
@@ -234,14 +236,12 @@ class Pairs(Reader):
 
     image_columns: one or two. caption_columns: the caption and its negative, or those of both images. key_column: what
     tells rows apart; their numbers when empty. category_column: the subset is the category when empty.
-    ranked: whether captions are asked for as a gallery, as more than two must be; its recall@1 is the accuracy.
     """
 
     image_columns: ClassVar[Sequence[str]] = ("image",)
     caption_columns: ClassVar[Sequence[str]] = ("caption", "negative_caption")
     key_column: ClassVar[str] = ""
     category_column: ClassVar[str] = ""
-    ranked: ClassVar[bool] = False
 
     def columns(self) -> Sequence[str]:
         return [name for name in (*self.caption_columns, self.key_column, self.category_column) if name]
@@ -249,10 +249,6 @@ class Pairs(Reader):
     def captions(self, row: Row) -> Sequence[str]:
         """The captions of a row."""
         return [row.text(column) for column in self.caption_columns]
-
-    def right(self, row: Row) -> frozenset[int]:
-        """The places of the captions that are right."""
-        return frozenset({0})
 
     def category(self, row: Row) -> str:
         """The category of a row."""
@@ -269,15 +265,14 @@ class Pairs(Reader):
 
     def example(self, row: Row) -> Item:
         pictures = tuple(self.picture(row, column) for column in self.image_columns)
-        captions = tuple(self.captions(row))
-        about: dict[str, Any] = {"key": self.key(row), "group": self.group(row), "category": self.category(row)}
-        about["subset"] = row.subset
-        if self.ranked:
-            targets = all_alike(captions, self.right(row))
-            return Query(image=pictures[0], text=None, gallery=captions, targets=targets, **about)
-        if captions[0] == captions[1]:
+        first, second = self.captions(row)
+        if first == second:
             return LeftOut(row.where, SAME_CAPTIONS)
-        return Matching(images=pictures, captions=(captions[0], captions[1]), **about)
+        return Matching(images=pictures, captions=(first, second), **self.identity(row))
+
+    def identity(self, row: Row) -> dict[str, Any]:
+        """What every example has of a row."""
+        return {"key": self.key(row), "subset": row.subset, "group": self.group(row), "category": self.category(row)}
 
 
 def image_group(name: str) -> str:
@@ -286,9 +281,3 @@ def image_group(name: str) -> str:
     for prefix in COCO_PREFIXES:
         stem = stem.removeprefix(prefix)
     return stem
-
-
-def all_alike(gallery: Sequence[str], targets: Iterable[int]) -> frozenset[int]:
-    """Targets, and the other entries that say the same as one of them: they cannot be wrong."""
-    texts = {gallery[target] for target in targets}
-    return frozenset(place for place, text in enumerate(gallery) if text in texts)

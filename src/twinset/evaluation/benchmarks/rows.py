@@ -107,22 +107,10 @@ def read_values(path: Path, member: str = "", columns: Sequence[str] = ()) -> It
         yield where, str(number), value
 
 
-def read_rows(
-    path: Path, subset: str, columns: Sequence[str] = (), header: Sequence[str] = (), images: Sequence[str] = ()
-) -> Iterator[Row]:
-    """The records of a file as rows. Arguments and errors as `read_values`.
-
-    header: names of the values of records that are lists, and of a table whose own header is not relied on. images:
-    columns of encoded images, where it is Parquet.
-    """
+def read_rows(path: Path, subset: str, columns: Sequence[str] = (), images: Sequence[str] = ()) -> Iterator[Row]:
+    """The records of a file as rows. Arguments and errors as `read_values`. images: columns of images in Parquet."""
     stored = ParquetImages(path, images) if path.suffix == ".parquet" and images else None
-    table = path.name.removesuffix(".gz").endswith((".csv", ".tsv"))
-    for at, (where, number, value) in enumerate(read_values(path, columns=() if header and table else columns)):
-        if header and (table or isinstance(value, list)):
-            values = list(value.values() if table else value)
-            if len(values) < len(header):
-                raise WrongUse(f"{where}: {len(values)} values, not {', '.join(header)}; {REFETCH}")
-            value = dict(zip(header, values, strict=False))
+    for at, (where, number, value) in enumerate(read_values(path, columns=columns)):
         yield Row(subset, where, number, checked(value, _OBJECT, where), stored, at)
 
 

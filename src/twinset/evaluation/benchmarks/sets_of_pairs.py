@@ -1,16 +1,15 @@
 """Sets of pairs, most of them a declaration each: Winoground, SugarCrepe, VALSE and BiVLC."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
 
 from pydantic import BaseModel, StrictInt, TypeAdapter
 
 from twinset.evaluation.benchmarks.reader import MISSING, Item, Pairs
-from twinset.evaluation.benchmarks.rows import ParquetImages, Row
+from twinset.evaluation.benchmarks.rows import Row
 from twinset.evaluation.examples import LeftOut
 
 
@@ -24,7 +23,6 @@ class Winoground(Pairs):
     obtained = "Both are in the data set facebook/winoground of Hugging Face, once its terms are accepted"
     files: ClassVar = {"test": "examples.jsonl"}
     splits = ("test",)
-    image_folders = ("images", "data/images")
     image_columns, caption_columns = ("image_0", "image_1"), ("caption_0", "caption_1")
     key_column, category_column = "id", "collapsed_tag"
 
@@ -86,7 +84,7 @@ class BiVlc(Pairs):
 
     Parquet: ``image, caption, negative_caption, negative_image, type, subtype``, as released and as exported.
     The release does not say which of COCO's images a row has, and several rows share one. Their group is the digest of
-    the image, so the column of images is read once for it.
+    the image, which is read for it.
     """
 
     name, title = "bivlc", "BiVLC (2024)"
@@ -105,17 +103,12 @@ class BiVlc(Pairs):
     def columns(self) -> Sequence[str]:
         return [*super().columns(), "type", "subtype"]
 
-    def rows(self, subset: str) -> Iterator[Row]:
-        """As `Reader.rows`, with the digest of the photograph, empty where there is none."""
-        for path, rows in groupby(super().rows(subset), key=lambda row: row.stored and row.stored.path):
-            assert path is not None
-            photos = ParquetImages(path, ["image"])  # `Row.stored` is read behind it
-            for row in rows:
-                photo = photos.content(row.at, "image")
-                yield replace(row, fields={**row.fields, "photo": sha256(photo).hexdigest()[:16] if photo else ""})
-
     def example(self, row: Row) -> Item:
-        return super().example(row) if row.fields["photo"] else LeftOut(row.where, MISSING)
+        """As `Pairs.example`, with the digest of the photograph."""
+        assert row.stored is not None
+        if not (photo := row.stored.content(row.at, "image")):
+            return LeftOut(row.where, MISSING)
+        return super().example(replace(row, fields={**row.fields, "photo": sha256(photo).hexdigest()[:16]}))
 
     def key(self, row: Row) -> str:
         return f"{row.subset}/{int(row.number):06d}"

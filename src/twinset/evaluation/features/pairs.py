@@ -17,7 +17,6 @@ from twinset.evaluation.features.similarities import (
     Silence,
     Similarities,
     asks_with,
-    of_texts,
     own_pictures,
     own_texts,
 )
@@ -38,12 +37,9 @@ class ByPairs(Similarities):
         self.scorer = scorer
 
     def refusal(self, example: Asked) -> str | None:
-        if of_texts(example):
-            what = "asks how alike two texts are; name a dual encoder, such as --model open_clip:ViT-B-32:openai"
-        elif isinstance(example, Query) and asks_with(example) == 2:
-            what = "asks with both; name a rule and an encoder, such as --model image+text:open_clip:ViT-B-32:openai"
-        else:
+        if not isinstance(example, Query) or asks_with(example) < 2:
             return None
+        what = "asks with both; name a rule and an encoder, such as --model image+text:open_clip:ViT-B-32:openai"
         return f"scores an image with a text, and example {example.key} {what}"
 
     def compute(self, examples: Sequence[Asked], pictures: dict[bytes, Picture], texts: dict[bytes, str]) -> None:

@@ -170,7 +170,6 @@ def _row(example: Asked, similarities: Similarities, every: bool, threshold: flo
         return row | similarities.of_matching(example)
     if isinstance(example, Query):
         scores = similarities.gallery(example)
-        row["tags"] = ";".join(example.tags)
         if example.order:
             places = len(scores) - np.searchsorted(np.sort(scores), scores, "right")
             row |= {"places": places.tolist(), "people": [*example.order]}

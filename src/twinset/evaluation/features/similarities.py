@@ -20,7 +20,6 @@ from twinset.evaluation.examples import (
     Picture,
     Query,
     Statement,
-    TextPair,
 )
 from twinset.evaluation.features.pictures import Pictures, Unusable, lots
 from twinset.evaluation.features.store import FeatureStore, text_name
@@ -212,9 +211,6 @@ class ByFeatures(Similarities):
         return cosines(unit(self.features(images)), unit(self.features(texts)))
 
     def gallery(self, query: Query) -> Floats:
-        if of_texts(query):
-            pairs = [unit(self.features(all_said(entry))) for entry in query.gallery if isinstance(entry, str)]
-            return np.array([cosines(pair[:1], pair[1:])[0, 0] for pair in pairs], np.float32)
         if self._gallery is None or self._gallery[0] is not query.gallery:
             self._gallery = query.gallery, unit(self.features(query.gallery))
         own = [self.features(shown) for shown in (own_pictures(query), own_texts(query)) if shown]
@@ -248,11 +244,6 @@ def cosines(first: Floats, second: Floats) -> Floats:
 def asks_with(query: Query) -> int:
     """Whether a query asks with an image and a text (2), with one of them (1), or with neither (0)."""
     return (query.image is not None) + (query.text is not None)
-
-
-def of_texts(example: Asked) -> bool:
-    """Whether an example compares texts alone."""
-    return isinstance(example, Query) and isinstance(next(iter(example.gallery), None), TextPair)
 
 
 def own_pictures(example: Asked) -> Sequence[Picture]:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import write_scores
@@ -35,7 +35,7 @@ _PAIR = ["image", "text"]
 
 def score_answers(
     file: Path, questions: Path, model: str, out: Path, moved: Mapping[str, str], threshold: float | None = None
-) -> tuple[list[WrittenScores], list[Benchmark]]:
+) -> tuple[list[WrittenScores], Sequence[Benchmark]]:
     """Write score files, as `evaluation.run.run` does, of scores that other code gave to questions.
 
     Args:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
 from twinset.evaluation.examples import Benchmark, OwnQuestion, Picture, Query
 from twinset.evaluation.features.pairs import pairs_of
 from twinset.evaluation.features.pictures import FORMATS, Pictures, Unusable

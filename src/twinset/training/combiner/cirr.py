@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, Cirr
+from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, SUBSET, Cirr
 from twinset.evaluation.benchmarks.reader import MISSING
 from twinset.evaluation.examples import LeftOut, Picture, Query
 from twinset.shards.storage.store import Store
@@ -34,7 +34,8 @@ class Training(Cirr):
 
     title = "CIRR (2021), training"
     expects = "captions/cap.rc2.train.json, image_splits/split.rc2.train.json, and the images train-….png in a folder"
-    split = "train"
+    files: ClassVar = dict.fromkeys((GLOBAL, SUBSET), "cap.rc2.train.json")
+    listing = "split.rc2.train.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class CirrFiles:
         found = self.sha256s()
         shards = [{"tar": name, "sha256": found[name]} for name in self.names[: self.annotations]]
         about = {"images": len(self.names) - self.annotations, "left_out": dict(self.left_out)}
-        return {"dataset": self.title, "subset": None, "split": Training.split, "shards": shards, **about}
+        return {"dataset": self.title, "subset": None, "split": "train", "shards": shards, **about}
 
     def sha256s(self) -> dict[str, str]:
         """sha256 of each file as it lies there now. Raises `WrongUse` where one is absent."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+from twinset.evaluation.benchmarks.built_dataset import BuiltDataset, Part, open_benchmarks
 from twinset.evaluation.blind_probes.detectors import (
     HALVES,
     Detector,
@@ -22,7 +22,6 @@ from twinset.evaluation.blind_probes.detectors import (
 )
 from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
 from twinset.evaluation.blind_probes.run import encoded, features_of
-from twinset.evaluation.dataset_parts import Part, open_benchmarks
 from twinset.evaluation.examples import Benchmark, Picture
 from twinset.evaluation.features.pictures import Pictures, Unusable
 from twinset.evaluation.features.similarities import ByFeatures
