@@ -71,9 +71,16 @@ def test_rows_of_any_length_are_read(tmp_path: Path) -> None:
     rows = [(bool(rng.integers(2)), f"k{row}", "long " * int(rng.choice([1, 10, 300_000]))) for row in range(20)]
     path = written(tmp_path, "correct,key,caption" + ",x" * 3000 + "\n", "long.csv")
     path.write_text("".join(path.read_text() + "".join(f"{a},{b},{c}{',' * 3000}\n" for a, b, c in rows)))
-    (whole,) = open_scores(path).batches(["key"])
-    assert whole.columns["key"].to_pylist() == [key for _, key, _ in rows]
+    assert open_scores(path).read(["key"]).columns["key"].to_pylist() == [key for _, key, _ in rows]
     assert values(measure(path))["accuracy"] == pytest.approx(100 * np.mean([right for right, _, _ in rows]))
+
+
+def damaged() -> bytes:
+    """Parquet whose footer is whole and whose values are not."""
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table({"correct": [True] * 1000}), content)
+    data = content.getvalue().to_pybytes()
+    return data[:4] + b"\xff" * 40 + data[44:]
 
 
 FILES: dict[str, tuple[str | bytes, str]] = {
@@ -91,6 +98,7 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "latin": ("correct,type\n1,\xe4\n".encode("latin-1"), "UTF-8"),
     "binary": (b"\x89PNG\r\n\x1a\n\0\0", "neither Parquet nor CSV"),
     "cut Parquet": (b"PAR1" + b"\0" * 50, "broken Parquet"),
+    "damaged Parquet": (damaged(), "cannot be read, copy or write it again"),
 }
 
 

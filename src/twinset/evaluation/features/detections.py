@@ -24,10 +24,10 @@ class Detections(Scorer):
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.path = name, path
         self.categories: dict[str, set[str]] = {}
-        for batch in open_scores(path).batches(["image", "category"]):
-            rows = zip(batch.texts("image", empty=False).to_pylist(), batch.texts("category").to_pylist(), strict=True)
-            for image, category in rows:
-                self.categories.setdefault(Path(image).stem, set()).update({condition_name(category)} - {""})
+        found = open_scores(path).read(["image", "category"])
+        images, categories = found.texts("image", empty=False).to_pylist(), found.texts("category").to_pylist()
+        for image, category in zip(images, categories, strict=True):
+            self.categories.setdefault(Path(image).stem, set()).update({condition_name(category)} - {""})
 
     def digest(self) -> str:
         return digest(["detections", sha256_once(self.path)])

@@ -89,10 +89,8 @@ def _keep_scores(store: FeatureStore, file: Path, questions: Path) -> None:
     """Keep the scores of all pairs; raises `WrongUse` where one has none or two, or was not asked."""
     opened = open_scores(file)
     opened.refuse_repeats(_PAIR, "keep one of them")
-    scored = pl.concat(
-        pl.DataFrame({**{name: batch.counts(name) for name in _PAIR}, "score": batch.numbers("score")})
-        for batch in opened.batches([*_PAIR, "score"])
-    )
+    batch = opened.read([*_PAIR, "score"])
+    scored = pl.DataFrame({**{name: batch.counts(name) for name in _PAIR}, "score": batch.numbers("score")})
     asked = _read(questions / PAIRS, _PAIR).cast(pl.Int64)
     for image, text, _ in scored.join(asked, _PAIR, "anti").head(1).iter_rows():
         raise WrongUse(f"{file}: image {image}, text {text}: {questions} does not ask this pair; remove the row")

@@ -103,12 +103,10 @@ def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Sche
 def _read(file: ScoreFile, schema: pa.Schema, names: dict[str, str]) -> pl.DataFrame:
     """Its columns as those of a table, and ``key`` where it has one."""
     keys = [KEY] if KEY in file.names else []
-    return pl.concat(
-        pl.DataFrame(
-            {name: pl.Series(batch.texts(name, empty=False)) for name in keys}
-            | {name: pl.Series(_column(batch, called, schema.field(name).type)) for name, called in names.items()}
-        )
-        for batch in file.batches([*keys, *names.values()])
+    batch = file.read([*keys, *names.values()])
+    return pl.DataFrame(
+        {name: pl.Series(batch.texts(name, empty=False)) for name in keys}
+        | {name: pl.Series(_column(batch, called, schema.field(name).type)) for name, called in names.items()}
     )
 
 

@@ -1,20 +1,16 @@
 """Opens a table of scores, of ours or of anyone's, and reads the columns asked for; writes ours."""
 
 import csv
-import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
@@ -22,7 +18,7 @@ from twinset.evaluation.score_files.batch import Batch
 from twinset.shards.storage.parquet_reader import batches
 from twinset.shards.storage.whole_file import whole_file
 
-ROWS = 16_384  # a batch
+ROWS = 16_384  # read at a time
 _LARGEST = 256 << 20  # bytes of a row of CSV
 _NAMED = 20  # columns in a message
 _ROW = "\x1frow"  # no column of a file
@@ -44,22 +40,20 @@ class ScoreFile:
     _source: pa.Table | Path
     _format: str
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
-        """The named columns, in batches; raises `WrongUse` for a column that is not there and for a broken file."""
+    def read(self, names: Sequence[str]) -> Batch:
+        """The named columns; raises `WrongUse` for a column that is not there, no rows, and for a broken file."""
         names = list(dict.fromkeys(names))
         for name in names:
             self.require(name, "")
-        first = 1
         try:
-            for columns in self._read(names):
-                if columns.num_rows:
-                    arrays = {name: columns.column(name) for name in names}
-                    yield Batch(self.where, first, arrays, text=self._format != "parquet")
-                    first += columns.num_rows
+            table = self._read(names).unify_dictionaries().combine_chunks()
+            table.validate(full=True)  # a dictionary's numbers may be damaged
         except (pa.ArrowException, OSError) as error:
-            raise WrongUse(f"{self.where}: cannot be read after row {first - 1}: {_first_line(error)}") from error
-        if first == 1:
+            raise WrongUse(f"{self.where}: cannot be read, copy or write it again: {_first_line(error)}") from error
+        if not table.num_rows:
             raise WrongUse(f"{self.where}: no rows; write a row for each example")
+        columns = {name: table[name].combine_chunks() for name in names}
+        return Batch(self.where, columns, text=self._format != "parquet")
 
     @property
     def listed(self) -> str:
@@ -77,8 +71,8 @@ class ScoreFile:
 
     def refuse_repeats(self, names: Sequence[str], remedy: str) -> None:
         """Raise `WrongUse` where two rows have the same values in columns that are the key of a row."""
-        tables = [pa.table([batch.texts(name) for name in names], [*names]) for batch in self.batches(names)]
-        keys = pl.DataFrame(pa.concat_tables(tables))
+        columns = self.read(names)
+        keys = pl.DataFrame({name: pl.Series(columns.texts(name)) for name in names})
         rows = keys.with_row_index(_ROW, 1).group_by(names, maintain_order=True).agg(_ROW)
         repeated = rows.filter(pl.col(_ROW).list.len() > 1)
         if len(repeated):
@@ -86,11 +80,12 @@ class ScoreFile:
             what = f"rows {first} and {second} have the same {', '.join(names)}, {' / '.join(values)!r}"
             raise WrongUse(f"{self.where}: {what} (repeated rows: {len(keys) - len(rows):,}); {remedy}")
 
-    def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+    def _read(self, names: list[str]) -> pa.Table:
         if isinstance(self._source, pa.Table):
-            return iter(self._source.select(names).to_batches(max_chunksize=ROWS))
+            return self._source.select(names)
         if self._format == "parquet":
-            return batches(self._source, names, ROWS)
+            rows = [*batches(self._source, names, ROWS)]
+            return pa.Table.from_batches(rows) if rows else pa.table({name: [] for name in names})
         # All as text: types guessed from the first rows would be wrong for a later one.
         convert = pa.csv.ConvertOptions(
             column_types={name: pa.string() for name in names}, include_columns=names, strings_can_be_null=False
@@ -100,7 +95,7 @@ class ScoreFile:
             delimiter=_DELIMITER[self._format], newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
         )
         read = pa.csv.ReadOptions(block_size=min(self._source.stat().st_size + 1, _LARGEST))
-        return iter(pa.csv.read_csv(self._source, read, parse, convert).to_batches(max_chunksize=ROWS))
+        return pa.csv.read_csv(self._source, read, parse, convert)
 
 
 def open_scores(source: pa.Table | str | Path) -> ScoreFile:
@@ -156,53 +151,3 @@ def save_scores(table: pa.Table, about: Mapping[str, Any], path: Path) -> None:
 
 def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
-
-
-MOST_LABELS = 1000
-_BETWEEN = "\x1f"  # a control character
-Digests = NDArray[np.uint64]
-
-
-class Labels:
-    """Numbers the values of some columns as batches come; of two columns a value is a pair of theirs.
-
-    names: the values met so far, in order of their numbers; "value / value" for two columns.
-    """
-
-    def __init__(self, columns: Sequence[str]) -> None:
-        self.columns, self._numbers = tuple(columns), dict[str, int]()
-
-    @property
-    def names(self) -> list[str]:
-        """The values, raises `WrongUse` where two of them read the same."""
-        names = [value.replace(_BETWEEN, " / ") for value in self._numbers]
-        if len({*names}) < len(names):
-            raise WrongUse(f"--by {','.join(self.columns)}: values with ' / ' in them cannot be told apart")
-        return names
-
-    def numbered(self, batch: Batch) -> NDArray[np.uint16]:
-        """The number of each row's value; raises `WrongUse` for a null, and for more than `MOST_LABELS` values."""
-        encoded = _joined(batch, self.columns).dictionary_encode()
-        for value in encoded.dictionary.to_pylist():
-            self._numbers.setdefault(value, len(self._numbers))
-        if len(self._numbers) > MOST_LABELS:
-            what = f"--by {','.join(self.columns)}: more than {MOST_LABELS:,} values"
-            raise WrongUse(f"{batch.where}: {what}; name columns of categories")
-        numbers = np.array([self._numbers[value] for value in encoded.dictionary.to_pylist()], np.uint16)
-        return np.asarray(numbers[np.asarray(encoded.indices)])
-
-
-def _joined(batch: Batch, columns: Sequence[str], empty: bool = True) -> pa.Array:
-    """The values of some columns as one text a row: ("a", "bc") is not ("ab", "c")."""
-    parts = [batch.texts(name, empty) for name in columns]
-    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _BETWEEN)
-
-
-def digests(batch: Batch, columns: Sequence[str], empty: bool = True) -> Digests:
-    """64-bit digests of the values of some columns together, shape (n,).
-
-    Of 2,000,000 different values two agree with probability 1e-7.
-    """
-    encoded = _joined(batch, columns, empty).cast(pa.binary()).dictionary_encode()
-    found = b"".join(hashlib.blake2b(value, digest_size=8).digest() for value in encoded.dictionary.to_pylist())
-    return np.asarray(np.frombuffer(found, "<u8")[np.asarray(encoded.indices)])
