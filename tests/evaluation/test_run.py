@@ -101,7 +101,7 @@ def test_names_that_would_share_a_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, model: str) -> None:
-    with pytest.raises(WrongUse, match=r"scores and those of clip:a-b would be one file, .*clip-a-b\.parquet"):
+    with pytest.raises(WrongUse, match=r"scores and those of clip:a/b would be one file, .*clip-a-b\.parquet"):
         run(benchmarks()[:1], ["clip:a/b", "clip:a-b"], tmp_path)
     out, alike = tmp_path / "out", model.replace("random:", "random:/")
     (written,) = run(benchmarks()[:1], [model], out, tmp_path / "cache", FAST)

@@ -41,7 +41,7 @@ def test_average_precision_is_that_of_the_released_code_in_the_worst_and_the_mea
     drawn: list[int], data: st.DataObject
 ) -> None:
     targets = data.draw(st.integers(1, len(drawn) - 1))
-    row = ranks(np.array(drawn, np.float32), frozenset(range(targets)), frozenset(), True)
+    row = ranks(np.array(drawn, np.float32), frozenset(range(targets)), frozenset())
     above, level = (np.array(row[name], np.int64) for name in ("above", "level"))
     orders = {tuple(at < targets for at in order) for order in permutations(range(len(drawn))) if _falls(drawn, order)}
     worst = min(orders, key=lambda order: [place for place, right in enumerate(order) if right][::-1] and _worst(order))
@@ -58,7 +58,7 @@ def test_average_precision_of_a_whole_gallery_is_scikit_learns(drawn: list[int],
 
     targets = data.draw(st.integers(1, len(drawn) - 1))
     order = np.argsort(np.argsort(np.array(drawn), kind="stable")).astype(np.float32)
-    rows = [ranks(order, frozenset(range(targets)), frozenset(), True)]
+    rows = [ranks(order, frozenset(range(targets)), frozenset())]
     found = measure(table(rows, QUERY_TARGETS, metrics=["average-precision"]), resamples=0).all.figures["map"]
     expected = average_precision_score([at < targets for at in range(len(drawn))], order)
     assert found.value == found.expected == pytest.approx(100 * expected)
@@ -92,7 +92,7 @@ def test_map_of_circos_submission_example() -> None:
         absent = len(one["gt_img_ids"]) - len(targets)
         order = np.arange(len(shown) + 1000, 0, -1).astype(np.float32)  # the rest of COCO behind
         places = frozenset(targets) | frozenset(range(len(order) - absent, len(order)))
-        rows.append(ranks(order, places, frozenset(), True))
+        rows.append(ranks(order, places, frozenset()))
     found = measure(table(rows, QUERY_TARGETS, metrics=["map"]), resamples=0).all.figures
     assert [round(found[f"map@{k}"].value, 2) for k in (5, 50)] == [0.49, 0.60]
     assert found["map@5"].expected == found["map@5"].value  # no ties
@@ -100,7 +100,7 @@ def test_map_of_circos_submission_example() -> None:
 
 def test_both_captions_have_to_be_above_the_wrong_one_and_ties_are_halved() -> None:
     drawn = [[3, 2, 1], [3, 1, 2], [2, 2, 2], [3, 2, 2]]
-    rows = [ranks(np.array(one, np.float32), frozenset({0, 1}), frozenset(), True) for one in drawn]
+    rows = [ranks(np.array(one, np.float32), frozenset({0, 1}), frozenset()) for one in drawn]
     found = measure(table(rows, QUERY_TARGETS, metrics=["all-targets"]), resamples=0).all
     assert found.figures["all_targets"].value == 25
     # All three tie: both targets come first in 2 of 6 orders; one ties: in half.
@@ -173,16 +173,14 @@ def test_average_precision_by_aspect_is_that_of_circos_released_evaluation() -> 
 
 def test_aspects_are_means_over_their_queries_alone() -> None:
     made = [({0}, "addition;negation"), ({1}, "negation"), ({1}, "")]
-    rows = [
-        ranks(np.array([2, 1], np.float32), frozenset(one), frozenset(), True) | {"tags": tags} for one, tags in made
-    ]
+    rows = [ranks(np.array([2, 1], np.float32), frozenset(one), frozenset()) | {"tags": tags} for one, tags in made]
     found = measure(table(rows, QUERY_TARGETS, metrics=["semantic-map"]), resamples=0).all.figures
     named = {name: figure.value for name, figure in found.items() if name.startswith("map@10")}
     assert named == {"map@10 addition": 100, "map@10 negation": 75}
 
 
 def test_a_metric_that_a_file_does_not_name_is_not_measured(tmp_path: Path) -> None:
-    rows = [ranks(np.array([2, 1], np.float32), frozenset({0}), frozenset(), True)]
+    rows = [ranks(np.array([2, 1], np.float32), frozenset({0}), frozenset())]
     assert not {"map@5", "all_targets"} & {*measure(table(rows, QUERY_TARGETS), resamples=0).all.figures}
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,6 +27,7 @@ OUTCOMES = MATCHING_OUTCOMES.names[len(IDENTITY) :]  # in the order in which the
 #: What four independent guesses get. (A scorer at random gets 16.67 % of groups: its answers come from four scores.)
 GUESSING = {"text": Figure(25.0), "image": Figure(25.0), "group": Figure(6.25)}
 PEOPLE = "people"
+_ANSWERS = {"pair": pl.String, "kind": pl.String, "annotator": pl.String, "right": pl.List(pl.Boolean)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,8 @@ class People:
     """What people get.
 
     report: the stage's ``decisions.json``. decided: pairs with all four answers, of `MATCHING_OUTCOMES`. pooled: their
-    figures, and by kind. annotators: of each how many ``answers`` are ``right``, and the figures of the pairs whose
-    questions this one answered all (``whole``, or None). where: for messages. root: the dataset.
+    figures, and by kind. annotators: of each how many ``answers`` are ``right``.
+    where: for messages. root: the dataset.
     """
 
     report: Mapping[str, Any]
@@ -42,22 +44,17 @@ class People:
     root: str
     decided: pa.Table
     pooled: Results
-    annotators: Mapping[str, Mapping[str, Any]]
+    annotators: Mapping[str, Mapping[str, int]]
 
     def as_json(self) -> dict[str, Any]:
-        """As `Results.as_json`, with ``undecided`` (pairs without all four answers), ``annotators``, ``agreement``,
-        ``references``.
-        """
-        pairs, papers = self.report["pairs"], references()
+        """As `Results.as_json`, with ``undecided`` (pairs without all four answers), ``annotators``, ``agreement``."""
+        pairs = self.report["pairs"]
         return {
             **self.pooled.as_json(),
             "stage": pairs["stage"],
             "undecided": pairs["sampled"] - len(self.decided),
-            "annotators": {
-                name: {**one, "whole": one["whole"] and one["whole"].as_json()} for name, one in self.annotators.items()
-            },
+            "annotators": self.annotators,
             "agreement": self.report["agreement"],
-            "references": [{"name": one.name, "source": one.source, "figures": one.figures[""]} for one in papers],
         }
 
 
@@ -91,34 +88,21 @@ def read_people(place: str, seed: int = 0, resamples: int = 2000) -> People:
 
 def people(report: Mapping[str, Any], where: str, root: str, seed: int = 0, resamples: int = 2000) -> People:
     """Measure what a ``decisions.json`` has; the other arguments as in `People`, errors as of `read_people`."""
-    by_annotator: dict[str | None, list[Mapping[str, Any]]] = {}
-    for outcome in report["outcomes"]:
-        by_annotator.setdefault(outcome["annotator"], []).append(outcome)
-    subset = report["pairs"]["stage"]
-    decided = _table(by_annotator.pop(None, []), subset)
+    answers = pl.DataFrame(report["outcomes"], _ANSWERS)
+    complete = pl.col("annotator").is_null() & (pl.col("right").list.drop_nulls().list.len() == len(OUTCOMES))
+    # These are outcomes and no scores: of the 16 ways to be right or wrong, two (right from both captions and wrong
+    # from both images, or the reverse) are a circle that no four scores can have.
+    columns = {name: pl.col("right").list.get(place, null_on_oob=True) for place, name in enumerate(OUTCOMES)}
+    subset = pl.lit(report["pairs"]["stage"])
+    rows = answers.filter(complete).select(key="pair", subset=subset, category="kind", group="pair", **columns)
+    decided = rows.to_arrow().cast(MATCHING_OUTCOMES)
     if not len(decided):
         raise WrongUse(f"{where}: no pair has all four answers; have people answer")
-    annotators = {}
-    for name, outcomes in sorted(by_annotator.items(), key=lambda item: str(item[0])):
-        answers = [right for outcome in outcomes for right in outcome["right"] if right is not None]
-        whole = _table(outcomes, subset)
-        figures = measure(whole, (), seed, resamples).all if len(whole) else None
-        annotators[str(name)] = {"right": sum(answers), "answers": len(answers), "whole": figures}
+    given = answers.drop_nulls("annotator").explode("right").drop_nulls("right").group_by("annotator")
+    counts = given.agg(right=pl.col("right").sum(), answers=pl.len()).sort("annotator")
+    annotators = {row.pop("annotator"): row for row in counts.to_dicts()}
     pooled = measure(decided, ["category"], seed, resamples)
     return People(report, where, root, decided, pooled, annotators)
-
-
-def _table(outcomes: list[Mapping[str, Any]], subset: str) -> pa.Table:
-    """Pairs with all four answers. These are outcomes and no scores: of the 16 ways to be right or wrong, two (right
-    from both captions and wrong from both images, or the reverse) are a circle that no four scores can have.
-    """
-    rows = [
-        {"key": one["pair"], "subset": subset, "category": one["kind"], "group": one["pair"]}
-        | dict(zip(OUTCOMES, one["right"], strict=True))
-        for one in outcomes
-        if None not in one["right"]
-    ]
-    return pa.Table.from_pylist(rows, MATCHING_OUTCOMES)
 
 
 def write_people(people: People, run: Path, data: str | None = None) -> list[Path]:

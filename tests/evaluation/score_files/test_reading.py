@@ -114,7 +114,8 @@ def test_bad_files(tmp_path: Path, what: str) -> None:
 TABLES: dict[str, tuple[dict[str, Any], str]] = {
     "null": ({"s01": [0.0, None]}, "row 2, column s01 has no number"),
     "nan is not null": ({"s01": [0.0, NAN]}, "row 2, column s01 is nan"),
-    "text": ({"s01": ["0.5", "0.5"]}, "column s01 is string; write numbers"),
+    "words": ({"s01": ["0.5", "high"]}, "row 2, column s01 is 'high'. Write a number"),
+    "flags": ({"s01": [True, False]}, "column s01 is bool; write numbers"),
     "no rows": ({"s00": pa.array([], pa.float32()), "s01": pa.array([], pa.float32()), "type": [], "g": []}, "no rows"),
     "null category": ({"type": ["a", None]}, "row 2, column type is empty"),
     "null group": ({"g": [None, "a"]}, "row 1, column g is empty. Fill it in"),

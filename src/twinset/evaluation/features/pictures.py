@@ -24,7 +24,7 @@ DECODED = 64  # pictures that are decoded together, while those before them are 
 class Unusable(Exception):
     """A picture that cannot be read or decoded. reason: as `evaluation.examples.LeftOut`."""
 
-    def __init__(self, where: str, reason: str, problem: str) -> None:
+    def __init__(self, where: str, reason: str, problem: str = "") -> None:
         super().__init__(where, reason, problem)
         self.where, self.reason, self.problem = where, reason, problem
 
@@ -44,13 +44,13 @@ class Pictures:
 
     def __init__(self) -> None:
         self._names: dict[str, bytes | Unusable] = {}  # by where they lie
-        self._undecodable: dict[bytes, Unusable] = {}
+        self._undecodable: dict[bytes, str] = {}  # what is wrong, by name
         self._decoders = ThreadPoolExecutor(DECODERS, "decode")
 
     def name(self, picture: Picture) -> bytes:
         """Name of a picture in a store; raises `Unusable` where it cannot be read, or did not decode."""
         if isinstance(name := self.name_or_problem(picture), Unusable):
-            raise Unusable(name.where, name.reason, name.problem)
+            raise name
         return name
 
     def name_or_problem(self, picture: Picture) -> bytes | Unusable:
@@ -62,8 +62,8 @@ class Pictures:
             except (OSError, WrongUse) as error:
                 self._names[where] = Unusable(where, "unreadable image", in_words(error))
         name = self._names[where]
-        if isinstance(name, bytes) and (known := self._undecodable.get(name)) is not None:
-            return Unusable(where, known.reason, known.problem)
+        if isinstance(name, bytes) and name in self._undecodable:
+            return Unusable(where, "undecodable image", self._undecodable[name])
         return name
 
     def decoded(
@@ -86,7 +86,7 @@ class Pictures:
             results = self._decoders.map(used, names, shown, [picture.read() for picture in shown])
             for name, picture, result in zip(names, shown, results, strict=True):
                 if isinstance(result, Unusable):
-                    self._undecodable[name] = result.with_traceback(None)  # which would hold the image
+                    self._undecodable[name] = result.problem
                 else:
                     yield name, picture, result
 

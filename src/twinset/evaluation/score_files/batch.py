@@ -19,25 +19,21 @@ _TRUE, _FALSE = ("true", "1", "1.0", "yes", "t", "y"), ("false", "0", "0.0", "no
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of a table; in messages rows are counted from 1, without a CSV's header.
-
-    where: file, for messages. text: all columns are text, as in a CSV, and numbers are read from it.
-    """
+    """Rows of a table. where: file, for messages, which count rows from 1, without a CSV's header."""
 
     where: str
     columns: Mapping[str, pa.Array]
-    text: bool = False
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
     def numbers(self, name: str, nullable: bool = False) -> Floats:
-        """A column of finite numbers; NaN stands for null, where that may be.
+        """A column of finite numbers, or of text that is read as such; NaN stands for null, where that may be.
 
         Numbers are compared as the file has them: float16 and float32 are exact in float64, and nothing is rounded.
         """
         column = self.columns[name]
-        if self.text:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             column = self._parsed(name, pl.Series(column).str.strip_chars())
         elif not (_is_number(column.type) or pa.types.is_null(column.type)):
             raise WrongUse(f"{self.where}: column {name} is {column.type}; write numbers into it")
@@ -104,7 +100,7 @@ class Batch:
     def _parsed(self, name: str, words: pl.Series) -> pa.Array:
         """Numbers from text; an empty cell is null."""
         numbers = words.cast(pl.Float64, strict=False)
-        wrong = (numbers.is_null() & (words != "")).to_numpy()
+        wrong = (numbers.is_null() & (words != "").fill_null(False)).to_numpy()
         self._refuse(wrong, f"column {name} is {words[int(wrong.argmax())]!r}. Write a number.")
         return numbers.to_arrow()
 

@@ -20,7 +20,6 @@ from twinset.shards.storage.whole_file import whole_file
 
 ROWS = 16_384  # read at a time
 _LARGEST = 256 << 20  # bytes of a row of CSV
-_NAMED = 20  # columns in a message
 _ROW = "\x1frow"  # no column of a file
 _METADATA = b"twinset"
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -52,14 +51,12 @@ class ScoreFile:
             raise WrongUse(f"{self.where}: cannot be read, copy or write it again: {_first_line(error)}") from error
         if not table.num_rows:
             raise WrongUse(f"{self.where}: no rows; write a row for each example")
-        columns = {name: table[name].combine_chunks() for name in names}
-        return Batch(self.where, columns, text=self._format != "parquet")
+        return Batch(self.where, {name: table[name].combine_chunks() for name in names})
 
     @property
     def listed(self) -> str:
         """Its columns for messages; of very many the first."""
-        more = len(self.names) - _NAMED
-        return (", ".join(self.names[:_NAMED]) or "none") + (f" and {more:,} more" if more > 0 else "")
+        return ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
 
     def require(self, name: str, asked_by: str) -> None:
         """Raise `WrongUse` unless there is exactly one column of this name; asked_by: option that names it, or ""."""
@@ -113,10 +110,8 @@ def open_scores(source: pa.Table | str | Path) -> ScoreFile:
     try:
         with path.open("rb") as stream:
             head = stream.read(4096)
-    except FileNotFoundError as error:
-        raise WrongUse(f"{where}: no such file") from error
     except OSError as error:
-        raise WrongUse(f"{where}: cannot be read: {error.strerror}; name a Parquet or CSV file") from error
+        raise WrongUse(f"{where}: {str(error.strerror).lower()}; name a Parquet or CSV file") from error
     if not head:
         raise WrongUse(f"{where}: empty file; write scores into it as Parquet or CSV")
     if head.startswith(b"PAR1"):
