@@ -52,8 +52,7 @@ def evaluate(
         on_progress: called with benchmark, model and the number of examples done.
 
     Returns:
-        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "unanswered", "cut_texts",
-        "figures", "by_subset"}], "report": PATH}``.
+        What ``twinset eval run --json`` prints: ``{"scores": [{"benchmark", "model", "path", …}], "report": PATH}``.
 
     Raises:
         WrongUse: a model or a benchmark is wrong, or nothing of one can be scored.

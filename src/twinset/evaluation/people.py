@@ -1,5 +1,6 @@
 """What people answered, as a stage of `human-baseline` reports it: figures, and a score file beside those of models."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,11 +67,8 @@ def references() -> list[Published]:
 def read_people(place: str, seed: int = 0, resamples: int = 2000) -> People:
     """Measure what people answered in a finished stage, as models are measured; pairs are resampled.
 
-    Args:
-        place: its folder or URL, such as ``out/bivlc/_stages/human-baseline``.
-
-    Raises:
-        WrongUse: there is no finished stage, or one that asks something else; or no pair has all four answers.
+    place: its folder or URL, such as ``out/bivlc/_stages/human-baseline``. Raises `WrongUse`: there is no finished
+    stage, or one that asks something else; or no pair has all four answers.
     """
     root, _, name = place.rstrip("/").rpartition("/")
     store = Store(root or ("/" if place.startswith("/") else "."))
@@ -80,9 +78,7 @@ def read_people(place: str, seed: int = 0, resamples: int = 2000) -> People:
     except FileNotFoundError:
         report = {}
     if "outcomes" not in report:
-        raise WrongUse(
-            f"{stage.where}: not a stage of human-baseline; name the folder of one, such as OUT/_stages/human-baseline"
-        )
+        raise WrongUse(f"{stage.where}: not a stage of human-baseline; name one, such as OUT/_stages/human-baseline")
     return people(report, stage.where, store.root.removesuffix(f"/{STAGES}"), seed, resamples)
 
 
@@ -106,17 +102,11 @@ def people(report: Mapping[str, Any], where: str, root: str, seed: int = 0, resa
 
 
 def write_people(people: People, run: Path, data: str | None = None) -> list[Path]:
-    """Write people's outcomes beside the scores of models on the same pairs, with these pairs' names and groups.
+    """Write people's outcomes beside the scores of models on the same pairs, with these pairs' names and groups: a file
+    for each benchmark of a run that has the pairs.
 
-    Args:
-        run: folder of a run, as ``--out`` of ``twinset eval run``.
-        data: the dataset that people and models were asked about; None: the one in which the stage lies.
-
-    Returns:
-        A file for each benchmark of the run that has the pairs.
-
-    Raises:
-        WrongUse: no model was asked about these pairs, or models or people saw them in another state.
+    data: the dataset that people and models were asked about; None: the one in which the stage lies. Raises `WrongUse`:
+    no model was asked about these pairs, or models or people saw them in another state.
     """
     root, pairs = data or people.root, people.report["pairs"]
     try:
@@ -141,13 +131,11 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
             raise WrongUse(
                 f"{model.path}: scores of another state of {root} than people saw; score again: twinset eval run"
             )
-        left_out = {
-            "people were not asked": len(names) - pairs["sampled"],
-            "not all four questions are decided": pairs["sampled"] - len(table),
-        }
+        not_asked, undecided = len(names) - pairs["sampled"], pairs["sampled"] - len(table)
+        left_out = Counter({"people were not asked": not_asked, "not all four questions are decided": undecided})
         about = model.about.model_dump(include={"benchmark", "title", "data_digest"})
         about |= {"model": PEOPLE, "model_digest": digest([people.decided.to_pylist()])}
-        about["left_out"] = {reason: count for reason, count in left_out.items() if count > 0}
+        about["left_out"] = +left_out
         path = scores_path(run, model.folder, PEOPLE)
         save_scores(table, about, path)
         written[model.about.benchmark] = path

@@ -62,20 +62,19 @@ def run(
         WrongUse: a model or a benchmark is wrong, or no model can answer any of the benchmarks.
     """
     running = running or Running()
-    for what, names in (("--benchmark", [one.name for one in benchmarks]), ("--model", list(models))):
-        if not names:
-            raise WrongUse(f"{what}: name at least one")
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise WrongUse(f"{what} {twice}: is named twice; its scores would go to the same file")
+    if not benchmarks or not models:
+        raise WrongUse("--benchmark, --model: name at least one")
     shown = {model: (called or {}).get(model, model) for model in models}
     taken = dict[Path, str]()
     for benchmark, name in product(benchmarks, shown.values()):
         path = scores_path(out, benchmark.name, name)
-        if (holder := taken.setdefault(path, _model_in(path) or name)) != name:
+        holder = taken.get(path) or _model_in(path) or name
+        if path in taken or holder != name:
             raise WrongUse(
-                f"--model {name}: its scores and those of {holder} would be one file, {path}; score one of them in "
-                "another --out, or name it another way, such as by a link to its folder"
+                f"--model {name}: its scores on {benchmark.name} and those of {holder} would be one file, {path}; name "
+                "each once, score one of them in another --out, or name it another way, such as by a link to its folder"
             )
+        taken[path] = name
     for model in models:
         check_model(model)
     scored: list[WrittenScores] = []
@@ -88,26 +87,23 @@ def run(
             **{"note": note_on(model), "prompt": scorer.words, "threshold": scorer.threshold},
         }
         facts = {name: fact for name, fact in facts.items() if fact not in ("", None)}
-        try:
-            for benchmark in benchmarks:
-                path = scores_path(out, benchmark.name, shown[model])
-                about = {**facts, "benchmark": benchmark.name, "title": benchmark.title}
-                if scorer.words and benchmark.asks:
-                    about["prompt"] = benchmark.asks
-                before = similarities.computed
-                tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
-                try:
-                    rows = write_scores(benchmark, similarities, path, about, tell)
-                except (NotApplicable, NothingAsked) as error:
-                    refused.append(error)
-                    _LOG.warning("%s: %s", benchmark.name, error)
-                    continue
-                computed = similarities.computed - before
-                # Beside the scores, which are the same whether features came from the cache.
-                write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
-                scored.append(WrittenScores(benchmark.name, model, path, rows, computed))
-        finally:
-            similarities.close()
+        for benchmark in benchmarks:
+            path = scores_path(out, benchmark.name, shown[model])
+            about = {**facts, "benchmark": benchmark.name, "title": benchmark.title}
+            if scorer.words and benchmark.asks:
+                about["prompt"] = benchmark.asks
+            before = similarities.computed
+            tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
+            try:
+                rows = write_scores(benchmark, similarities, path, about, tell)
+            except (NotApplicable, NothingAsked) as error:
+                refused.append(error)
+                _LOG.warning("%s: %s", benchmark.name, error)
+                continue
+            computed = similarities.computed - before
+            # Beside the scores, which are the same whether features came from the cache.
+            write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
+            scored.append(WrittenScores(benchmark.name, model, path, rows, computed))
     if not scored:
         raise refused[0]
     return scored

@@ -22,7 +22,6 @@ def by_features(folder: Path, encoder: DualEncoder | None = None, batch: int = 4
 
 def scored(make: Callable[[], Any], similarities: Similarities, path: Path) -> Any:
     write_scores(SmallBenchmark(make), similarities, path, {"model": "m"})
-    similarities.close()
     return pq.read_table(path)
 
 

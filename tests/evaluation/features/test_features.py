@@ -122,7 +122,6 @@ def test_pairs_without_an_answer_are_counted_and_tie(tmp_path: Path) -> None:
     rows = {row["key"]: row for row in pq.read_table(path).to_pylist()}
     assert [rows["m-0"][name] for name in SCORES] == [0] * 4 and [rows["m-2"][name] for name in SCORES] == [7] * 4
     assert json.loads(pq.read_schema(path).metadata[b"twinset"])["unanswered"] == {"silent": 4}
-    opened.close()
 
 
 CHECKOUT = Path(__file__).resolve().parents[3]

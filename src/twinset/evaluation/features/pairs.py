@@ -117,10 +117,8 @@ class ByChoices(Similarities):
 
     def refusal(self, example: Asked) -> str | None:
         if not isinstance(example, Matching):
-            return (
-                f"chooses between two captions or two images, which example {example.key} does not ask for; name a "
-                "dual encoder such as open_clip:ViT-B-32:openai, or openai-yesno:MODEL"
-            )
+            what = f"chooses between two captions or two images, which example {example.key} does not ask for"
+            return f"{what}; name a dual encoder such as open_clip:ViT-B-32:openai, or openai-yesno:MODEL"
         if len(example.images) == 1 and "text" not in self.scorer.directions:
             return f"asks about two images, and example {example.key} has one"
         return None
@@ -133,14 +131,13 @@ class ByChoices(Similarities):
             images = {name: image for name, _, image in self.pictures.decoded(wanted, lambda one: one)}
             broken = self.left_out(lot)
             asked = {one.key: self._questions(one, images) for one in lot if one.key not in broken}
-            # Both orders in one call: a server is asked for all of them side by side. The same question once.
+            # Both orders in one call: a server is asked for all of them side by side.
             orders = [order for questions in asked.values() for both in questions.values() for order in both]
-            each = {_identity(one): one for one in orders}
-            choices = dict(zip(each, self.scorer.choose([*each.values()]), strict=True))
-            self.computed += len(each)
+            choices = iter(self.scorer.choose(orders))
+            self.computed += len(orders)
             self.asked += len(orders)
             for key, questions in asked.items():
-                chosen = {name: tuple(choices[_identity(one)] for one in both) for name, both in questions.items()}
+                chosen = {name: (next(choices), next(choices)) for name in questions}
                 self._choices[key] = choice_columns(chosen)
                 self.unanswered.update(why for both in chosen.values() for why in both if isinstance(why, str))
 
@@ -165,10 +162,6 @@ class ByChoices(Similarities):
 
     def of_matching(self, example: Matching) -> dict[str, float | None]:
         return self._choices[example.key]
-
-
-def _identity(question: Question) -> tuple[object, ...]:
-    return question.direction, *(id(image) for image in question.images), *question.captions
 
 
 #: By what is chosen; of a pairing, the caption of either image: "1;1" is none.

@@ -30,9 +30,7 @@ class Unusable(Exception):
 
 
 def decode(where: str, data: bytes) -> Image:
-    """An image as RGB, not rotated by its EXIF orientation: the transforms of open_clip and transformers do so too.
-    Raises `Unusable`: it is damaged, cut short, not an image, or too large to be one of a benchmark.
-    """
+    """An image as RGB, not rotated by its EXIF orientation, as open_clip and transformers do; raises `Unusable`."""
     try:
         return open_image(data, FORMATS).convert("RGB")
     except UnreadableImage as error:
@@ -45,7 +43,6 @@ class Pictures:
     def __init__(self) -> None:
         self._names: dict[str, bytes | Unusable] = {}  # by where they lie
         self._undecodable: dict[bytes, str] = {}  # what is wrong, by name
-        self._decoders = ThreadPoolExecutor(DECODERS, "decode")
 
     def name(self, picture: Picture) -> bytes:
         """Name of a picture in a store; raises `Unusable` where it cannot be read, or did not decode."""
@@ -81,18 +78,15 @@ class Pictures:
             except Unusable as unusable:
                 return unusable
 
-        for lot in lots(pictures, DECODED):
-            names, shown = zip(*lot, strict=True)
-            results = self._decoders.map(used, names, shown, [picture.read() for picture in shown])
-            for name, picture, result in zip(names, shown, results, strict=True):
-                if isinstance(result, Unusable):
-                    self._undecodable[name] = result.problem
-                else:
-                    yield name, picture, result
-
-    def close(self) -> None:
-        """End the threads."""
-        self._decoders.shutdown(cancel_futures=True)
+        with ThreadPoolExecutor(DECODERS, "decode") as decoders:
+            for lot in lots(pictures, DECODED):
+                names, shown = zip(*lot, strict=True)
+                results = decoders.map(used, names, shown, [picture.read() for picture in shown])
+                for name, picture, result in zip(names, shown, results, strict=True):
+                    if isinstance(result, Unusable):
+                        self._undecodable[name] = result.problem
+                    else:
+                        yield name, picture, result
 
 
 def lots(inputs: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -40,7 +40,7 @@ def write_scores(
     on_progress: Callable[[int], None] = lambda done: None,
     level: int = logging.WARNING,
 ) -> int:
-    """Score all examples of a benchmark; a run again, from the cache, writes the same bytes.
+    """Score all examples of a benchmark; returns their number. A run again, from the cache, writes the same bytes.
 
     The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out`` and ``unanswered`` by
     reason, what `FeatureStore.counted` gives, and ``cut_texts``, of which the model reads only the beginning. Examples
@@ -49,9 +49,6 @@ def write_scores(
     Args:
         on_progress: called with the number of examples done.
         level: of what is logged about left out examples, cut texts and questions without an answer.
-
-    Returns:
-        The number of rows.
 
     Raises:
         WrongUse: nothing of the benchmark can be scored, the model answers nothing, or it mixes kinds of examples.
@@ -119,11 +116,8 @@ def _tables(
 def windows(
     benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None], by_pairs: bool
 ) -> Iterator[list[Asked]]:
-    """The examples of a benchmark, some at a time.
-
-    Args:
-        leave_out: called with key (or None), place and reason of those that cannot be asked.
-        by_pairs: whether a gallery costs memory for each of its queries, and not once.
+    """The examples of a benchmark, some at a time. leave_out: called with key (or None), place and reason of those that
+    cannot be asked. by_pairs: whether a gallery costs memory for each of its queries, and not once.
     """
     window = list[Asked]()
     gallery: Gallery | None = None
@@ -200,14 +194,11 @@ def ranks(scores: Floats, targets: frozenset[int], excluded: frozenset[int]) -> 
 
 
 def grounding_errors(scores: Floats, example: Grounding) -> list[float]:
-    """Seconds from the best-scoring gaps between frames to the boundary (EqBen, A.6); several where scores tie.
-
-    Args:
-        scores: of each frame with both captions, float32, shape (frames, 2).
+    """Seconds from the best-scoring gaps between frames to the boundary (EqBen, A.6); several where scores tie. scores:
+    of each frame with both captions, float32, shape (frames, 2).
     """
     # s_t = s(I_t, T1) + s(I_{t+1}, T2), for the gap between frames t and t + 1
     gaps = scores[:-1, 0] + scores[1:, 1]
     # A gap lies at its middle, (time_t + time_{t+1}) / 2: the paper does not say where.
     middles: NDArray[np.float64] = (example.times[:-1] + example.times[1:]) / 2
-    errors: list[float] = np.abs(middles[gaps == gaps.max()] - example.boundary).tolist()
-    return errors
+    return list(np.abs(middles[gaps == gaps.max()] - example.boundary).tolist())

@@ -38,10 +38,9 @@ TEXT_SHOWN = 60  # characters of a text in a message
 class Similarities:
     """Similarities of one model. `prepare` some examples first, then ask for theirs.
 
-    matching: the columns that `of_matching` gives. by_pairs: whether what `prepare` computes grows with the pairs of
-    queries and entries of galleries. unanswered: questions without an answer since `start_count`, by reason, of those
-    ``asked``. cut: names of texts of which the model reads only the beginning. computed: inputs that a pass was made
-    for.
+    matching: columns of `of_matching`. by_pairs: whether what `prepare` computes grows with the pairs of queries and
+    entries of galleries. unanswered: questions without an answer since `start_count`, by reason, of those ``asked``.
+    cut: names of texts of which the model reads only the beginning. computed: inputs that a pass was made for.
     """
 
     matching: pa.Schema = MATCHING_SCORES
@@ -59,9 +58,7 @@ class Similarities:
         self.store.used.clear()
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
-        """Compute what examples need and the store lacks; returns those that have an image that cannot be used. Raises
-        `NotApplicable`: the model cannot answer such an example.
-        """
+        """Compute what examples need and the store lacks; returns those with an image that cannot be used."""
         for example in examples:
             if problem := self.refusal(example):
                 raise NotApplicable(f"{self.name}: {problem}")
@@ -148,10 +145,6 @@ class Similarities:
         scores = self.matrix(example.images, example.captions)
         return {f"s{i}{j}": float(scores[i, j]) for i in range(len(scores)) for j in (0, 1)}
 
-    def close(self) -> None:
-        """End the threads that decode."""
-        self.pictures.close()
-
 
 class ByFeatures(Similarities):
     """Similarities by features of a dual encoder; a composer makes queries of an image and a text from them."""
@@ -233,18 +226,16 @@ def of_texts(example: Asked) -> bool:
 
 def own_pictures(example: Asked) -> Sequence[Picture]:
     """Pictures of an example without its gallery."""
-    if isinstance(example, Matching):
-        return example.images
-    if isinstance(example, Grounding):
-        return example.frames
-    return () if example.image is None else (example.image,)
+    if isinstance(example, Query | Statement):
+        return () if example.image is None else (example.image,)
+    return example.images if isinstance(example, Matching) else example.frames
 
 
 def own_texts(example: Asked) -> Sequence[str]:
     """Texts of an example without its gallery."""
-    if isinstance(example, Matching | Grounding):
-        return example.captions
-    return () if example.text is None else (example.text,)
+    if isinstance(example, Query | Statement):
+        return () if example.text is None else (example.text,)
+    return example.captions
 
 
 def all_said(text: str) -> Sequence[str]:

@@ -100,10 +100,6 @@ class FeatureStore:
         self._fresh, self._fresh_seconds = [], 0.0
         self._read_blocks()
 
-    def close(self) -> None:
-        """As `flush`."""
-        self.flush()
-
     def _read_blocks(self) -> None:
         """Read blocks that were finished since; their features are mapped from the files, not held in memory."""
         for path in sorted(self.folder.glob("*.arrow")):

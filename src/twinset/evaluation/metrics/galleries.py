@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import comb
 
 from twinset.evaluation.metrics.row_values import Floats, Places, RowValues
-from twinset.evaluation.score_files.batch import Batch
+from twinset.evaluation.score_files.opening import Batch
 
 THRESHOLDS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # seconds
 RANKS = ("higher", "tied", "entries", "targets")

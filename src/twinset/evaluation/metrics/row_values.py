@@ -10,8 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.opening import ScoreFile
+from twinset.evaluation.score_files.opening import Batch, ScoreFile
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -17,8 +17,7 @@ from twinset.evaluation.metrics import matching
 from twinset.evaluation.metrics.galleries import RANKS, TIED_TARGETS, of_errors, of_ranks
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.row_values import MEAN, Floats, RowValues
-from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.opening import ScoreFile
+from twinset.evaluation.score_files.opening import Batch, ScoreFile
 
 #: A function of columns, which are its parameters, and perhaps of a threshold.
 Metric = Callable[..., RowValues | Mapping[str, Floats]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,10 +57,10 @@ def score_answers(
     benchmarks = [one for several in opened for one in several]
     scorer, written = _Elsewhere(model, sha256_of_file(file)[0], threshold), list[WrittenScores]()
     facts = {"model": model, "model_digest": scorer.digest(), **({} if threshold is None else {"threshold": threshold})}
-    with ExitStack() as stack:
-        store = stack.enter_context(closing(FeatureStore(stack.enter_context(temporary_folder()), "scores")))
+    with temporary_folder() as folder:
+        store = FeatureStore(folder, "scores")
         _keep_scores(store, file, questions)
-        pairs = stack.enter_context(closing(ByPairs(scorer, store, 1)))
+        pairs = ByPairs(scorer, store, 1)
         for benchmark in benchmarks:
             path = scores_path(out, benchmark.name, model)
             about = {"benchmark": benchmark.name, "title": benchmark.title}

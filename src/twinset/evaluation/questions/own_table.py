@@ -17,8 +17,7 @@ from twinset.evaluation.metrics.matching import CORRECT, FINER, PAIRING, RELEASE
 from twinset.evaluation.metrics.measure import APART
 from twinset.evaluation.report.model_answers import OPTIONAL, scores_path
 from twinset.evaluation.run import WrittenScores
-from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.evaluation.score_files.opening import Batch, ScoreFile, open_scores
 from twinset.shards.storage.whole_file import whole_file
 
 KEY = "key"

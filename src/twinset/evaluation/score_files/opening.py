@@ -7,23 +7,116 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.score_files.batch import Batch
 from twinset.shards.storage.parquet_reader import batches
 from twinset.shards.storage.whole_file import whole_file
 
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+_GREATEST = 1e37  # of a score: sums of four fit into float32
+_TRUE, _FALSE = ("true", "1", "1.0", "yes", "t", "y"), ("false", "0", "0.0", "no", "f", "n")
 ROWS = 16_384  # read at a time
 _LARGEST = 256 << 20  # bytes of a row of CSV
 _ROW = "\x1frow"  # no column of a file
 _METADATA = b"twinset"
-_OBJECT = TypeAdapter(dict[str, Any])
-_DELIMITER = {"csv": ",", "tsv": "\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of a table. where: file, for messages, which count rows from 1, without a CSV's header."""
+
+    where: str
+    columns: Mapping[str, pa.Array]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def numbers(self, name: str, nullable: bool = False) -> Floats:
+        """A column of finite numbers, or of text that is read as such; NaN stands for null, where that may be.
+
+        Numbers are compared as the file has them: float16 and float32 are exact in float64, and nothing is rounded.
+        """
+        column = self.columns[name]
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            words = pl.Series(column).str.strip_chars()
+            parsed = words.cast(pl.Float64, strict=False)
+            wrong = (parsed.is_null() & (words.fill_null("") != "")).to_numpy()
+            self._refuse(wrong, f"column {name} is {words[int(wrong.argmax())]!r}. Write a number.")
+            column = parsed.to_arrow()
+        elif not (_is_number(column.type) or pa.types.is_null(column.type)):
+            raise WrongUse(f"{self.where}: column {name} is {column.type}; write numbers into it")
+        null = np.asarray(column.is_null())
+        if not nullable:
+            self._refuse(null, f"column {name} has no number. Fill it in, or leave the row out and say so.")
+        values = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), np.nan), np.float64)
+        wrong = ~(np.abs(values) < _GREATEST) & ~null  # NaN compares as false
+        value = values[wrong.argmax()]
+        self._refuse(wrong, f"column {name} is {value}. Score the row again in float32, or leave it out and say so.")
+        return values
+
+    def counts(self, name: str) -> NDArray[np.int64]:
+        """A column of integers, 0 or more."""
+        values = self.numbers(name)
+        wrong = (values < 0) | (values != np.floor(values)) | (values >= 2**31)
+        self._refuse(wrong, f"column {name} is {values[wrong.argmax()]:g}. Write a count, 0 or more.")
+        return values.astype(np.int64)
+
+    def flags(self, name: str) -> Flags:
+        """A column of outcomes: booleans, 0 and 1, or such words as ``True`` and ``no`` in any case."""
+        column = self.columns[name]
+        if pa.types.is_nested(column.type):
+            raise WrongUse(f"{self.where}: column {name} is {column.type}; write True or False into it")
+        words = pl.Series(column).cast(pl.String).fill_null("").str.strip_chars().str.to_lowercase()
+        true = words.is_in(_TRUE).to_numpy()
+        wrong = ~(true | words.is_in(_FALSE).to_numpy())
+        self._refuse(wrong, f"column {name} is {words[int(wrong.argmax())]!r}. Write True or False, or 1 or 0.")
+        return np.asarray(true, np.bool_)
+
+    def texts(self, name: str, empty: bool = True) -> pa.Array:
+        """A column as text, none of it null; ``empty`` tells whether it may be empty."""
+        column = self.columns[name]
+        try:
+            column = column.cast(pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise WrongUse(f"{self.where}: column {name} is {column.type}; write text into it") from error
+        wrong = column.is_null() if empty else pc.fill_null(pc.equal(column, ""), True)
+        self._refuse(np.asarray(wrong), f"column {name} is empty. Fill it in, or name another column.")
+        return column
+
+    def lists(self, name: str) -> tuple[Floats, NDArray[np.int64]]:
+        """A column of lists of numbers, 0 or more, none empty: all numbers, and where each row's begin in them."""
+        column = self.columns[name]
+        is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+        if not is_list or not _is_number(column.type.value_type):
+            raise WrongUse(f"{self.where}: column {name} is {column.type}; write lists of numbers into it, as Parquet")
+        lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0), np.int64)
+        self._refuse(lengths == 0, f"column {name} is empty. Write one number or more, or leave the row out.")
+        values = np.asarray(pc.fill_null(column.flatten().cast(pa.float64()), np.nan), np.float64)
+        begins = lengths.cumsum() - lengths
+        wrong = np.logical_or.reduceat(~np.isfinite(values) | (values < 0), begins)
+        self._refuse(wrong, f"column {name} has a number that is none, or negative. Write seconds, 0 or more.")
+        return values, begins
+
+    def wrong(self, names: str, rows: Flags, what: str) -> WrongUse:
+        """The error for the first of some rows."""
+        return WrongUse(f"{self.where}: row {1 + int(rows.argmax())}, {names}: {what}")
+
+    def _refuse(self, rows: Flags, message: str) -> None:
+        if rows.any():
+            raise WrongUse(f"{self.where}: row {1 + int(rows.argmax())}, {message}")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
 @dataclass(frozen=True)
@@ -37,7 +130,7 @@ class ScoreFile:
     names: tuple[str, ...]
     about: Mapping[str, Any]
     _source: pa.Table | Path
-    _format: str
+    _delimiter: str = ""  # of CSV
 
     def read(self, names: Sequence[str]) -> Batch:
         """The named columns; raises `WrongUse` for a column that is not there, no rows, and for a broken file."""
@@ -48,7 +141,7 @@ class ScoreFile:
             table = self._read(names).unify_dictionaries().combine_chunks()
             table.validate(full=True)  # a dictionary's numbers may be damaged
         except (pa.ArrowException, OSError) as error:
-            raise WrongUse(f"{self.where}: cannot be read, copy or write it again: {_first_line(error)}") from error
+            raise WrongUse(f"{self.where}: cannot be read, copy or write it again: {str(error)[:500]}") from error
         if not table.num_rows:
             raise WrongUse(f"{self.where}: no rows; write a row for each example")
         return Batch(self.where, {name: table[name].combine_chunks() for name in names})
@@ -80,7 +173,7 @@ class ScoreFile:
     def _read(self, names: list[str]) -> pa.Table:
         if isinstance(self._source, pa.Table):
             return self._source.select(names)
-        if self._format == "parquet":
+        if not self._delimiter:
             rows = [*batches(self._source, names, ROWS)]
             return pa.Table.from_batches(rows) if rows else pa.table({name: [] for name in names})
         # All as text: types guessed from the first rows would be wrong for a later one.
@@ -89,23 +182,18 @@ class ScoreFile:
         )
         # Captions have line breaks. An empty line of a file with one column is a row without a value.
         parse = pa.csv.ParseOptions(
-            delimiter=_DELIMITER[self._format], newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+            delimiter=self._delimiter, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
         )
         read = pa.csv.ReadOptions(block_size=min(self._source.stat().st_size + 1, _LARGEST))
         return pa.csv.read_csv(self._source, read, parse, convert)
 
 
 def open_scores(source: pa.Table | str | Path) -> ScoreFile:
-    """Open a table of scores.
-
-    Args:
-        source: a table; or a Parquet file, or CSV (UTF-8, with a header; ``.tsv`` with tabs).
-
-    Raises:
-        WrongUse: no such file, or one that is neither Parquet nor CSV.
+    """Open a table of scores: a Parquet file, or CSV (UTF-8, with a header; ``.tsv`` with tabs). Raises `WrongUse`: no
+    such file, or one that is neither.
     """
     if isinstance(source, pa.Table):
-        return ScoreFile("table", tuple(source.column_names), _about(source.schema, "table"), source, "parquet")
+        return ScoreFile("table", tuple(source.column_names), _about(source.schema, "table"), source)
     path, where = Path(source), str(source)
     try:
         with path.open("rb") as stream:
@@ -118,22 +206,22 @@ def open_scores(source: pa.Table | str | Path) -> ScoreFile:
         try:
             schema = pq.read_schema(path)
         except (pa.ArrowException, OSError) as error:
-            raise WrongUse(f"{where}: broken Parquet, copy or write it again: {_first_line(error)}") from error
-        return ScoreFile(where, tuple(schema.names), _about(schema, where), path, "parquet")
+            raise WrongUse(f"{where}: broken Parquet, copy or write it again: {error}") from error
+        return ScoreFile(where, tuple(schema.names), _about(schema, where), path)
     if path.suffix.lower() in (".parquet", ".pq") or b"\0" in head or head.lstrip()[:1] in (b"{", b"["):
         raise WrongUse(f"{where}: neither Parquet nor CSV; write scores into it as one of them, CSV in UTF-8")
-    kind = "tsv" if path.suffix.lower() == ".tsv" else "csv"
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:  # Excel begins a file with a byte order mark
-            names = next(csv.reader(lines, delimiter=_DELIMITER[kind]), [])
+            names = next(csv.reader(lines, delimiter=delimiter), [])
     except (UnicodeDecodeError, csv.Error) as error:
         raise WrongUse(f"{where}: neither Parquet nor CSV in UTF-8: {error}") from error
-    return ScoreFile(where, tuple(names), {}, path, kind)
+    return ScoreFile(where, tuple(names), {}, path, delimiter)
 
 
 def _about(schema: pa.Schema, where: str) -> dict[str, Any]:
     try:
-        return _OBJECT.validate_json((schema.metadata or {}).get(_METADATA, b"{}"))
+        return TypeAdapter(dict[str, Any]).validate_json((schema.metadata or {}).get(_METADATA, b"{}"))
     except ValidationError as error:
         raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again") from error
 
@@ -142,7 +230,3 @@ def save_scores(table: pa.Table, about: Mapping[str, Any], path: Path) -> None:
     """Write a table of scores whole, with what it says of itself."""
     with whole_file(path) as unfinished:
         pq.write_table(table.replace_schema_metadata({_METADATA: json.dumps(about, sort_keys=True)}), unfinished)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
