@@ -66,7 +66,7 @@ def run(
         raise WrongUse("--benchmark, --model: name at least one")
     shown = {model: (called or {}).get(model, model) for model in models}
     taken = dict[Path, str]()
-    for benchmark, name in product(benchmarks, shown.values()):
+    for benchmark, name in product(benchmarks, map(shown.__getitem__, models)):
         path = scores_path(out, benchmark.name, name)
         holder = taken.get(path) or _model_in(path) or name
         if path in taken or holder != name:

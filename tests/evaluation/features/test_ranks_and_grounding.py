@@ -17,7 +17,7 @@ from twinset.evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import grounding_errors, ranks
 from twinset.evaluation.features.store import FeatureStore
-from twinset.models.encoders.contract import Composer, Floats, NotApplicable, unit
+from twinset.models.encoders.contract import Composer, Floats, unit
 
 
 class Sum(Composer):
@@ -66,17 +66,9 @@ def test_pairs_of_texts_score_by_their_own_features(tmp_path: Path) -> None:
     row = table.to_pylist()[0]
     assert row["higher"] == sum(one > alike[0] for one in alike[1:]) and row["tied"] == 0 and row["entries"] == 3
     assert row["top"] == sorted(range(3), key=lambda at: -alike[at])
-    table = scored(
-        lambda: of_texts(TextPair("a", "b"), TextPair("b", "a"), TextPair("a", "a")),
-        by_features(tmp_path, encoder),
-        tmp_path / "s.parquet",
-    )
-    assert table.to_pylist()[0]["higher"] == 1 and table.to_pylist()[0]["tied"] == 1  # a with itself; the other way
-    with pytest.raises(NotApplicable, match=r"--model plain"):
-        rule = Sum()
-        scored(lambda: of_texts(*pairs), by_features(tmp_path, rule.encoder, composer=rule), tmp_path / "s.parquet")
-    with pytest.raises(NotApplicable, match="asks how alike two texts are; name a dual encoder"):
-        scored(lambda: of_texts(*pairs), ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4), tmp_path / "s.parquet")
+    same = [TextPair("a", "b"), TextPair("b", "a"), TextPair("a", "a")]
+    row = scored(lambda: of_texts(*same), by_features(tmp_path, encoder), tmp_path / "s.parquet").to_pylist()[0]
+    assert row["higher"] == 1 and row["tied"] == 1  # a with itself; the other way
 
 
 def test_composed_queries_rank_by_what_the_composer_makes_of_unnormalised_features(tmp_path: Path) -> None:
@@ -89,17 +81,19 @@ def test_composed_queries_rank_by_what_the_composer_makes_of_unnormalised_featur
 
 
 def test_models_refuse_what_they_cannot_answer_and_name_one_that_can(tmp_path: Path) -> None:
-    both, shelf = {"image": Shelf().picture(1)}, Shelf()
-    with pytest.raises(NotApplicable, match=r"--model image\+text:plain"):
-        scored(lambda: queries(shelf, **both), by_features(tmp_path), tmp_path / "s.parquet")
-    rule = Sum()
-    with pytest.raises(NotApplicable, match="--model plain"):
-        scored(lambda: matchings(shelf, 2), by_features(tmp_path, rule.encoder, composer=rule), tmp_path / "s.parquet")
+    rule, shelf = Sum(), Shelf()
+    encoder, composer = by_features(tmp_path), by_features(tmp_path, rule.encoder, composer=rule)
     pairs = ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4)
-    with pytest.raises(NotApplicable, match="example q-0 asks with both"):
-        scored(lambda: queries(shelf, **both), pairs, tmp_path / "s.parquet")
-    with pytest.raises(WrongUse, match="mixes kinds"):
-        scored(lambda: [*matchings(shelf, 1), *queries(shelf)], by_features(tmp_path), tmp_path / "s.parquet")
+    composed = queries(shelf, image=shelf.picture(1))
+    for examples, model, message in (
+        (composed, encoder, r"--model image\+text:plain"),
+        (matchings(shelf, 2), composer, "--model plain"),
+        (composed, pairs, "example q-0 asks with both"),
+        (of_texts(TextPair("a", "b")), pairs, "asks how alike two texts are; name a dual encoder"),
+        ([*matchings(shelf, 1), *queries(shelf)], encoder, "mixes kinds"),
+    ):
+        with pytest.raises(WrongUse, match=message):
+            scored(lambda examples=examples: examples, model, tmp_path / "s.parquet")
 
 
 def test_pairs_are_scored_once_and_only_those_that_are_asked(tmp_path: Path) -> None:
