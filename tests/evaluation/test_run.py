@@ -59,16 +59,11 @@ def test_models_and_benchmarks_of_one_run_share_what_is_encoded(
     assert [one.path.read_bytes() for one in again] == before and {one.computed for one in again} == {0}
 
 
+@pytest.mark.usefixtures("made_text_pairs", "made_templates")
 def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
-    tmp_path: Path,
-    model: str,
-    made_pairs: MadeDataset,
-    made_text_pairs: MadeDataset,
-    made_templates: MadeDataset,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, model: str, made_pairs: MadeDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("twinset.evaluation.report.page.write_report", lambda *_, **__: [tmp_path])  # tested elsewhere
-    assert made_pairs.root == made_text_pairs.root == made_templates.root
     places, models = [("twinset", Path(made_pairs.root))], [model, f"text-only:{model}"]
     found = evaluate(places, models, tmp_path / "out", cache=tmp_path / "cache", batch=4, threads=1)
     asked = {(one["benchmark"], one["model"] == model): one["figures"].keys() for one in found["scores"]}

@@ -28,7 +28,7 @@ OUTCOMES = MATCHING_OUTCOMES.names[len(IDENTITY) :]  # in the order in which the
 #: What four independent guesses get. (A scorer at random gets 16.67 % of groups: its answers come from four scores.)
 GUESSING = {"text": Figure(25.0), "image": Figure(25.0), "group": Figure(6.25)}
 PEOPLE = "people"
-_ANSWERS = {"pair": pl.String, "kind": pl.String, "annotator": pl.String, "right": pl.List(pl.Boolean)}
+_ANSWERS: dict[str, Any] = {"pair": pl.String, "kind": pl.String, "annotator": pl.String, "right": pl.List(pl.Boolean)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Galleries ranked by what a detector found in their images and in the reference; features on disk: torn, killed."""
+"""Galleries ranked by what a detector found in their images and in the reference; features on disk: torn, stopped."""
 
 import sys
 from pathlib import Path
@@ -7,19 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.evaluation.features.score_tables import by_features, scored
-from tests.evaluation.features.small_benchmark import PlainEncoder, Shelf, matchings
+from tests.evaluation.features.small_benchmark import PlainEncoder, Shelf, by_features, matchings, scored
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Query
 from twinset.evaluation.features import store
 from twinset.evaluation.features.detections import NO_ROW, ByDetections
-from twinset.evaluation.features.store import (
-    BLOCK_SECONDS,
-    FeatureStore,
-    image_name,
-    pair_name,
-    text_name,
-)
+from twinset.evaluation.features.store import BLOCK_SECONDS, FeatureStore, image_name, pair_name, text_name
 from twinset.evaluation.run import similarities_of
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Running

@@ -208,7 +208,8 @@ def cosines(first: Floats, second: Floats) -> Floats:
     if second.shape[1] > first.shape[1]:
         return cosines(second, first).T
     if first.shape[1] > (width := second.shape[1]):
-        return cosines(unit(first.reshape(-1, width)), second).reshape(len(first), -1, len(second)).max(1)
+        several = cosines(unit(first.reshape(-1, width)), second).reshape(len(first), -1, len(second))
+        return np.asarray(several.max(1))
     # s_ij = Σ_k a_ik b_jk, summed in float64 and rounded once: equal features tie exactly, wherever in a gallery they
     # stand, which float32 sums of a BLAS do not promise.
     return (first.astype(np.float64) @ second.astype(np.float64).T).astype(np.float32)
