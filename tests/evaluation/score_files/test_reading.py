@@ -69,7 +69,6 @@ def damaged() -> bytes:
 
 FILES: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "empty file"),
-    "header only": (HEADER, "no rows"),
     "other columns": ("a,b\n1,2\n", "no scores in its columns: a, b; needed are s00, s01, s10, s11; or"),
     "nan": (HEADER + "a,b,1,2,nan,4\n", "row 1, column s10 is nan. Score the row again"),
     "word": (HEADER + "a,b,1,2,3,4\na,b,1,0,3,4\na,b,high,0,3,4\n", "row 3, column s00 is 'high'. Write a number"),
