@@ -18,7 +18,7 @@ LINES = {
     "cards": 1700,
     "review": 2442,
     "training": 7576,
-    "evaluation": 12363,
+    "evaluation": 8294,
     "cli": 1599,
     "demo": 153,
     "extras": 5466,
