@@ -29,6 +29,7 @@ twinset.evaluation.benchmarks.rows
 twinset.evaluation.examples
 twinset.evaluation.metrics.bootstrap
 twinset.evaluation.metrics.figures
+twinset.evaluation.metrics.galleries
 twinset.evaluation.metrics.row_values
 twinset.evaluation.score_files.opening
 twinset.filters.clip_scores

@@ -137,8 +137,6 @@ def shared(model: DualEncoder, benchmark: Videos, folder: Path) -> Floats:
     store = FeatureStore(folder / "cache", model.digest())
     similarities = ByFeatures(model, store, BATCH)
     write_scores(benchmark, similarities, folder / "scores.parquet", {})
-    similarities.close()
-    store.close()
     table = pq.read_table(folder / "scores.parquet")
     return np.stack([table[name].to_numpy() for name in ("s00", "s01", "s10", "s11")], axis=1).reshape(-1, 2, 2)
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.evaluation.benchmarks.made_layouts import winoground
-from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBenchmark, drawn, matchings
+from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBenchmark, matchings
 from tests.evaluation.features.test_ranks_and_grounding import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
@@ -59,16 +59,11 @@ def test_models_and_benchmarks_of_one_run_share_what_is_encoded(
     assert [one.path.read_bytes() for one in again] == before and {one.computed for one in again} == {0}
 
 
+@pytest.mark.usefixtures("made_text_pairs", "made_templates")
 def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
-    tmp_path: Path,
-    model: str,
-    made_pairs: MadeDataset,
-    made_text_pairs: MadeDataset,
-    made_templates: MadeDataset,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, model: str, made_pairs: MadeDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("twinset.evaluation.report.page.write_report", lambda *_, **__: [tmp_path])  # tested elsewhere
-    assert made_pairs.root == made_text_pairs.root == made_templates.root
     places, models = [("twinset", Path(made_pairs.root))], [model, f"text-only:{model}"]
     found = evaluate(places, models, tmp_path / "out", cache=tmp_path / "cache", batch=4, threads=1)
     asked = {(one["benchmark"], one["model"] == model): one["figures"].keys() for one in found["scores"]}
@@ -91,69 +86,44 @@ def test_a_threshold_of_a_model_gives_the_figures_of_valse(tmp_path: Path, monke
     assert "threshold" not in results.models[0].scored.cost
 
 
-def test_names_that_would_share_a_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="--model m: is named twice"):
-        run(benchmarks(), ["m", "m"], tmp_path)
-    with pytest.raises(WrongUse, match="--benchmark matching: is named twice"):
-        run(benchmarks()[:1] * 2, ["m"], tmp_path)
-    with pytest.raises(WrongUse, match="--model: name at least one"):
-        run(benchmarks(), [], tmp_path)
-
-
 def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, model: str) -> None:
-    with pytest.raises(WrongUse, match=r"scores and those of clip:a-b would be one file, .*clip-a-b\.parquet"):
-        run(benchmarks()[:1], ["clip:a/b", "clip:a-b"], tmp_path)
     out, alike = tmp_path / "out", model.replace("random:", "random:/")
-    (written,) = run(benchmarks()[:1], [model], out, tmp_path / "cache", FAST)
+    matching = benchmarks()[:1]
+    for asked, models, held in (
+        (matching, ["m", "m"], "m"),
+        (matching * 2, ["m"], "m"),
+        (matching, ["clip:a/b", "clip:a-b"], "clip:a/b"),
+    ):
+        with pytest.raises(WrongUse, match=f"its scores on matching and those of {held} would be one file, .*parquet"):
+            run(asked, models, out)
+    (written,) = run(matching, [model], out, tmp_path / "cache", FAST)
     before = written.path.read_bytes()
-    with pytest.raises(WrongUse, match=f"--model {re.escape(alike)}: its scores and those of {re.escape(model)}"):
-        run(benchmarks()[:1], [alike], out, tmp_path / "cache", FAST)
+    with pytest.raises(WrongUse, match=f"--model {re.escape(alike)}: its scores .* those of {re.escape(model)}"):
+        run(matching, [alike], out, tmp_path / "cache", FAST)
     assert written.path.read_bytes() == before
     written.path.write_bytes(before[:100])  # broken: written again
-    run(benchmarks()[:1], [model], out, tmp_path / "cache", FAST)
+    run(matching, [model], out, tmp_path / "cache", FAST)
     assert written.path.read_bytes() == before
 
 
-def sugarcrepe(folder: Path) -> Path:
-    """Two examples in SugarCrepe's layout, and one whose image is absent."""
-    rows = {
-        str(n): {"filename": f"{n:012d}.jpg", "caption": f"a cat {n}", "negative_caption": f"a dog {n}"}
-        for n in range(3)
-    }
-    folder.mkdir()
-    (folder / "swap_obj.json").write_text(json.dumps(rows))
-    for n in range(2):
-        (folder / f"{n:012d}.jpg").write_bytes(drawn(n))
-    return folder
-
-
-def test_the_command_scores_a_released_benchmark_and_says_what_is_left_out(
+def test_the_command_scores_a_released_benchmark_and_ends_with_its_report(
     tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data, out = sugarcrepe(tmp_path / "data"), tmp_path / "out"
-    options = ["--out", str(out), "--cache", str(tmp_path / "cache"), "--batch", "4", "--threads", "1"]
-    command = ["eval", "run", "--benchmark", "sugarcrepe", "--data", str(data), "--model", model, *options]
-    assert main(command) == 0
-    said = capsys.readouterr()
-    assert "2 scored, 1 left out: missing image" in said.out and str(scores_path(out, "sugarcrepe", model)) in said.out
-    assert re.search(r"  \w+ +\d+\.\d\d  \d+\.\d\d to \d+\.\d\d", said.out)
-    assert main([*command, "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)["scores"]
-    assert (found["rows"], found["computed"], found["left_out"]) == (2, 0, {"missing image": 1})
-    assert pq.read_table(found["path"])["s10"].null_count == 2
-    assert found["figures"]["n"] == 2 and 0 <= found["figures"]["accuracy"] <= 100
-
-
-def test_a_run_ends_with_its_report_and_says_what_came_from_the_cache(tmp_path: Path, model: str) -> None:
     winoground(tmp_path / "data")
     out = tmp_path / "out"
-    for computed in (6 + 2, 0):  # 6 pictures, 2 captions
-        places = [("winoground", tmp_path / "data")]
-        found = evaluate(places, model, out, cache=tmp_path / "cache", batch=4, threads=1)
-        told = json.loads((out / "results.json").read_text())
-        cost = told["cost"]["winoground"][model]
+    options = ["--out", str(out), "--cache", str(tmp_path / "cache"), "--batch", "4", "--threads", "1"]
+    command = ["eval", "run", "--benchmark", f"winoground={tmp_path / 'data'}", "--model", model, *options]
+    for computed in (6 + 2, 0):  # 6 pictures, 2 captions; then from the cache
+        assert main([*command, "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        (scored,) = answer["scores"]
+        assert (scored["computed"], scored["path"]) == (computed, str(scores_path(out, "winoground", model)))
+        results = json.loads((out / "results.json").read_text())
+        cost = results["cost"]["winoground"][model]
         assert (cost["images"], cost["texts"], cost["computed"]) == (6, 2, computed)
         assert cost["from_cache"] == 8 - computed
-    assert found["report"] == str(out / "report.html")
-    mistakes = told["benchmarks"]["winoground"]["models"][model]["mistakes"]
+    assert answer["report"] == str(out / "report.html")
+    mistakes = results["benchmarks"]["winoground"]["models"][model]["mistakes"]
     assert (out / "report.html").read_text().count("data:image/jpeg") == 2 * len(mistakes) > 0
+    assert main(command) == 0
+    assert re.search(r"  \w+ +\d+\.\d\d  \d+\.\d\d to \d+\.\d\d", capsys.readouterr().out)

@@ -138,8 +138,7 @@ def evaluated(folder: Path) -> None:
 
 def features(folder: Path) -> None:
     """Features of a model that counts letters, kept in a store."""
-    from tests.evaluation.features.score_tables import by_features, scored
-    from tests.evaluation.features.small_benchmark import Shelf, matchings
+    from tests.evaluation.features.small_benchmark import Shelf, by_features, matchings, scored
 
     scored(lambda: matchings(Shelf(), 8), by_features(folder), folder / "scores.parquet")
 

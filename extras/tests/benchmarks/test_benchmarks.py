@@ -102,7 +102,6 @@ def test_scores_are_those_of_open_clips_zero_shot_classifier(tmp_path: Path) -> 
     means = np.stack([one.mean(0) / np.linalg.norm(one.mean(0)) for one in normed])
     image = scorer.image_features([scorer.prepare(_opened(found[0].image.read()))])[0]  # type: ignore[union-attr]
     assert ours.gallery(found[0]) == pytest.approx(means @ (image / np.linalg.norm(image)), abs=1e-5)
-    ours.close()
 
 
 def _opened(content: bytes):  # type: ignore[no-untyped-def]
@@ -293,7 +292,6 @@ def test_who_says_yes_to_all_is_right_where_the_statement_is_true(tmp_path: Path
     path.parent.mkdir(parents=True)
     about = {"benchmark": "vsr", "title": "VSR", "model": "says-yes", "model_digest": "0", "threshold": 0.5}
     assert write_scores(benchmark, answers, path, about) == 2
-    answers.close()
     rows = pq.read_table(path).select(["key", "margin", "correct"]).to_pylist()
     assert [row["correct"] for row in rows] == [False, True]
     assert [row["margin"] for row in rows] == pytest.approx([-0.4, 0.4])

@@ -8,15 +8,16 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, spearmanr
 
+from twinset.evaluation.metrics.galleries import precision
 from twinset.evaluation.metrics.row_values import Floats, RowValues, certain
 
 Lists = Sequence[Floats]  # of each row an array
-Ints = NDArray[np.int64]
 Texts = Sequence[str]
 #: What'sUp's opposite prepositions by the number of their pair, in the subsets whose four images show two objects.
 OPPOSITES = {"left": 0, "right": 0, "on": 1, "under": 1, "front": 2, "behind": 2}
 OBJECTS = ("a", "b")
 FIRST = 5
+ALL = (2**31,)  # places
 
 
 def yes_no(s00: Floats, s01: Floats, s10: Floats, s11: Floats, threshold: float | None) -> dict[str, Floats]:
@@ -85,28 +86,8 @@ def average_precision(above: Lists, level: Lists) -> RowValues:
     Expected: the mean over all orders of equal scores.
     """
     rows = [(np.asarray(a, np.int64), np.asarray(b, np.int64)) for a, b in zip(above, level, strict=True)]
-    strict, expected = [precision(a + b, 0 * b) for a, b in rows], [precision(a, b) for a, b in rows]
-    return RowValues({"map": np.array(strict)}, {"map": np.array(expected)})
-
-
-def precision(above: Ints, level: Ints) -> float:
-    """Average precision, the mean over all orders of entries with one score.
-
-    Args:
-        above, level: of each target, how many wrong entries score higher, and how many the same; shape (targets,).
-    """
-    total = 0.0
-    before = 0  # targets above the tie
-    for wrong, tied in sorted({*zip(above.tolist(), level.tolist(), strict=True)}):
-        targets = int(((above == wrong) & (level == tied)).sum())
-        size = targets + tied
-        for place in range(1, size + 1):
-            # At a place of the tie is a target with chance t / n; before it, in the tie, are then the share
-            # (t - 1) / (n - 1) of place - 1 targets.
-            share = (place - 1) * (targets - 1) / max(size - 1, 1)
-            total += targets / size * (before + 1 + share) / (wrong + before + place)
-        before += targets
-    return total / len(above)
+    strict, expected = [precision(a + b, 0 * b, ALL) for a, b in rows], [precision(a, b, ALL) for a, b in rows]
+    return RowValues({"map": np.array(strict)[:, 0]}, {"map": np.array(expected)[:, 0]})
 
 
 def ranking(places: Lists, people: Lists) -> dict[str, Floats]:

@@ -58,27 +58,27 @@ def read_ratings(place: str) -> Ratings:
     opened = open_scores(place)
     grouped = "group" in opened.names
     found, groups = dict[str, list[float]](), dict[str, str]()
-    for batch in opened.batches(["key", "rating", *(["group"] if grouped else [])]):
-        keys = batch.texts("key", empty=False).to_pylist()
-        prompts = batch.texts("group", empty=False).to_pylist() if grouped else keys
-        rows = zip(keys, prompts, batch.numbers("rating").tolist(), strict=True)
-        for row, (key, group, rating) in enumerate(rows, batch.first):
-            found.setdefault(key, []).append(rating)
-            if groups.setdefault(key, group) != group:
-                both = f"{groups[key]!r} and {group!r}"
-                raise WrongUse(f"{place}: row {row}, key {key!r} has the groups {both}; give it one")
+    batch = opened.read(["key", "rating", *(["group"] if grouped else [])])
+    keys = batch.texts("key", empty=False).to_pylist()
+    prompts = batch.texts("group", empty=False).to_pylist() if grouped else keys
+    rows = zip(keys, prompts, batch.numbers("rating").tolist(), strict=True)
+    for row, (key, group, rating) in enumerate(rows, 1):
+        found.setdefault(key, []).append(rating)
+        if groups.setdefault(key, group) != group:
+            both = f"{groups[key]!r} and {group!r}"
+            raise WrongUse(f"{place}: row {row}, key {key!r} has the groups {both}; give it one")
     return Ratings(place, {key: Rated(groups[key], (*some,)) for key, some in found.items()}, {}, {})
 
 
 def read_scores(file: str, key: str, score: str) -> dict[str, float]:
     """Scores by key, from these columns of a CSV or Parquet file; raises `WrongUse` where a key has two."""
     found = dict[str, float]()
-    for batch in open_scores(file).batches([key, score]):
-        keys = batch.texts(key, empty=False).to_pylist()
-        for one, value in zip(keys, batch.numbers(score).tolist(), strict=True):
-            if one in found:
-                raise WrongUse(f"{file}: column {key} has {one!r} twice; leave one row")
-            found[one] = value
+    batch = open_scores(file).read([key, score])
+    keys = batch.texts(key, empty=False).to_pylist()
+    for one, value in zip(keys, batch.numbers(score).tolist(), strict=True):
+        if one in found:
+            raise WrongUse(f"{file}: column {key} has {one!r} twice; leave one row")
+        found[one] = value
     return found
 
 

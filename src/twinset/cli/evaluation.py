@@ -298,8 +298,8 @@ def human(
     rows: list[tuple[str, int | None, Mapping[str, Any]]] = [("people", found.pooled.all.n, found.pooled.all.figures)]
     rows += [(kind, part.n, part.figures) for kind, part in found.pooled.by.items()]
     for name, annotator in found.annotators.items():
-        right, whole = {"answers": Figure(100 * annotator["right"] / annotator["answers"])}, annotator["whole"]
-        rows += [(name, annotator["answers"], right), *([(name, whole.n, whole.figures)] if whole is not None else [])]
+        right = Figure(100 * annotator["right"] / annotator["answers"])
+        rows.append((name, annotator["answers"], {"answers": right}))
     for paper in references():
         figures = {name: Figure(value) for name, value in paper.figures[""].items()}
         rows.append((f"{paper.name} ({paper.source})", None, figures))

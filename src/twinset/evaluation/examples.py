@@ -32,8 +32,10 @@ RANKS = ("higher", "tied", "entries", "targets", "tied_targets", "best_wrong")
 TOP, FIRST = "top", 5
 QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in RANKS), (TOP, pa.list_(pa.int32()))])
 #: The same of benchmarks whose metric is about every target: of each, in order, how many wrong entries score higher,
-#: and how many the same.
-QUERY_TARGETS = pa.schema([*QUERY_RANKS, ("above", pa.list_(pa.int32())), ("level", pa.list_(pa.int32()))])
+#: and how many the same; and the query's tags, with ";" between them.
+QUERY_TARGETS = pa.schema(
+    [*QUERY_RANKS, ("above", pa.list_(pa.int32())), ("level", pa.list_(pa.int32())), ("tags", pa.string())]
+)
 #: Of queries whose gallery people put in order: of each entry in turn, how many score higher, and how many people put
 #: before it.
 QUERY_ORDERS = pa.schema([*QUERY_RANKS, ("places", pa.list_(pa.int32())), ("people", pa.list_(pa.int32()))])
@@ -114,6 +116,7 @@ class Query(Example):
     gallery: pictures or texts; queries that share one share the object, which then is encoded once.
     targets: places in the gallery of the right entries; one found is enough.
     excluded: places that are not ranked, such as the reference's own.
+    tags: kinds of queries that it is one of, where it can be of several.
     order: how many entries people put before each, where they were asked; equal ones tie.
     """
 
@@ -122,6 +125,7 @@ class Query(Example):
     gallery: Sequence[Picture] | Sequence[str]
     targets: frozenset[int]
     excluded: frozenset[int] = frozenset()
+    tags: tuple[str, ...] = ()
     order: tuple[int, ...] = ()
 
 

@@ -34,7 +34,7 @@ def evaluate(
     threads: int = 0,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Score benchmarks with models and write the report, or resume it; what was encoded stays in the cache.
+    """Score benchmarks with models and write the report, as ``twinset eval run``; a killed run goes on from its cache.
 
     Args:
         benchmarks: names of `evaluation.benchmarks.BENCHMARKS`, each with its folder: a dict, or pairs.
@@ -51,8 +51,7 @@ def evaluate(
         on_progress: called with benchmark, model and the number of examples done.
 
     Returns:
-        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "unanswered", "cut_texts",
-        "figures", "by_subset"}], "report": PATH}``.
+        What ``twinset eval run --json`` prints: ``{"scores": [{"benchmark", "model", "path", …}], "report": PATH}``.
 
     Raises:
         WrongUse: a model or a benchmark is wrong, or nothing of one can be scored.
@@ -73,12 +72,10 @@ def evaluate(
 def put_scores(
     file: Path, model: str, out: Path, folders: Mapping[str, str], questions: Path | None, threshold: float | None
 ) -> dict[str, Any]:
-    """Put scores of other code into a run, and write its report, as ``twinset eval scores FILE --out RUN``; returns
-    what `evaluate` does.
+    """Put scores of other code into a run, and write its report, as ``twinset eval scores FILE --out RUN``.
 
-    Args:
-        folders: of benchmarks by name; with ``questions`` of those that lie elsewhere now, else of the one.
-        questions: folder of the questions whose pairs ``file`` scores; None: it has a row an example.
+    folders: of benchmarks by name; with ``questions`` of those that lie elsewhere now, else of the one. questions:
+    folder of the questions whose pairs ``file`` scores; None: it has a row an example. Returns what `evaluate` does.
     """
     from twinset.evaluation.questions.answered import score_answers
     from twinset.evaluation.questions.own_table import take_scores
@@ -103,62 +100,29 @@ def _reported(
 
     scored = []
     for file in written:
-        about = {"left_out": {}, "unanswered": {}, "cut_texts": 0, **open_scores(file.path).about}
-        facts = {name: about[name] for name in ("left_out", "unanswered", "cut_texts")}
-        measured = measure(file.path, ["subset"]).as_json()
-        figures = {"figures": measured["all"], "by_subset": measured["by"]}
-        scored.append({**asdict(file), "path": str(file.path), **facts, **figures})
+        about, measured = open_scores(file.path).about, measure(file.path, ["subset"]).as_json()
+        facts = {name: about.get(name, {}) for name in ("left_out", "unanswered")}
+        facts |= {"cut_texts": about.get("cut_texts", 0), "figures": measured["all"], "by_subset": measured["by"]}
+        scored.append({**asdict(file), "path": str(file.path), **facts})
     page = write_report(out, {one.name: one for one in opened}, seeds=seeds)[0]
     return {"scores": scored, "report": str(page)}
 
 
-def scores(
-    file: str | Path,
-    by: str | Iterable[str] = (),
-    *,
-    group: str | None = None,
-    threshold: float | None = None,
-    seed: int = 0,
-    resamples: int = 2000,
-) -> dict[str, Any]:
-    """Measure a Parquet or CSV file of scores of any model; docs/scores.md lists the columns.
-
-    Args:
-        by: columns; the figures are also given for the rows of each value.
-        group: column whose rows are resampled together; None: ``group`` where there is one, else each row alone.
-        threshold: score above which image and caption are said to match, for VALSE's figures.
-        seed, resamples: of the bootstrap; 0 resamples for no intervals.
-
-    Returns:
-        What ``twinset eval scores --json`` prints.
-
-    Raises:
-        WrongUse: the file cannot be read, lacks a column, a row has no score, or two rows have one key; names the row
-            and the remedy.
+def scores(file: str | Path, by: str | Iterable[str] = (), **options: Any) -> dict[str, Any]:
+    """Measure a Parquet or CSV file of scores of any model, as ``twinset eval scores --json`` prints it; docs/scores.md
+    lists the columns. by, options (group, threshold, seed, resamples) and errors: as of `metrics.measure.measure`.
     """
-    return measure(file, names_in(by), seed, resamples, group=group, threshold=threshold).as_json()
+    return measure(file, names_in(by), **options).as_json()
 
 
 def compare(
     a: str | Path,
     b: str | Path,
     by: str | Iterable[str] = (),
-    *,
     key: str | Sequence[str] | None = ("key",),
-    group: str | None = None,
-    seed: int = 0,
-    resamples: int = 2000,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Compare two files of scores row by row: A minus B, with intervals and McNemar's test.
-
-    Args:
-        by, group, seed, resamples: as `scores`; columns of ``a``.
-        key: columns that identify a row in both; None: their rows are in the same order.
-
-    Returns:
-        What ``twinset eval compare --json`` prints.
-
-    Raises:
-        WrongUse: a key twice in a file, no key in common, or files of different kinds.
+    """Compare two files of scores row by row, as ``twinset eval compare --json`` prints it: A minus B, with intervals
+    and McNemar's test. by, key, options (group, seed, resamples) and errors: as of `metrics.compare.compare`.
     """
-    return compared(a, b, names_in(by), seed, resamples, key=key and names_in(key), group=group).as_json()
+    return compared(a, b, names_in(by), key=key and names_in(key), **options).as_json()

@@ -1,10 +1,12 @@
 """What people answered, as a stage of `human-baseline` reports it: figures, and a score file beside those of models."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,6 +28,7 @@ OUTCOMES = MATCHING_OUTCOMES.names[len(IDENTITY) :]  # in the order in which the
 #: What four independent guesses get. (A scorer at random gets 16.67 % of groups: its answers come from four scores.)
 GUESSING = {"text": Figure(25.0), "image": Figure(25.0), "group": Figure(6.25)}
 PEOPLE = "people"
+_ANSWERS: dict[str, Any] = {"pair": pl.String, "kind": pl.String, "annotator": pl.String, "right": pl.List(pl.Boolean)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,8 @@ class People:
     """What people get.
 
     report: the stage's ``decisions.json``. decided: pairs with all four answers, of `MATCHING_OUTCOMES`. pooled: their
-    figures, and by kind. annotators: of each how many ``answers`` are ``right``, and the figures of the pairs whose
-    questions this one answered all (``whole``, or None). where: for messages. root: the dataset.
+    figures, and by kind. annotators: of each how many ``answers`` are ``right``.
+    where: for messages. root: the dataset.
     """
 
     report: Mapping[str, Any]
@@ -42,22 +45,17 @@ class People:
     root: str
     decided: pa.Table
     pooled: Results
-    annotators: Mapping[str, Mapping[str, Any]]
+    annotators: Mapping[str, Mapping[str, int]]
 
     def as_json(self) -> dict[str, Any]:
-        """As `Results.as_json`, with ``undecided`` (pairs without all four answers), ``annotators``, ``agreement``,
-        ``references``.
-        """
-        pairs, papers = self.report["pairs"], references()
+        """As `Results.as_json`, with ``undecided`` (pairs without all four answers), ``annotators``, ``agreement``."""
+        pairs = self.report["pairs"]
         return {
             **self.pooled.as_json(),
             "stage": pairs["stage"],
             "undecided": pairs["sampled"] - len(self.decided),
-            "annotators": {
-                name: {**one, "whole": one["whole"] and one["whole"].as_json()} for name, one in self.annotators.items()
-            },
+            "annotators": self.annotators,
             "agreement": self.report["agreement"],
-            "references": [{"name": one.name, "source": one.source, "figures": one.figures[""]} for one in papers],
         }
 
 
@@ -69,11 +67,8 @@ def references() -> list[Published]:
 def read_people(place: str, seed: int = 0, resamples: int = 2000) -> People:
     """Measure what people answered in a finished stage, as models are measured; pairs are resampled.
 
-    Args:
-        place: its folder or URL, such as ``out/bivlc/_stages/human-baseline``.
-
-    Raises:
-        WrongUse: there is no finished stage, or one that asks something else; or no pair has all four answers.
+    place: its folder or URL, such as ``out/bivlc/_stages/human-baseline``. Raises `WrongUse`: there is no finished
+    stage, or one that asks something else; or no pair has all four answers.
     """
     root, _, name = place.rstrip("/").rpartition("/")
     store = Store(root or ("/" if place.startswith("/") else "."))
@@ -83,56 +78,35 @@ def read_people(place: str, seed: int = 0, resamples: int = 2000) -> People:
     except FileNotFoundError:
         report = {}
     if "outcomes" not in report:
-        raise WrongUse(
-            f"{stage.where}: not a stage of human-baseline; name the folder of one, such as OUT/_stages/human-baseline"
-        )
+        raise WrongUse(f"{stage.where}: not a stage of human-baseline; name one, such as OUT/_stages/human-baseline")
     return people(report, stage.where, store.root.removesuffix(f"/{STAGES}"), seed, resamples)
 
 
 def people(report: Mapping[str, Any], where: str, root: str, seed: int = 0, resamples: int = 2000) -> People:
     """Measure what a ``decisions.json`` has; the other arguments as in `People`, errors as of `read_people`."""
-    by_annotator: dict[str | None, list[Mapping[str, Any]]] = {}
-    for outcome in report["outcomes"]:
-        by_annotator.setdefault(outcome["annotator"], []).append(outcome)
-    subset = report["pairs"]["stage"]
-    decided = _table(by_annotator.pop(None, []), subset)
+    answers = pl.DataFrame(report["outcomes"], _ANSWERS)
+    complete = pl.col("annotator").is_null() & (pl.col("right").list.drop_nulls().list.len() == len(OUTCOMES))
+    # These are outcomes and no scores: of the 16 ways to be right or wrong, two (right from both captions and wrong
+    # from both images, or the reverse) are a circle that no four scores can have.
+    columns = {name: pl.col("right").list.get(place, null_on_oob=True) for place, name in enumerate(OUTCOMES)}
+    subset = pl.lit(report["pairs"]["stage"])
+    rows = answers.filter(complete).select(key="pair", subset=subset, category="kind", group="pair", **columns)
+    decided = rows.to_arrow().cast(MATCHING_OUTCOMES)
     if not len(decided):
         raise WrongUse(f"{where}: no pair has all four answers; have people answer")
-    annotators = {}
-    for name, outcomes in sorted(by_annotator.items(), key=lambda item: str(item[0])):
-        answers = [right for outcome in outcomes for right in outcome["right"] if right is not None]
-        whole = _table(outcomes, subset)
-        figures = measure(whole, (), seed, resamples).all if len(whole) else None
-        annotators[str(name)] = {"right": sum(answers), "answers": len(answers), "whole": figures}
+    given = answers.drop_nulls("annotator").explode("right").drop_nulls("right").group_by("annotator")
+    counts = given.agg(right=pl.col("right").sum(), answers=pl.len()).sort("annotator")
+    annotators = {row.pop("annotator"): row for row in counts.to_dicts()}
     pooled = measure(decided, ["category"], seed, resamples)
     return People(report, where, root, decided, pooled, annotators)
 
 
-def _table(outcomes: list[Mapping[str, Any]], subset: str) -> pa.Table:
-    """Pairs with all four answers. These are outcomes and no scores: of the 16 ways to be right or wrong, two (right
-    from both captions and wrong from both images, or the reverse) are a circle that no four scores can have.
-    """
-    rows = [
-        {"key": one["pair"], "subset": subset, "category": one["kind"], "group": one["pair"]}
-        | dict(zip(OUTCOMES, one["right"], strict=True))
-        for one in outcomes
-        if None not in one["right"]
-    ]
-    return pa.Table.from_pylist(rows, MATCHING_OUTCOMES)
-
-
 def write_people(people: People, run: Path, data: str | None = None) -> list[Path]:
-    """Write people's outcomes beside the scores of models on the same pairs, with these pairs' names and groups.
+    """Write people's outcomes beside the scores of models on the same pairs, with these pairs' names and groups: a file
+    for each benchmark of a run that has the pairs.
 
-    Args:
-        run: folder of a run, as ``--out`` of ``twinset eval run``.
-        data: the dataset that people and models were asked about; None: the one in which the stage lies.
-
-    Returns:
-        A file for each benchmark of the run that has the pairs.
-
-    Raises:
-        WrongUse: no model was asked about these pairs, or models or people saw them in another state.
+    data: the dataset that people and models were asked about; None: the one in which the stage lies. Raises `WrongUse`:
+    no model was asked about these pairs, or models or people saw them in another state.
     """
     root, pairs = data or people.root, people.report["pairs"]
     try:
@@ -157,13 +131,11 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
             raise WrongUse(
                 f"{model.path}: scores of another state of {root} than people saw; score again: twinset eval run"
             )
-        left_out = {
-            "people were not asked": len(names) - pairs["sampled"],
-            "not all four questions are decided": pairs["sampled"] - len(table),
-        }
+        not_asked, undecided = len(names) - pairs["sampled"], pairs["sampled"] - len(table)
+        left_out = Counter({"people were not asked": not_asked, "not all four questions are decided": undecided})
         about = model.about.model_dump(include={"benchmark", "title", "data_digest"})
         about |= {"model": PEOPLE, "model_digest": digest([people.decided.to_pylist()])}
-        about["left_out"] = {reason: count for reason, count in left_out.items() if count > 0}
+        about["left_out"] = +left_out
         path = scores_path(run, model.folder, PEOPLE)
         save_scores(table, about, path)
         written[model.about.benchmark] = path

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,7 @@ OnProgress = Callable[[str, str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class WrittenScores:
-    """A file of scores that was written.
-
-    rows: examples in it. computed: features or scores of pairs that were not in the cache.
-    """
+    """A file of scores. rows: examples in it. computed: features or scores of pairs that were not in the cache."""
 
     benchmark: str
     model: str
@@ -50,13 +48,10 @@ def run(
     on_progress: OnProgress | None = None,
     called: Mapping[str, str] | None = None,
 ) -> list[WrittenScores]:
-    """Score benchmarks with models, one model after the other.
-
-    What was encoded stays in the cache, also when the run is killed: the same call goes on from there.
+    """Score benchmarks with models, one model after the other. A run that was killed goes on from its cache.
 
     Args:
         models: as `evaluation.scorers.kinds.open_model` takes them.
-        cache: folder of features; the user's own by default.
         on_progress: called with benchmark, model and the number of examples done.
         called: names of models in files and reports, where they are other than in ``models``, such as without a place.
 
@@ -67,15 +62,19 @@ def run(
         WrongUse: a model or a benchmark is wrong, or no model can answer any of the benchmarks.
     """
     running = running or Running()
-    for what, names in (("--benchmark", [one.name for one in benchmarks]), ("--model", list(models))):
-        if not names:
-            raise WrongUse(f"{what}: name at least one")
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise WrongUse(f"{what} {twice}: is named twice; its scores would go to the same file")
+    if not benchmarks or not models:
+        raise WrongUse("--benchmark, --model: name at least one")
     shown = {model: (called or {}).get(model, model) for model in models}
-    for benchmark in benchmarks:
-        for name in shown.values():
-            _check_free(scores_path(out, benchmark.name, name), name, [*shown.values()])
+    taken = dict[Path, str]()
+    for benchmark, name in product(benchmarks, map(shown.__getitem__, models)):
+        path = scores_path(out, benchmark.name, name)
+        holder = taken.get(path) or _model_in(path) or name
+        if path in taken or holder != name:
+            raise WrongUse(
+                f"--model {name}: its scores on {benchmark.name} and those of {holder} would be one file, {path}; name "
+                "each once, score one of them in another --out, or name it another way, such as by a link to its folder"
+            )
+        taken[path] = name
     for model in models:
         check_model(model)
     scored: list[WrittenScores] = []
@@ -83,66 +82,45 @@ def run(
     for model in models:
         scorer = open_model(model, running)
         similarities = similarities_of(scorer, cache or default_cache(), running)
-        optional: dict[str, Any] = {"note": note_on(model), "prompt": scorer.words, "threshold": scorer.threshold}
         facts: dict[str, Any] = {
-            "model": shown[model],
-            "model_digest": scorer.digest(),
-            "device": running.device_name(),
+            **{"model": shown[model], "model_digest": scorer.digest(), "device": running.device_name()},
+            **{"note": note_on(model), "prompt": scorer.words, "threshold": scorer.threshold},
         }
-        facts |= {name: value for name, value in optional.items() if value not in ("", None)}
-        try:
-            for benchmark in benchmarks:
-                path = scores_path(out, benchmark.name, shown[model])
-                about = {**facts, "benchmark": benchmark.name, "title": benchmark.title}
-                if scorer.words and benchmark.asks:
-                    about["prompt"] = benchmark.asks
-                before, replaced = similarities.computed, _about(path).get("data_digest")
-                tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
-                try:
-                    rows = write_scores(benchmark, similarities, path, about, tell)
-                except (NotApplicable, NothingAsked) as error:
-                    refused.append(error)
-                    _LOG.warning("%s: %s", benchmark.name, error)
-                    continue
-                if replaced not in (None, benchmark.digest()):
-                    _LOG.warning("%s: took the place of scores on other data; take one --out a dataset", path)
-                computed = similarities.computed - before
-                # Beside the scores, which are the same whether features came from the cache.
-                write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
-                scored.append(WrittenScores(benchmark.name, model, path, rows, computed))
-        finally:
-            similarities.close()
+        facts = {name: fact for name, fact in facts.items() if fact not in ("", None)}
+        for benchmark in benchmarks:
+            path = scores_path(out, benchmark.name, shown[model])
+            about = {**facts, "benchmark": benchmark.name, "title": benchmark.title}
+            if scorer.words and benchmark.asks:
+                about["prompt"] = benchmark.asks
+            before = similarities.computed
+            tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
+            try:
+                rows = write_scores(benchmark, similarities, path, about, tell)
+            except (NotApplicable, NothingAsked) as error:
+                refused.append(error)
+                _LOG.warning("%s: %s", benchmark.name, error)
+                continue
+            computed = similarities.computed - before
+            # Beside the scores, which are the same whether features came from the cache.
+            write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
+            scored.append(WrittenScores(benchmark.name, model, path, rows, computed))
     if not scored:
         raise refused[0]
     return scored
 
 
-def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
-    """Raise `WrongUse` where a file of scores is, or will be, another model's whose name reads the same as a file."""
-    like = [one for one in models if one != model and scores_path(path.parent, "", one).name == path.name]
-    held = _about(path).get("model", model)
-    if like or held != model:
-        other = like[0] if like else held
-        raise WrongUse(
-            f"--model {model}: its scores and those of {other} would be one file, {path}; score one of them in another "
-            "--out, or name it another way, such as by a link to its folder"
-        )
-
-
-def _about(path: Path) -> Mapping[str, Any]:
-    """What a score file says of itself; nothing where there is none, or a broken one, which is written again."""
+def _model_in(path: Path) -> str | None:
+    """The model whose scores a file has; None where there is none, or a broken one, which is written again."""
     try:
-        return open_scores(path).about
+        return open_scores(path).about.get("model")
     except WrongUse:
-        return {}
+        return None
 
 
 def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similarities:
-    """The similarities that a scorer gives, with its store in the cache. Raises `WrongUse`: it is none of the kinds
-    that score images with texts.
-    """
-    encoder = scorer.encoder if isinstance(scorer, Composer) else scorer
+    """The similarities that a scorer gives; raises `WrongUse` for one that does not score images with texts."""
     # A composer's features are its encoder's, which other composers share.
+    encoder = scorer.encoder if isinstance(scorer, Composer) else scorer
     store = FeatureStore(cache, digest([encoder.digest(), running.runtime()]))
     if isinstance(encoder, DualEncoder):
         return ByFeatures(encoder, store, running.batch, scorer if isinstance(scorer, Composer) else None)

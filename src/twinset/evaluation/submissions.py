@@ -34,16 +34,14 @@ def write_submissions(
     found: dict[str, dict[str, object]] = {subset: {} for subset in benchmark.subsets}
     left_out = Counter[str]()
     similarities = similarities_of(open_model(model, running), cache or default_cache(), running)
-    try:
-        for window in windows(benchmark, lambda key, where, reason: left_out.update([reason]), similarities.by_pairs):
-            unusable = similarities.prepare(window)
-            left_out.update(problem.reason for problem in unusable.values())
-            for query in window:
-                if isinstance(query, Query) and query.key not in unusable:
-                    names = ranked(query, similarities.gallery(query), benchmark.submissions[query.subset].places)
-                    found[query.subset][query.key.rpartition("/")[2]] = names
-    finally:
-        similarities.close()
+    for window in windows(benchmark, lambda key, where, reason: left_out.update([reason]), similarities.by_pairs):
+        unusable = similarities.prepare(window)
+        left_out.update(problem.reason for problem in unusable.values())
+        for query in window:
+            if isinstance(query, Query) and query.key not in unusable:
+                form = benchmark.submissions[query.subset]
+                names = ranked(query, similarities.gallery(query), form.places)
+                found[query.subset][query.key.rpartition("/")[2]] = [form.entry(name) for name in names]
     if left_out:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common())
         raise WrongUse(f"{benchmark.place}: {reasons}; a server takes all queries or none: fetch what is missing")

@@ -130,6 +130,23 @@ def cirr(root: Path, word: str = "red", split: str = "val", images: str = "dev")
 cirr_test = partial(cirr, split="test1", images="test1")
 
 
+def circo(root: Path, word: str = "red", split: str = "val") -> None:
+    """The gallery names one image more than queries do."""
+    queries = [
+        {
+            "reference_img_id": n, "relative_caption": f"is {word}", "shared_concept": "a cup", "id": n,
+            "semantic_aspects": ["addition", "negation"][: n + 1],
+            **({"target_img_id": n + 1, "gt_img_ids": [n + 1, n + 2]} if split == "val" else {}),
+        }
+        for n in range(3)
+    ]  # fmt: skip
+    put(root / "annotations" / f"{split}.json", queries)
+    images = [{"id": n, "file_name": f"{n:012d}.jpg"} for n in range(6)]
+    put(root / "annotations" / "image_info_unlabeled2017.json", {"images": images})
+    for number in range(6):
+        put(root / "unlabeled2017" / f"{number:012d}.jpg", picture(number))
+
+
 def mit_states(root: Path, word: str = "ripe") -> None:
     for folder in (f"{word} tomato", "moldy tomato", "sliced tomato", "adj tomato", "ripe pear", "old castle"):
         for number in range(2):
@@ -214,4 +231,6 @@ LAYOUTS: Mapping[str, Callable[..., None]] = {
     **{"sugarcrepe": sugarcrepe, "valse": valse, "winoground": winoground, "bivlc": bivlc, "genecis": genecis},
     **{"cirr": cirr, "mit-states": mit_states, "flickr30k": flickr30k, "coco": coco, "eqben": eqben, "gebc": gebc},
     "cirr-test": cirr_test,
+    "circo": circo,
+    "circo-test": partial(circo, split="test"),
 }

@@ -39,7 +39,6 @@ def test_features_are_the_encoders_and_not_normalised(tmp_path: Path) -> None:
     assert model.images == 6, "a picture is encoded twice"
     texts, none = encoded(read_pairs(Made([pair(0, ("a", "b"))])), similarities)
     assert none is None and texts.shape == (1, 2, 6)
-    similarities.close()
 
 
 def test_a_model_that_is_not_a_dual_encoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,21 @@
 """A benchmark of drawn pictures that share images, as Action Genome's frames are shared; with faults on demand."""
 
 import io
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from PIL import Image
 
 from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures, Similarities
+from twinset.evaluation.features.store import FeatureStore
 from twinset.models.encoders.contract import DualEncoder, Floats, Matcher
 
 
@@ -94,8 +100,8 @@ class PlainEncoder(DualEncoder):
 
     def text_features(self, texts: Sequence[str]) -> Floats:
         self.texts += len(set(texts))
-        rows = [[text.count(letter) for letter in "fraem0"] + [] for text in texts]
-        return np.array(rows, np.float32) + np.array([[len(text), 1, 2, 3, 4, 5] for text in texts], np.float32)
+        counts = [[text.count(letter) for letter in "fraem0"] for text in texts]
+        return np.array([[len(text), 1, 2, 3, 4, 5] for text in texts], np.float32) + np.array(counts, np.float32)
 
 
 class PlainPairs(Matcher):
@@ -111,11 +117,28 @@ class PlainPairs(Matcher):
 
     def score(self, images: Sequence[Any], texts: Sequence[str]) -> Floats:
         self.scored += [(image.tobytes(), text) for image, text in zip(images, texts, strict=True)]
-        return np.array(
-            [np.asarray(image, np.float32).mean() - hash_of(text) for image, text in zip(images, texts, strict=True)],
-            np.float32,
-        )
+        bright = [np.asarray(image, np.float32).mean() for image in images]
+        return np.array(bright, np.float32) - np.array([hash_of(text) for text in texts], np.float32)
 
 
 def hash_of(text: str) -> float:
     return float(sum(map(ord, text)) % 97)
+
+
+def by_features(folder: Path, encoder: DualEncoder | None = None, batch: int = 4, **more: Any) -> ByFeatures:
+    encoder = encoder or PlainEncoder()
+    return ByFeatures(encoder, FeatureStore(folder / "cache", encoder.digest()), batch, **more)
+
+
+def scored(make: Callable[[], Any], similarities: Similarities, path: Path) -> Any:
+    write_scores(SmallBenchmark(make), similarities, path, {"model": "m"})
+    return pq.read_table(path)
+
+
+def about(table: Any) -> dict[str, Any]:
+    """What a table says of itself."""
+    return dict(json.loads(table.schema.metadata[b"twinset"]))
+
+
+def pixels(number: int) -> Image.Image:
+    return Image.open(io.BytesIO(drawn(number))).convert("RGB")

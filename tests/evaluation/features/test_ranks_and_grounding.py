@@ -1,36 +1,30 @@
 """Scores of queries, pairs that a model asks for and boundaries of events."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evaluation.features.score_tables import by_features, pixels, scored
-from tests.evaluation.features.small_benchmark import PlainEncoder, PlainPairs, Shelf, hash_of, matchings
+from tests.evaluation.features.small_benchmark import (
+    PlainEncoder,
+    PlainPairs,
+    Shelf,
+    about,
+    by_features,
+    hash_of,
+    matchings,
+    pixels,
+    scored,
+)
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding, Query
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import grounding_errors, ranks
 from twinset.evaluation.features.store import FeatureStore
-from twinset.models.encoders.contract import Composer, Floats, NotApplicable, unit
-
-
-class Sum(Composer):
-    name = "sum"
-
-    def __init__(self) -> None:
-        self.encoder = PlainEncoder()
-
-    def digest(self) -> str:
-        return "sum"
-
-    def compose(self, images: Floats, texts: Floats) -> Floats:
-        return unit(images + texts)
+from twinset.evaluation.scorers.composers import Averaged
 
 
 def queries(shelf: Shelf, **settings: Any) -> list[Query]:
@@ -52,7 +46,7 @@ def test_a_gallery_that_queries_share_is_encoded_once_and_equal_entries_tie(tmp_
 
 
 def test_composed_queries_rank_by_what_the_composer_makes_of_unnormalised_features(tmp_path: Path) -> None:
-    rule, shelf = Sum(), Shelf()
+    shelf, rule = Shelf(), Averaged("averaged", PlainEncoder(), 0.5)
     similarities = by_features(tmp_path, rule.encoder, composer=rule)
     table = scored(lambda: queries(shelf, image=shelf.picture(20)), similarities, tmp_path / "s.parquet")
     asked = rule.queries([pixels(20)], ["frame"])[0].astype(np.float64)
@@ -61,43 +55,36 @@ def test_composed_queries_rank_by_what_the_composer_makes_of_unnormalised_featur
 
 
 def test_models_refuse_what_they_cannot_answer_and_name_one_that_can(tmp_path: Path) -> None:
-    both, shelf = {"image": Shelf().picture(1)}, Shelf()
-    with pytest.raises(NotApplicable, match=r"--model image\+text:plain"):
-        scored(lambda: queries(shelf, **both), by_features(tmp_path), tmp_path / "s.parquet")
-    rule = Sum()
-    with pytest.raises(NotApplicable, match="--model plain"):
-        scored(lambda: matchings(shelf, 2), by_features(tmp_path, rule.encoder, composer=rule), tmp_path / "s.parquet")
+    shelf, rule = Shelf(), Averaged("averaged", PlainEncoder(), 0.5)
+    encoder, composer = by_features(tmp_path), by_features(tmp_path, rule.encoder, composer=rule)
     pairs = ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4)
-    with pytest.raises(NotApplicable, match="example q-0 asks with both"):
-        scored(lambda: queries(shelf, **both), pairs, tmp_path / "s.parquet")
-    with pytest.raises(WrongUse, match="mixes kinds"):
-        scored(lambda: [*matchings(shelf, 1), *queries(shelf)], by_features(tmp_path), tmp_path / "s.parquet")
+    composed = queries(shelf, image=shelf.picture(1))
+    for examples, model, message in (
+        (composed, encoder, r"--model image\+text:plain"),
+        (matchings(shelf, 2), composer, "--model plain"),
+        (composed, pairs, "example q-0 asks with both"),
+        ([*matchings(shelf, 1), *queries(shelf)], encoder, "mixes kinds"),
+        (queries(shelf, targets=frozenset({0})), encoder, "5 no target to rank"),
+    ):
+        with pytest.raises(WrongUse, match=message):
+            scored(lambda examples=examples: examples, model, tmp_path / "s.parquet")
 
 
 def test_pairs_are_scored_once_and_only_those_that_are_asked(tmp_path: Path) -> None:
-    scorer = PlainPairs()
-    similarities = ByPairs(scorer, FeatureStore(tmp_path, "p"), 4)
-    table = scored(lambda: matchings(Shelf(), 40), similarities, tmp_path / "s.parquet")
+    scorer, again = PlainPairs(), PlainPairs()
+    pairs = [ByPairs(one, FeatureStore(tmp_path, "p"), 4) for one in (scorer, again)]
+    table = scored(lambda: matchings(Shelf(), 40), pairs[0], tmp_path / "s.parquet")
     assert len(set(scorer.scored)) == 18  # each of 6 images with the captions of itself and its two neighbours
-    row = table.to_pylist()[1]
-    brightness = float(np.asarray(pixels(1), np.float32).mean())
-    assert row["s01"] == pytest.approx(brightness - hash_of("frame 2"))
-    again = ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4)
-    assert scored(lambda: matchings(Shelf(), 40), again, tmp_path / "t.parquet").equals(table)
-    assert again.computed == 0
-
-
-def test_pairs_answer_queries_of_a_text_or_an_image(tmp_path: Path) -> None:
-    shelf = Shelf()
-    table = scored(
-        lambda: queries(shelf), ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4), tmp_path / "s.parquet"
-    )
     bright = [float(np.asarray(pixels(n), np.float32).mean()) for n in range(12)]
-    assert table["higher"].to_pylist() == [sum(one > bright[3] for one in bright[1:])] * 5
-    texts = {"image": shelf.picture(2), "text": None, "gallery": ["a", "b", "c"], "excluded": frozenset()}
-    make = lambda: queries(shelf, **texts, **{"targets": frozenset({1})})  # noqa: E731
-    pairs = ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4)
-    assert scored(make, pairs, tmp_path / "t.parquet")["higher"].to_pylist() == [int(hash_of("b") > hash_of("a"))] * 5
+    assert table["s01"][1].as_py() == pytest.approx(bright[1] - hash_of("frame 2"))
+    assert scored(lambda: matchings(Shelf(), 40), pairs[1], tmp_path / "t.parquet").equals(table)
+    assert not again.scored
+    by_text, shelf = queries(Shelf()), Shelf()
+    rest: Any = {"image": shelf.picture(2), "text": None, "gallery": ["a", "b", "c"], "excluded": frozenset()}
+    by_image = queries(shelf, **rest, targets=frozenset({1}))
+    table = scored(lambda: [*by_text, *by_image], pairs[1], tmp_path / "q.parquet")
+    higher = sum(image > bright[3] for image in bright[1:]), int(hash_of("b") > hash_of("a"))
+    assert table["higher"].to_pylist() == [higher[0]] * 5 + [higher[1]] * 5
 
 
 def grounding(shelf: Shelf, **settings: Any) -> Grounding:
@@ -107,24 +94,16 @@ def grounding(shelf: Shelf, **settings: Any) -> Grounding:
 
 
 def test_a_boundary_is_grounded_between_the_frames_that_fit_both_captions_best(tmp_path: Path) -> None:
-    one = grounding(Shelf())
-    table = scored(lambda: [one], by_features(tmp_path), tmp_path / "s.parquet")
+    shelf, one = Shelf(), grounding(Shelf())
+    short = grounding(shelf, frames=[shelf.picture(1)], times=np.zeros(1))
+    table = scored(lambda: [short, one], by_features(tmp_path), tmp_path / "s.parquet")
     assert table.schema.equals(GROUNDING_ERRORS)
+    assert len(table) == 1 and about(table)["left_out"] == {"fewer than two frames": 1}
     scores = np.zeros((6, 2), np.float32)
     scores[3, 0], scores[4, 1] = 1, 1
     assert grounding_errors(scores, one) == pytest.approx([0.2])
     scores[0, 0], scores[1, 1] = 1, 1
     assert grounding_errors(scores, one) == pytest.approx([0.4, 0.2])
-
-
-def test_what_cannot_be_ranked_or_grounded_is_left_out(tmp_path: Path) -> None:
-    shelf = Shelf()
-    short = grounding(shelf, frames=[shelf.picture(1)], times=np.zeros(1))
-    table = scored(lambda: [short, grounding(shelf)], by_features(tmp_path), tmp_path / "s.parquet")
-    told = json.loads(pq.read_schema(tmp_path / "s.parquet").metadata[b"twinset"])
-    assert len(table) == 1 and told["left_out"] == {"fewer than two frames": 1}
-    with pytest.raises(WrongUse, match="5 no target to rank"):
-        scored(lambda: queries(shelf, targets=frozenset({0})), by_features(tmp_path), tmp_path / "t.parquet")
 
 
 @given(st.data())
@@ -135,26 +114,20 @@ def test_ranks_are_what_brute_force_counts(data: st.DataObject) -> None:
     if not targets - excluded:
         return
     found = ranks(np.array(scores, np.float32), frozenset(targets), frozenset(excluded))
-    every = ranks(np.array(scores, np.float32), frozenset(targets), frozenset(excluded), every=True)
     best = max(scores[place] for place in targets - excluded)
-    wrong = [score for place, score in enumerate(scores) if place not in targets | excluded]
+    others = {*range(len(scores))} - targets - excluded
+    wrong = [scores[place] for place in others]
     top = max(wrong, default=None)
+    ordered = [scores[place] for place in sorted(targets - excluded)]
+    ranked = (at for at in range(len(scores)) if at not in excluded)
     assert found == {
         "higher": sum(score > best for score in wrong),
         "tied": sum(score == best for score in wrong),
         "entries": len(scores) - len(excluded),
         "targets": len(targets - excluded),
         "tied_targets": sum(scores[place] == best for place in targets - excluded),
-        "best_wrong": next(
-            (at for at, score in enumerate(scores) if at not in targets | excluded and score == top), None
-        ),
-        "top": sorted(
-            (at for at in range(len(scores)) if at not in excluded), key=lambda at: (-scores[at], at in targets, at)
-        )[:5],
-    }
-    ordered = [scores[place] for place in sorted(targets - excluded)]
-    assert every == {
-        **found,
+        "best_wrong": next((at for at, score in enumerate(scores) if at in others and score == top), None),
+        "top": sorted(ranked, key=lambda at: (-scores[at], at in targets, at))[:5],
         "above": [sum(score > one for score in wrong) for one in ordered],
         "level": [sum(score == one for score in wrong) for one in ordered],
     }

@@ -91,8 +91,6 @@ def test_a_pair_without_yes_or_no_has_no_score_in_any_run_and_its_example_is_a_t
             told = json.loads(pq.read_schema(found.path).metadata[b"twinset"])
             assert told["unanswered"] == {"no-answer": 1} and told["prompt"] == "yes-no 1"
         assert len(server.bodies) == 4
-    silent = json.loads(found.path.with_suffix(".unanswered.jsonl").read_text())
-    assert silent == {"key": "both", "reason": "no-answer", "what": "red with 'a red wall without windows'"}
 
 
 def test_each_prompt_is_a_model_and_others_are_left_as_they_are(

@@ -4,6 +4,7 @@ import io
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,6 +32,8 @@ CASES: dict[str, Case] = {
     "genecis": Case(layouts.genecis, {"focus-attribute": 2, "change-object": 2}),
     "cirr": Case(layouts.cirr, {"global": 3, "subset": 3}, images="named"),
     "cirr-test": Case(layouts.cirr_test, {"global": 3, "subset": 3}, images="named", targets=False),
+    "circo": Case(layouts.circo, {"val": 3}),
+    "circo-test": Case(partial(layouts.circo, split="test"), {"test": 3}, targets=False),
     "mit-states": Case(layouts.mit_states, {"test": 12}, images="own"),
     "flickr30k": Case(layouts.flickr30k, {"image-to-text": 2, "text-to-image": 11}),
     "coco": Case(layouts.coco, {"image-to-text": 2, "text-to-image": 11}),

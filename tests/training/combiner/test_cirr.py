@@ -285,7 +285,6 @@ def recall(model: str, settings: CombinerSettings, cache: Path) -> float:
     queries = list(open_data(settings).validation.examples())
     similarities.prepare(queries)
     found = [ranks(similarities.gallery(one), one.targets, one.excluded) for one in queries]
-    similarities.close()
     return 100 * float(np.mean([one["higher"] + one["tied"] == 0 for one in found]))
 
 

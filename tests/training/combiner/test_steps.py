@@ -4,7 +4,7 @@ Batches of a frozen encoder's features: those of the encoder, in the order of th
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -196,13 +196,12 @@ def encoder(settings: Settings) -> DualEncoder:
 
 
 @pytest.fixture
-def makes(encoder: DualEncoder, tmp_path: Path) -> Iterator[Makes]:
+def makes(encoder: DualEncoder, tmp_path: Path) -> Makes:
     """Batches of two triplets with a store of their own."""
     store = FeatureStore(tmp_path / "features", "encoder")
-    yield lambda triplets, **more: FeatureBatches(
+    return lambda triplets, **more: FeatureBatches(
         triplets, encoder, store, 4, 2, 0, Process(more.pop("rank", 0), more.pop("world", 1), "cpu", ""), **more
     )
-    store.close()
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ KINDS = {
     "bivlc": "twinset.evaluation.benchmarks.sets_of_pairs:BiVlc",
     "genecis": "twinset.evaluation.benchmarks.composed_retrieval:GeneCis",
     "cirr": "twinset.evaluation.benchmarks.composed_retrieval:Cirr",
+    "circo": "twinset.evaluation.benchmarks.composed_retrieval:Circo",
+    "circo-test": "twinset.evaluation.benchmarks.composed_retrieval:CircoTest",
     "cirr-test": "twinset.evaluation.benchmarks.composed_retrieval:CirrTest",
     "mit-states": "twinset.evaluation.benchmarks.composed_retrieval:MitStates",
     "flickr30k": "twinset.evaluation.benchmarks.captioned_images:Flickr30k",

@@ -1,4 +1,4 @@
-"""Which image of a gallery is meant by a reference and a text that changes it: GeneCIS, CIRR and MIT-States."""
+"""Which image of a gallery is meant by a reference and a text that changes it: GeneCIS, CIRR, CIRCO, MIT-States."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -118,13 +118,18 @@ class Cirr(Reader):
     files: ClassVar = dict.fromkeys((GLOBAL, SUBSET), "cap.rc2.val.json")
     folders = ("", "captions", "cirr/captions")
     listing = "split.rc2.val.json"  # names all images of the split
+    listing_folders: ClassVar[Sequence[str]] = ("", "image_splits", "cirr/image_splits")
+
+    def listed(self, path: Path) -> Iterator[str]:
+        """The names of the images of the gallery."""
+        return (name for _, name, _ in read_values(path))
 
     def annotations(self) -> Sequence[Path]:
         return [*super().annotations(), *filter(None, [self._listing])]
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`: images that are missing leave the gallery, and with them the queries that need them."""
-        if subset == GLOBAL:
+        if subset != SUBSET:
             absent = (name for name, picture in self._pictures.items() if picture is None)
             yield from (LeftOut(f"{self._listing}: {name}", "missing gallery image") for name in absent)
         yield from super().items(subset)
@@ -162,14 +167,14 @@ class Cirr(Reader):
 
     @cached_property
     def _listing(self) -> Path | None:
-        return self.in_folders(self.listing, "", "image_splits", "cirr/image_splits")
+        return self.in_folders(self.listing, *self.listing_folders)
 
     @cached_property
     def _pictures(self) -> Mapping[str, Picture | None]:
         """The images of the split by name; None where one is missing."""
         if self._listing is None:
             raise self.refused(f"lacks {self.listing}")
-        return {name: self.images.find(name, str(self._listing)) for _, name, _ in read_values(self._listing)}
+        return {name: self.images.find(name, str(self._listing)) for name in self.listed(self._listing)}
 
     @cached_property
     def _gallery(self) -> tuple[Sequence[Picture], Mapping[str, int]]:
@@ -189,6 +194,70 @@ class CirrTest(Cirr):
         GLOBAL: Submission("recall.json", 50, {"version": "rc2", "metric": "recall"}),
         SUBSET: Submission("recall_subset.json", 3, {"version": "rc2", "metric": "recall_subset"}),
     }
+
+
+class SeveralTargets(BaseModel):
+    """A record of CIRCO. Aspects are absent from the first release, targets from the test split."""
+
+    id: StrictInt
+    reference_img_id: StrictInt
+    relative_caption: Text
+    semantic_aspects: tuple[Text, ...] = ()
+    gt_img_ids: list[StrictInt] = []
+
+
+SEVERAL = TypeAdapter(SeveralTargets)
+
+
+class Circo(Cirr):
+    """Several targets a query among COCO's 123,403 unlabelled images (Baldrati et al., 2023): mean average precision.
+
+    The released evaluation ranks all images, the reference too. Its recall is about the first target alone; here it is
+    about any of them.
+    """
+
+    name, title = "circo", "CIRCO (2023), validation"
+    citation, licence = "https://arxiv.org/abs/2303.15247", "CC BY-NC 4.0"
+    counts: ClassVar = {"val": 220}
+    metrics, apart = ("map", "semantic-map"), False
+    expects = "annotations/val.json, image_info_unlabeled2017.json, and the images of COCO's unlabeled2017 below"
+    obtained = "The annotations are in the repository miccunifi/CIRCO, list and images at COCO's site"
+    files: ClassVar = {"val": "val.json"}
+    folders = ("", "annotations")
+    listing = "image_info_unlabeled2017.json"
+    listing_folders = ("", "annotations", "COCO2017_unlabeled/annotations")
+
+    def listed(self, path: Path) -> Iterator[str]:
+        return (Row("", where, "", image).text("file_name") for where, _, image in read_values(path, "images"))
+
+    def example(self, row: Row) -> Item:
+        record = checked(row.fields, SEVERAL, row.where)
+        if not record.gt_img_ids and not self.submissions:
+            raise WrongUse(f"{row.where}: no gt_img_ids; {REFETCH}")
+        numbers = (record.reference_img_id, *record.gt_img_ids)
+        reference, *targets = (f"{number:0{COCO_DIGITS}d}.jpg" for number in numbers)
+        shown = {name: self._shown(name, row.where) for name in (reference, *targets)}
+        gallery, places = self._gallery
+        return Query(
+            key=f"{row.subset}/{record.id}",
+            subset=row.subset,
+            group=reference.partition(".")[0],
+            image=shown[reference],
+            text=record.relative_caption,
+            gallery=gallery,
+            targets=frozenset(places[name] for name in targets),
+            tags=record.semantic_aspects,
+        )
+
+
+class CircoTest(Circo):
+    """Queries without targets, whose answers a server measures: ``{QUERY: [NUMBER of 50 images]}``."""
+
+    name, title = "circo-test", "CIRCO (2023), test"
+    counts: ClassVar = {"test": 800}
+    expects = "annotations/test.json, image_info_unlabeled2017.json, and the images of COCO's unlabeled2017 below"
+    files: ClassVar = {"test": "test.json"}
+    submissions: ClassVar = {"test": Submission("test.json", 50, entry=int)}
 
 
 # The test split of Vo et al. (2019), which GeneCIS takes over (Table 3): nouns that training never shows.

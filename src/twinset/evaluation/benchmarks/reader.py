@@ -3,8 +3,8 @@
 import hashlib
 from abc import ABC
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
 from pathlib import Path, PurePosixPath
@@ -34,12 +34,13 @@ class AbsentImage(Exception):
 @dataclass(frozen=True, slots=True)
 class Submission:
     """What a server takes of a subset whose targets are not public: the names of the first ``places`` entries of each
-    query, in a JSON object with the members of ``header``.
+    query, in a JSON object with the members of ``header``. entry: what stands there for a name.
     """
 
     file: str
     places: int
-    header: Mapping[str, str]
+    header: Mapping[str, str] = field(default_factory=dict)
+    entry: Callable[[str], str | int] = str
 
 
 class Reader(Benchmark, ABC):

@@ -8,7 +8,7 @@ import numpy as np
 from twinset.contracts.canonical import digest
 from twinset.evaluation.examples import Picture, Query
 from twinset.evaluation.features.pictures import Unusable
-from twinset.evaluation.features.similarities import Asked, Left, Similarities
+from twinset.evaluation.features.similarities import Asked, Left, Similarities, composed, entries
 from twinset.evaluation.features.store import FeatureStore
 from twinset.evaluation.score_files.opening import open_scores
 from twinset.generators.galleries.annotations import condition_name
@@ -24,10 +24,10 @@ class Detections(Scorer):
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.path = name, path
         self.categories: dict[str, set[str]] = {}
-        for batch in open_scores(path).batches(["image", "category"]):
-            rows = zip(batch.texts("image", empty=False).to_pylist(), batch.texts("category").to_pylist(), strict=True)
-            for image, category in rows:
-                self.categories.setdefault(Path(image).stem, set()).update({condition_name(category)} - {""})
+        found = open_scores(path).read(["image", "category"])
+        images, categories = found.texts("image", empty=False).to_pylist(), found.texts("category").to_pylist()
+        for image, category in zip(images, categories, strict=True):
+            self.categories.setdefault(Path(image).stem, set()).update({condition_name(category)} - {""})
 
     def digest(self) -> str:
         return digest(["detections", sha256_once(self.path)])
@@ -43,14 +43,10 @@ class ByDetections(Similarities):
         self.detections = detections
 
     def refusal(self, example: Asked) -> str | None:
-        if isinstance(example, Query) and example.image is not None and example.text:
-            strange = [one for one in example.gallery if not isinstance(one, Picture)]
-            if not strange:
-                return None
-        return (
-            f"ranks images by what a detector found in them and in a reference, and example {example.key} asks "
-            "something else; name a benchmark such as genecis"
-        )
+        if composed(example) and all(isinstance(entry, Picture) for entry in example.gallery):
+            return None
+        what = f"ranks images by what a detector found in them and in a reference, and example {example.key} asks"
+        return f"{what} something else; name a benchmark such as genecis"
 
     def left_out(self, examples: Sequence[Asked]) -> Left:
         """Queries with an image that the table has no row of."""
@@ -58,7 +54,7 @@ class ByDetections(Similarities):
         for query in examples:
             unknown = [where for where in _places(query) if Path(where).stem not in known]
             if unknown:
-                left[query.key] = Unusable(unknown[0], NO_ROW, f"{self.detections.path} has no row of it")
+                left[query.key] = Unusable(unknown[0], NO_ROW)
         return left
 
     def gallery(self, query: Query) -> Floats:
@@ -73,8 +69,7 @@ class ByDetections(Similarities):
 
 def _places(query: Asked) -> list[str]:
     """Where the reference lies, and the entries of the gallery."""
-    assert isinstance(query, Query)
-    return [one.where for one in (query.image, *query.gallery) if isinstance(one, Picture)]
+    return [entry.where for entry in entries([query]) if isinstance(entry, Picture)]
 
 
 def _open(name: str, parts: Sequence[str], running: Running) -> Detections:

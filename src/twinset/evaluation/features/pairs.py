@@ -14,14 +14,13 @@ from twinset.evaluation.features.pictures import lots
 from twinset.evaluation.features.similarities import (
     TEXT_SHOWN,
     Asked,
-    Silence,
     Similarities,
-    asks_with,
+    composed,
     own_pictures,
     own_texts,
 )
 from twinset.evaluation.features.store import FeatureStore, pair_name, text_name
-from twinset.models.encoders.contract import Chooser, Floats, Matcher, Question
+from twinset.models.encoders.contract import Chooser, Direction, Floats, Matcher, Question
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -35,9 +34,10 @@ class ByPairs(Similarities):
     def __init__(self, scorer: Matcher, store: FeatureStore, batch: int) -> None:
         super().__init__(scorer, store, batch)
         self.scorer = scorer
+        self._silent: dict[bytes, str] = {}  # why pairs have no answer
 
     def refusal(self, example: Asked) -> str | None:
-        if not isinstance(example, Query) or asks_with(example) < 2:
+        if not composed(example):
             return None
         what = "asks with both; name a rule and an encoder, such as --model image+text:open_clip:ViT-B-32:openai"
         return f"scores an image with a text, and example {example.key} {what}"
@@ -55,18 +55,11 @@ class ByPairs(Similarities):
             for pair, text in asked[name].items()
             if pair in missing
         )
-        reasons, silent = self.scorer.reasons, dict[bytes, str]()
+        reasons = self.scorer.reasons
         for names, values, seconds in self.passes(inputs, self._give, bool(reasons)):
             answered = ~np.isnan(values[:, 0])
             self.store.keep([names[at] for at in np.flatnonzero(answered)], values[answered, :1], seconds)
-            silent |= {names[at]: reasons[int(values[at, 1])] for at in np.flatnonzero(~answered)}
-        if reasons:
-            left_out = self.left_out(examples)
-            for one in (one for one in examples if one.key not in left_out):
-                for picture, text in pairs_of(one):
-                    self.asked += 1
-                    if (reason := silent.get(self._pair(picture, text))) is not None:
-                        self.silences.append(Silence(one.key, f"{picture.where} with {text[:TEXT_SHOWN]!r}", reason))
+            self._silent |= {names[at]: reasons[int(values[at, 1])] for at in np.flatnonzero(~answered)}
 
     def _give(self, pairs: Sequence[tuple[Image, str]]) -> Floats:
         images, texts = zip(*pairs, strict=True)
@@ -86,7 +79,9 @@ class ByPairs(Similarities):
         """Scores of the pairs of an example: where one of them has no answer, all tie, which is strictly wrong."""
         names = [self._pair(*pair) for pair in pairs]
         kept = self.store.find(names)
+        self.asked += len(names)
         if len(kept) < len({*names}):
+            self.unanswered.update(self._silent[name] for name in names if name not in kept)
             return np.full(len(names), self.scorer.threshold or 0, np.float32)
         return np.concatenate([kept[name] for name in names])
 
@@ -98,10 +93,8 @@ def pairs_of(example: Asked) -> Iterator[tuple[Picture, str]]:
         return
     for entry in example.gallery:
         if isinstance(entry, Picture):
-            assert example.text is not None
-            yield entry, example.text
-        else:
-            assert example.image is not None
+            yield entry, example.text or ""
+        elif example.image is not None:
             yield example.image, entry
 
 
@@ -120,10 +113,8 @@ class ByChoices(Similarities):
 
     def refusal(self, example: Asked) -> str | None:
         if not isinstance(example, Matching):
-            return (
-                f"chooses between two captions or two images, which example {example.key} does not ask for; name a "
-                "dual encoder such as open_clip:ViT-B-32:openai, or openai-yesno:MODEL"
-            )
+            what = f"chooses between two captions or two images, which example {example.key} does not ask for"
+            return f"{what}; name a dual encoder such as open_clip:ViT-B-32:openai, or openai-yesno:MODEL"
         if len(example.images) == 1 and "text" not in self.scorer.directions:
             return f"asks about two images, and example {example.key} has one"
         return None
@@ -136,54 +127,49 @@ class ByChoices(Similarities):
             images = {name: image for name, _, image in self.pictures.decoded(wanted, lambda one: one)}
             broken = self.left_out(lot)
             asked = {one.key: self._questions(one, images) for one in lot if one.key not in broken}
-            # Both orders in one call: a server is asked for all of them side by side. The same question once.
+            # Both orders in one call: a server is asked for all of them side by side.
             orders = [order for questions in asked.values() for both in questions.values() for order in both]
-            each = {_identity(one): one for one in orders}
-            choices = dict(zip(each, self.scorer.choose([*each.values()]), strict=True))
-            self.computed += len(each)
+            choices = iter(self.scorer.choose(orders))
+            self.computed += len(orders)
             self.asked += len(orders)
             for key, questions in asked.items():
-                chosen = {name: tuple(choices[_identity(one)] for one in both) for name, both in questions.items()}
+                chosen = {name: (next(choices), next(choices)) for name in questions}
                 self._choices[key] = choice_columns(chosen)
-                for name, both in chosen.items():
-                    told = zip(("in order", "in reverse"), both, strict=True)
-                    self.silences += [Silence(key, f"{name}, {way}", why) for way, why in told if isinstance(why, str)]
+                self.unanswered.update(why for both in chosen.values() for why in both if isinstance(why, str))
 
     def _questions(self, example: Matching, images: Mapping[bytes, Image]) -> dict[str, tuple[Question, Question]]:
         """What is asked of an example by column, as shown in order and in reverse."""
         shown = tuple(images[self.pictures.name(picture)] for picture in example.images)
-        directions, captions = self.scorer.directions, example.captions
-        questions: dict[str, tuple[Question, Question]] = {}
-        if "text" in directions:
-            for name, image in zip(("ipos2t", "ineg2t"), shown, strict=False):
-                questions[name] = Question("text", (image,), captions), Question("text", (image,), captions[::-1])
-        if "image" in directions and len(shown) == 2:
-            for name, caption in zip(("tpos2i", "tneg2i"), captions, strict=True):
-                questions[name] = Question("image", shown, (caption,)), Question("image", shown[::-1], (caption,))
-        if "pairing" in directions and len(shown) == 2:
-            questions["pairing"] = Question("pairing", shown, captions), Question("pairing", shown, captions[::-1])
-        return questions
+        captions = example.captions
+        asked: list[tuple[str, Direction, tuple[Image, ...], tuple[str, ...]]] = [
+            (name, "text", (image,), captions) for name, image in zip(("ipos2t", "ineg2t"), shown, strict=False)
+        ]
+        if len(shown) == 2:
+            asked += [("tpos2i", "image", shown, captions[:1]), ("tneg2i", "image", shown, captions[1:])]
+            asked.append(("pairing", "pairing", shown, captions))
+        return {
+            name: (
+                Question(direction, pictures, texts),
+                Question(direction, pictures[::-1] if direction == "image" else pictures, texts[::-1]),
+            )
+            for name, direction, pictures, texts in asked
+            if direction in self.scorer.directions
+        }
 
     def of_matching(self, example: Matching) -> dict[str, float | None]:
         return self._choices[example.key]
 
 
-def _identity(question: Question) -> tuple[object, ...]:
-    return question.direction, *(id(image) for image in question.images), *question.captions
+#: By what is chosen; of a pairing, the caption of either image: "1;1" is none.
+_PLACES: dict[tuple[int, ...] | str, int] = {(0,): 0, (1,): 1, (0, 1): 0, (1, 0): 1}
 
 
 def choice_columns(chosen: Mapping[str, tuple[tuple[int, ...] | str, ...]]) -> dict[str, float | None]:
     """Columns of `MATCHING_CHOICES` from what was chosen in order and in reverse, by column."""
     row: dict[str, float | None] = {}
     for name, both in chosen.items():
-        places = [None if isinstance(choice, str) else choice for choice in both]
-        if name == "pairing":  # captions are shown in reverse: the right ones of both images are 1 and 0 then
-            straight, swapped = (_PAIRINGS.get(choice) if choice is not None else None for choice in places)
+        straight, swapped = map(_PLACES.get, both)
+        if name == "pairing":
             row |= {"order12": float(straight == 0), "order21": float(swapped == 1)}
-        else:
-            straight, swapped = (None if choice is None else choice[0] for choice in places)
         row[name] = scores(straight, swapped)[name in ("ineg2t", "tneg2i")]
     return row
-
-
-_PAIRINGS: dict[tuple[int, ...], int] = {(0, 1): 0, (1, 0): 1}

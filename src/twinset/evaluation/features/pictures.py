@@ -24,15 +24,13 @@ DECODED = 64  # pictures that are decoded together, while those before them are 
 class Unusable(Exception):
     """A picture that cannot be read or decoded. reason: as `evaluation.examples.LeftOut`."""
 
-    def __init__(self, where: str, reason: str, problem: str) -> None:
+    def __init__(self, where: str, reason: str, problem: str = "") -> None:
         super().__init__(where, reason, problem)
         self.where, self.reason, self.problem = where, reason, problem
 
 
 def decode(where: str, data: bytes) -> Image:
-    """An image as RGB, not rotated by its EXIF orientation: the transforms of open_clip and transformers do so too.
-    Raises `Unusable`: it is damaged, cut short, not an image, or too large to be one of a benchmark.
-    """
+    """An image as RGB, not rotated by its EXIF orientation, as open_clip and transformers do; raises `Unusable`."""
     try:
         return open_image(data, FORMATS).convert("RGB")
     except UnreadableImage as error:
@@ -44,13 +42,12 @@ class Pictures:
 
     def __init__(self) -> None:
         self._names: dict[str, bytes | Unusable] = {}  # by where they lie
-        self._undecodable: dict[bytes, Unusable] = {}
-        self._decoders = ThreadPoolExecutor(DECODERS, "decode")
+        self._undecodable: dict[bytes, str] = {}  # what is wrong, by name
 
     def name(self, picture: Picture) -> bytes:
         """Name of a picture in a store; raises `Unusable` where it cannot be read, or did not decode."""
         if isinstance(name := self.name_or_problem(picture), Unusable):
-            raise Unusable(name.where, name.reason, name.problem)
+            raise name
         return name
 
     def name_or_problem(self, picture: Picture) -> bytes | Unusable:
@@ -62,8 +59,8 @@ class Pictures:
             except (OSError, WrongUse) as error:
                 self._names[where] = Unusable(where, "unreadable image", in_words(error))
         name = self._names[where]
-        if isinstance(name, bytes) and (known := self._undecodable.get(name)) is not None:
-            return Unusable(where, known.reason, known.problem)
+        if isinstance(name, bytes) and name in self._undecodable:
+            return Unusable(where, "undecodable image", self._undecodable[name])
         return name
 
     def decoded(
@@ -81,18 +78,15 @@ class Pictures:
             except Unusable as unusable:
                 return unusable
 
-        for lot in lots(pictures, DECODED):
-            names, shown = zip(*lot, strict=True)
-            results = self._decoders.map(used, names, shown, [picture.read() for picture in shown])
-            for name, picture, result in zip(names, shown, results, strict=True):
-                if isinstance(result, Unusable):
-                    self._undecodable[name] = result.with_traceback(None)  # which would hold the image
-                else:
-                    yield name, picture, result
-
-    def close(self) -> None:
-        """End the threads."""
-        self._decoders.shutdown(cancel_futures=True)
+        with ThreadPoolExecutor(DECODERS, "decode") as decoders:
+            for lot in lots(pictures, DECODED):
+                names, shown = zip(*lot, strict=True)
+                results = decoders.map(used, names, shown, [picture.read() for picture in shown])
+                for name, picture, result in zip(names, shown, results, strict=True):
+                    if isinstance(result, Unusable):
+                        self._undecodable[name] = result.problem
+                    else:
+                        yield name, picture, result
 
 
 def lots(inputs: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +40,15 @@ def write_scores(
     on_progress: Callable[[int], None] = lambda done: None,
     level: int = logging.WARNING,
 ) -> int:
-    """Score all examples of a benchmark.
+    """Score all examples of a benchmark; returns their number. A run again, from the cache, writes the same bytes.
 
     The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out`` and ``unanswered`` by
-    reason, what `FeatureStore.counted` gives, and ``cut_texts``, of which the model reads only the beginning. A run
-    again, from the cache, writes the same bytes. Examples that are left out are listed beside it, in
-    ``NAME.left_out.jsonl``, and questions without an answer in ``NAME.unanswered.jsonl``.
+    reason, what `FeatureStore.counted` gives, and ``cut_texts``, of which the model reads only the beginning. Examples
+    that are left out are listed beside it, in ``NAME.left_out.jsonl``.
 
     Args:
         on_progress: called with the number of examples done.
         level: of what is logged about left out examples, cut texts and questions without an answer.
-
-    Returns:
-        The number of rows.
 
     Raises:
         WrongUse: nothing of the benchmark can be scored, the model answers nothing, or it mixes kinds of examples.
@@ -60,37 +56,33 @@ def write_scores(
     similarities.start_count()
     lost: Lost = []
     tables = list[pa.Table]()
-    for some in _tables(benchmark, similarities, lost, facts.get("threshold")):
-        if tables and not some.schema.equals(tables[0].schema):
+    for scored in _tables(benchmark, similarities, lost, facts.get("threshold")):
+        if tables and not scored.schema.equals(tables[0].schema):
             raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --only")
-        tables.append(some)
+        tables.append(scored)
         on_progress(sum(map(len, tables)) + len(lost))
-    left_out = Counter(reason for *_, reason in lost)
+    left_out, unanswered, cut = Counter(reason for *_, reason in lost), similarities.unanswered, len(similarities.cut)
+    reasons, silences = (", ".join(f"{n:,} {why}" for why, n in one.most_common()) for one in (left_out, unanswered))
     if not tables:
-        reasons = _counts(left_out) or "it has none"
-        raise WrongUse(f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?")
-    table = pa.concat_tables(tables)
-    silences = similarities.silences
-    unanswered = Counter(silence.reason for silence in silences)
-    if silences and len(silences) >= similarities.asked:
-        raise WrongUse(f"{benchmark.name}: {similarities.name} answers nothing ({_counts(unanswered)}); ask it by hand")
+        why = reasons or "it has none"
+        raise WrongUse(f"{benchmark.name}: not one example can be scored ({why}); is --data the right folder?")
+    if unanswered and unanswered.total() >= similarities.asked:
+        raise WrongUse(f"{benchmark.name}: {similarities.name} answers nothing ({silences}); ask it by hand")
+    table, listing = pa.concat_tables(tables), path.with_suffix(".left_out.jsonl")
     about = {**facts, "data_digest": benchmark.digest(), "left_out": left_out, **similarities.store.counted()}
-    about |= {"metrics": [*benchmark.metrics]} if benchmark.metrics else {}
-    about |= {APART: True} if benchmark.apart and len(table["subset"].unique()) > 1 else {}
-    about |= {"unanswered": unanswered} if unanswered else {}
-    about |= {"cut_texts": len(similarities.cut)} if similarities.cut else {}
-    listing, silent = path.with_suffix(".left_out.jsonl"), path.with_suffix(".unanswered.jsonl")
-    _write_lines(listing, [dict(zip(("key", "where", "reason"), one, strict=True)) for one in lost])
-    _write_lines(silent, [silence._asdict() for silence in silences])
-    save_scores(table, about, path)
-    notes = {
-        f"{len(lost)} examples left out ({_counts(left_out)}), listed in {listing}": lost,
-        f"{len(similarities.cut)} texts are longer than {similarities.name} reads, and are cut": similarities.cut,
-        f"{similarities.name} gives no score in {len(silences)} answers of {similarities.asked} "
-        f"({_counts(unanswered)}), listed in {silent}": silences,
-    }
-    for note in (note for note, of in notes.items() if of):
-        _LOG.log(level, "%s: %s", benchmark.name, note)
+    apart = benchmark.apart and len(table["subset"].unique()) > 1
+    more = {"metrics": [*benchmark.metrics], APART: apart, "unanswered": unanswered, "cut_texts": cut}
+    listing.unlink(missing_ok=True)
+    if lost:
+        rows = (dict(zip(("key", "where", "reason"), example, strict=True)) for example in lost)
+        write_text(listing, "".join(json.dumps(row) + "\n" for row in rows))
+        _LOG.log(level, "%s: %d examples left out (%s), listed in %s", benchmark.name, len(lost), reasons, listing)
+    if cut:
+        _LOG.log(level, "%s: %d texts are longer than %s reads, and are cut", benchmark.name, cut, similarities.name)
+    if unanswered:
+        total = f"{unanswered.total()} answers of {similarities.asked} ({silences})"
+        _LOG.log(level, "%s: %s gives no score in %s", benchmark.name, similarities.name, total)
+    save_scores(table, about | {name: fact for name, fact in more.items() if fact}, path)
     return len(table)
 
 
@@ -116,46 +108,33 @@ def _tables(
             elif isinstance(example, Query) and not example.targets - example.excluded:
                 lost.append((example.key, example.key, "no target to rank"))
             else:
-                rows.append((type(example), _row(example, similarities, every, threshold)))
+                rows.append((type(example), _row(example, similarities, threshold)))
         for kind in dict.fromkeys(kind for kind, _ in rows):
             yield pa.Table.from_pylist([row for of, row in rows if of is kind], schemas[kind])
-
-
-def _counts(reasons: Counter[str]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
-
-
-def _write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write a JSON object a line; no rows, no file."""
-    path.unlink(missing_ok=True)
-    if rows:
-        write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def windows(
     benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None], by_pairs: bool
 ) -> Iterator[list[Asked]]:
-    """The examples of a benchmark, some at a time.
-
-    Args:
-        leave_out: called with key (or None), place and reason of those that cannot be asked.
-        by_pairs: whether a gallery costs memory for each of its queries, and not once.
+    """The examples of a benchmark, some at a time. leave_out: called with key (or None), place and reason of those that
+    cannot be asked. by_pairs: whether a gallery costs memory for each of its queries, and not once.
     """
-    window: list[Asked] = []
-    last: Gallery | None = None
+    window = list[Asked]()
+    gallery: Gallery | None = None
     size, long_entry = 0, False
     for example in benchmark.examples():
         if isinstance(example, LeftOut):
             leave_out(None, example.where, example.reason)
             continue
-        fresh = isinstance(example, Query) and example.gallery is not last
-        if isinstance(example, Query) and fresh:
-            last = example.gallery
-            long_entry = any(isinstance(entry, str) and len(entry) > LONGEST_TEXT for entry in last)
-        if (isinstance(example, Query) and long_entry) or any(len(text) > LONGEST_TEXT for text in own_texts(example)):
+        entries = example.gallery if isinstance(example, Query) else ()
+        fresh = entries is not gallery
+        if fresh:
+            gallery = entries
+            long_entry = any(isinstance(entry, str) and len(entry) > LONGEST_TEXT for entry in entries)
+        if long_entry or any(len(text) > LONGEST_TEXT for text in own_texts(example)):
             leave_out(example.key, example.key, TOO_LONG)
             continue
-        size += 1 + len(own_pictures(example)) + (len(last or ()) if fresh or by_pairs else 0)
+        size += 1 + len(own_pictures(example)) + (len(entries) if fresh or by_pairs else 0)
         window.append(example)
         if size >= (PAIRS if by_pairs else WINDOW):
             yield window
@@ -164,16 +143,17 @@ def windows(
         yield window
 
 
-def _row(example: Asked, similarities: Similarities, every: bool, threshold: float | None) -> dict[str, Any]:
+def _row(example: Asked, similarities: Similarities, threshold: float | None) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(example, name) for name in ("key", "subset", "category", "group")}
     if isinstance(example, Matching):
         return row | similarities.of_matching(example)
     if isinstance(example, Query):
         scores = similarities.gallery(example)
+        row["tags"] = ";".join(example.tags)
         if example.order:
             places = len(scores) - np.searchsorted(np.sort(scores), scores, "right")
             row |= {"places": places.tolist(), "people": [*example.order]}
-        return row | ranks(scores, example.targets, example.excluded, every)
+        return row | ranks(scores, example.targets, example.excluded)
     if isinstance(example, Statement):
         if threshold is None:
             raise NotApplicable(
@@ -186,21 +166,21 @@ def _row(example: Asked, similarities: Similarities, every: bool, threshold: flo
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}
 
 
-def ranks(scores: Floats, targets: frozenset[int], excluded: frozenset[int], every: bool = False) -> dict[str, Any]:
-    """The columns of `evaluation.examples.QUERY_RANKS` for the float32 scores of a gallery, shape (entries,).
+def ranks(scores: Floats, targets: frozenset[int], excluded: frozenset[int]) -> dict[str, Any]:
+    """The columns of `evaluation.examples.QUERY_TARGETS` for the float32 scores of a gallery, shape (entries,).
 
-    ``entries`` and ``targets`` count those that are not excluded; targets are entries too. every: the columns of
-    `evaluation.examples.QUERY_TARGETS` too.
+    ``entries`` and ``targets`` count those that are not excluded; targets are entries too.
     """
     target = np.zeros(len(scores), np.bool_)
     target[sorted(targets - excluded)] = True
     wrong = ~target
     wrong[sorted(excluded)] = False
     best = scores[target].max()  # the best of several targets: finding one is enough
-    others = np.sort(scores[wrong]) if every else scores[wrong]
+    others = np.sort(scores[wrong])
+    lower, no_lower = (np.searchsorted(others, scores[target], side) for side in ("left", "right"))
     ranked = np.flatnonzero(wrong | target)
     order = np.lexsort((ranked, target[ranked], -scores[ranked]))  # by score; a tie counts against the target
-    row: dict[str, Any] = {
+    return {
         "higher": int((others > best).sum()),
         "tied": int((others == best).sum()),
         "entries": int(wrong.sum() + target.sum()),
@@ -208,22 +188,17 @@ def ranks(scores: Floats, targets: frozenset[int], excluded: frozenset[int], eve
         "tied_targets": int((scores[target] == best).sum()),
         "best_wrong": int(np.where(wrong, scores, -np.inf).argmax()) if wrong.any() else None,
         examples.TOP: ranked[order][: examples.FIRST].tolist(),
+        "above": (len(others) - no_lower).tolist(),
+        "level": (no_lower - lower).tolist(),
     }
-    if every:
-        left, right = (np.searchsorted(others, scores[target], side) for side in ("left", "right"))
-        row |= {"above": (len(others) - right).tolist(), "level": (right - left).tolist()}
-    return row
 
 
 def grounding_errors(scores: Floats, example: Grounding) -> list[float]:
-    """Seconds from the best-scoring gaps between frames to the boundary (EqBen, A.6); several where scores tie.
-
-    Args:
-        scores: of each frame with both captions, float32, shape (frames, 2).
+    """Seconds from the best-scoring gaps between frames to the boundary (EqBen, A.6); several where scores tie. scores:
+    of each frame with both captions, float32, shape (frames, 2).
     """
     # s_t = s(I_t, T1) + s(I_{t+1}, T2), for the gap between frames t and t + 1
     gaps = scores[:-1, 0] + scores[1:, 1]
     # A gap lies at its middle, (time_t + time_{t+1}) / 2: the paper does not say where.
     middles: NDArray[np.float64] = (example.times[:-1] + example.times[1:]) / 2
-    errors: list[float] = np.abs(middles[gaps == gaps.max()] - example.boundary).tolist()
-    return errors
+    return list(np.abs(middles[gaps == gaps.max()] - example.boundary).tolist())

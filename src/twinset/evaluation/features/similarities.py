@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,23 +31,14 @@ Input = tuple[bytes, str, T]  # name in a store; what it is, for messages; what 
 Asked = Matching | Query | Statement | Grounding
 Gallery = Sequence[Picture] | Sequence[str]
 Left = dict[str, Unusable]  # by the key of an example
-LOT = 256  # images with several features that are compared at a time
 TEXT_SHOWN = 60  # characters of a text in a message
-
-
-class Silence(NamedTuple):
-    """A question that a model did not answer. what: was asked. reason: by which they are counted."""
-
-    key: str
-    what: str
-    reason: str
 
 
 class Similarities:
     """Similarities of one model. `prepare` some examples first, then ask for theirs.
 
-    matching: the columns that `of_matching` gives. by_pairs: whether what `prepare` computes grows with the pairs of
-    queries and entries of galleries. silences: what was not answered since `start_count`, of the questions ``asked``.
+    matching: columns of `of_matching`. by_pairs: whether what `prepare` computes grows with the pairs of queries and
+    entries of galleries. unanswered: questions without an answer since `start_count`, by reason, of those ``asked``.
     cut: names of texts of which the model reads only the beginning. computed: inputs that a pass was made for.
     """
 
@@ -61,22 +53,23 @@ class Similarities:
 
     def start_count(self) -> None:
         """Forget what was counted."""
-        self.silences, self.asked, self.cut = list[Silence](), 0, set[bytes]()
-        self.store.start_count()
+        self.unanswered, self.asked, self.cut = Counter[str](), 0, set[bytes]()
+        self.store.used.clear()
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
-        """Compute what examples need and the store lacks; returns those that have an image that cannot be used. Raises
-        `NotApplicable`: the model cannot answer such an example.
-        """
+        """Compute what examples need and the store lacks; returns those with an image that cannot be used."""
         for example in examples:
             if problem := self.refusal(example):
                 raise NotApplicable(f"{self.name}: {problem}")
-        shown = [*entries(examples)]
-        texts = {text_name(text): text for entry in shown if isinstance(entry, str) for text in all_said(entry)}
+        texts, pictures = dict[bytes, str](), dict[bytes, Picture]()
+        for entry in entries(examples):
+            if isinstance(entry, str):
+                texts |= {text_name(text): text for text in all_said(entry)}
+            elif isinstance(name := self.pictures.name_or_problem(entry), bytes):
+                pictures[name] = entry
         self.cut.update(map(text_name, self._reader.too_long([*texts.values()])))
-        pictures = ((self.pictures.name_or_problem(one), one) for one in shown if isinstance(one, Picture))
         try:
-            self.compute(examples, {name: one for name, one in pictures if isinstance(name, bytes)}, texts)
+            self.compute(examples, pictures, texts)
         finally:
             self.store.flush()
         return self.left_out(examples)
@@ -95,13 +88,9 @@ class Similarities:
 
         All passes have ``batch`` inputs, of which the last is repeated: with one shape the kernels are the same, and a
         feature is the same bits whatever else was encoded before, by a killed run or for another benchmark.
+        silent: whether the model may give NaN in the first column, for an input that it does not answer.
 
-        Args:
-            silent: whether the model may give NaN in the first column, for an input that it does not answer.
-
-        Raises:
-            WrongUse: the model gives NaN, infinity or another shape.
-            BuildFailed: memory runs out.
+        Raises `WrongUse`: the model gives NaN, infinity or another shape; `BuildFailed`: memory runs out.
         """
         from twinset.models.device import within_memory
 
@@ -117,30 +106,24 @@ class Similarities:
             seconds = time.monotonic() - began
             values = values[:, None] if values.ndim == 1 else values
             if values.ndim != 2 or len(values) != self.batch or values.dtype != np.float32:
-                raise WrongUse(
-                    f"{self.name}: gave an array {values.shape} of {values.dtype} for {self.batch} inputs, from "
-                    f"{shown[0]} on; a scorer gives float32 of shape ({self.batch}, d), or ({self.batch},) for pairs"
-                )
+                what = f"gave an array {values.shape} of {values.dtype} for {self.batch} inputs, from {shown[0]} on"
+                raise WrongUse(f"{self.name}: {what}; a scorer gives float32 of shape (n, d), or (n,) for pairs")
             values = values[: len(lot)]
             bad = ~np.isfinite(values).all(axis=1) & ~(silent & np.isnan(values[:, 0]))
             if bad.any():
-                raise WrongUse(
-                    f"{self.name}: gives NaN or infinity for {shown[bad.argmax()]}; its weights are damaged, or the "
-                    "model does not run in float32: get the checkpoint again"
-                )
+                remedy = "its weights are damaged, or it does not run in float32: get the checkpoint again"
+                raise WrongUse(f"{self.name}: gives NaN or infinity for {shown[bad.argmax()]}; {remedy}")
             self.computed += len(lot)
             yield [*names], values, seconds
 
     def left_out(self, examples: Sequence[Asked]) -> Left:
         """Examples with an image that cannot be used."""
-        left, galleries = Left(), dict[int, Unusable | None]()
+        galleries = {id(one.gallery): one.gallery for one in examples if isinstance(one, Query)}
+        problems = {place: self._problem(gallery) for place, gallery in galleries.items()}
+        left = Left()
         for one in examples:
-            problem = self._problem(own_pictures(one))
-            if problem is None and isinstance(one, Query):
-                if id(one.gallery) not in galleries:
-                    galleries[id(one.gallery)] = self._problem(one.gallery)
-                problem = galleries[id(one.gallery)]
-            if problem is not None:
+            shared = problems[id(one.gallery)] if isinstance(one, Query) else None
+            if problem := self._problem(own_pictures(one)) or shared:
                 left[one.key] = problem
         return left
 
@@ -161,10 +144,6 @@ class Similarities:
         scores = self.matrix(example.images, example.captions)
         return {f"s{i}{j}": float(scores[i, j]) for i in range(len(scores)) for j in (0, 1)}
 
-    def close(self) -> None:
-        """End the threads that decode."""
-        self.pictures.close()
-
 
 class ByFeatures(Similarities):
     """Similarities by features of a dual encoder; a composer makes queries of an image and a text from them."""
@@ -175,17 +154,13 @@ class ByFeatures(Similarities):
         self._gallery: tuple[Gallery, Floats] | None = None  # the last; queries that share one come together
 
     def refusal(self, example: Asked) -> str | None:
-        if self.composer is not None and not (isinstance(example, Query) and asks_with(example) == 2):
-            return (
-                f"composes queries of an image and a text, and example {example.key} has none; name the encoder alone, "
-                f"--model {self.encoder.name}"
-            )
-        if self.composer is None and isinstance(example, Query) and asks_with(example) == 2:
-            return (
-                f"does not say what an image together with a text asks for (example {example.key}); name a rule, such "
-                f"as --model image+text:{self.name}"
-            )
-        return None
+        if composed(example) == (self.composer is not None):
+            return None
+        if self.composer is None:
+            what = "does not say what an image together with a text asks for"
+            return f"{what} (example {example.key}); name a rule, such as --model image+text:{self.name}"
+        what = f"composes queries of an image and a text, and example {example.key} has none"
+        return f"{what}; name the encoder alone, --model {self.encoder.name}"
 
     def compute(self, examples: Sequence[Asked], pictures: dict[bytes, Picture], texts: dict[bytes, str]) -> None:
         read = [(name, repr(texts[name][:TEXT_SHOWN]), texts[name]) for name in self.store.missing(texts)]
@@ -214,14 +189,11 @@ class ByFeatures(Similarities):
         if self._gallery is None or self._gallery[0] is not query.gallery:
             self._gallery = query.gallery, unit(self.features(query.gallery))
         own = [self.features(shown) for shown in (own_pictures(query), own_texts(query)) if shown]
-        if self.composer is None:
-            asked = unit(own[0])
-        else:
+        asked = unit(own[0])
+        if self.composer is not None:
             asked = np.asarray(self.composer.compose_said(own[0], own[1], own_texts(query)), np.float32)
-        width = self._gallery[1].shape[1]
-        fits = asked.shape == (1, width) or (self.encoder.several and not (width % asked.size and asked.size % width))
-        if not fits or not np.isfinite(asked).all():
-            raise WrongUse(f"{self.name}: the query of example {query.key} has NaN or the shape {asked.shape}")
+            if asked.shape != (1, self._gallery[1].shape[1]) or not np.isfinite(asked).all():
+                raise WrongUse(f"{self.name}: the query of example {query.key} has NaN or the shape {asked.shape}")
         return cosines(self._gallery[1], asked)[:, 0]
 
 
@@ -232,34 +204,30 @@ def cosines(first: Floats, second: Floats) -> Floats:
     if second.shape[1] > first.shape[1]:
         return cosines(second, first).T
     if first.shape[1] > (width := second.shape[1]):
-        rows = (first[start : start + LOT].reshape(-1, width) for start in range(0, len(first), LOT))
-        return np.concatenate(
-            [cosines(unit(lot), second).reshape(-1, first.shape[1] // width, len(second)).max(1) for lot in rows]
-        )
+        several = cosines(unit(first.reshape(-1, width)), second).reshape(len(first), -1, len(second))
+        return np.asarray(several.max(1))
     # s_ij = Σ_k a_ik b_jk, summed in float64 and rounded once: equal features tie exactly, wherever in a gallery they
     # stand, which float32 sums of a BLAS do not promise.
     return (first.astype(np.float64) @ second.astype(np.float64).T).astype(np.float32)
 
 
-def asks_with(query: Query) -> int:
-    """Whether a query asks with an image and a text (2), with one of them (1), or with neither (0)."""
-    return (query.image is not None) + (query.text is not None)
+def composed(example: Asked) -> TypeGuard[Query]:
+    """Whether an example asks with an image and a text together."""
+    return isinstance(example, Query) and example.image is not None and example.text is not None
 
 
 def own_pictures(example: Asked) -> Sequence[Picture]:
     """Pictures of an example without its gallery."""
-    if isinstance(example, Matching):
-        return example.images
-    if isinstance(example, Grounding):
-        return example.frames
-    return () if example.image is None else (example.image,)
+    if isinstance(example, Query | Statement):
+        return () if example.image is None else (example.image,)
+    return example.images if isinstance(example, Matching) else example.frames
 
 
 def own_texts(example: Asked) -> Sequence[str]:
     """Texts of an example without its gallery."""
-    if isinstance(example, Matching | Grounding):
-        return example.captions
-    return () if example.text is None else (example.text,)
+    if isinstance(example, Query | Statement):
+        return () if example.text is None else (example.text,)
+    return example.captions
 
 
 def all_said(text: str) -> Sequence[str]:

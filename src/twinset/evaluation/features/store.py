@@ -50,44 +50,33 @@ class FeatureStore:
 
     def __init__(self, folder: Path, model: str) -> None:
         self.folder = folder / model
-        self._features: dict[bytes, tuple[Floats, float]] = {}
-        self._blocks: set[str] = set()  # that were read
-        self._fresh: list[bytes] = []  # names that are in no block yet
+        self._features = dict[bytes, tuple[Floats, float]]()
+        self._blocks = set[str]()  # that were read
+        self._fresh = list[bytes]()  # names that are in no block yet
         self._fresh_seconds = 0.0
-        self._used: set[bytes] = set()
+        self.used = set[bytes]()
         self._read_blocks()
 
     def missing(self, names: Iterable[bytes]) -> list[bytes]:
         """Names that are not kept, in order, each once."""
-        wanted = [name for name in dict.fromkeys(names) if name not in self._features]
-        if wanted:
-            self._read_blocks()
-        return [name for name in wanted if name not in self._features]
+        self._read_blocks()
+        return [name for name in dict.fromkeys(names) if name not in self._features]
 
     def find(self, names: Iterable[bytes]) -> dict[bytes, Floats]:
         """Features that are kept, by name."""
-        wanted = [*names]
-        self._used.update(wanted)
+        wanted = {*names}
+        self.used |= wanted
         return {name: self._features[name][0] for name in wanted if name in self._features}
 
-    def start_count(self) -> None:
-        """Forget what `find` was asked for."""
-        self._used.clear()
-
     def counted(self) -> dict[str, float]:
-        """How many ``images``, ``texts`` and ``pairs`` `find` was asked for since `start_count`, and the ``seconds`` of
-        the network for them, in whatever run.
+        """How many ``images``, ``texts`` and ``pairs`` `find` was asked for since ``used`` was cleared, and the
+        ``seconds`` of the network for them, in whatever run.
         """
-        seconds = math.fsum(self._features[name][1] for name in self._used if name in self._features)
-        return {**Counter(_KINDS[name[:1]] for name in self._used), "seconds": round(seconds, 3)}
+        seconds = math.fsum(self._features[name][1] for name in self.used if name in self._features)
+        return {**Counter(_KINDS[name[:1]] for name in self.used), "seconds": round(seconds, 3)}
 
     def keep(self, names: Sequence[bytes], values: Floats, seconds: float) -> None:
-        """Keep features; `flush` has them on disk.
-
-        Args:
-            values: float32 of shape (names, d).
-            seconds: that they took together.
-        """
+        """Keep features, float32 of shape (names, d), which took some seconds together; `flush` has them on disk."""
         each = seconds / max(len(names), 1)
         for name, value in zip(names, values, strict=True):
             if name not in self._features:
@@ -101,21 +90,15 @@ class FeatureStore:
         """Write what is in no block yet as one."""
         if not self._fresh:
             return
-        values, seconds = zip(*(self._features[name] for name in self._fresh), strict=True)
-        block = pa.table([self._fresh, values, seconds], BLOCK)
+        block = pa.table([self._fresh, *zip(*(self._features[name] for name in self._fresh), strict=True)], BLOCK)
         content = pa.BufferOutputStream()
         with pa.ipc.new_file(content, BLOCK) as writer:
             writer.write_table(block)
         data = content.getvalue()
-        path = self.folder / f"{_digest(data)}.arrow"
-        with whole_file(path) as unfinished:
+        with whole_file(self.folder / f"{_digest(data)}.arrow") as unfinished:
             unfinished.write_bytes(data)
         self._fresh, self._fresh_seconds = [], 0.0
         self._read_blocks()
-
-    def close(self) -> None:
-        """As `flush`."""
-        self.flush()
 
     def _read_blocks(self) -> None:
         """Read blocks that were finished since; their features are mapped from the files, not held in memory."""

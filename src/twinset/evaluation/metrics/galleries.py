@@ -1,16 +1,18 @@
 """Figures of galleries and of videos: recall at K, and boundaries found within some seconds."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import comb
 
 from twinset.evaluation.metrics.row_values import Floats, Places, RowValues
-from twinset.evaluation.score_files.batch import Batch
+from twinset.evaluation.score_files.opening import Batch
 
 THRESHOLDS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # seconds
 RANKS = ("higher", "tied", "entries", "targets")
 TIED_TARGETS = "tied_targets"
-#: Columns of What'sUp's score files: whether all rows of a pair, or of a set, are right; the chance of it.
 SMALL = 20  # entries: GeneCIS has 10 or 15, CIRR's subsets 5
+PLACES = (5, 10, 25, 50)  # of CIRCO's mean average precision
 AT = {"small": (1, 2, 3), "large": (1, 5, 10, 50)}
 
 
@@ -63,3 +65,50 @@ def _hit(places: Places, wrong: Places, targets: Places) -> Floats:
     """
     first = np.clip(places, 0, wrong + targets)
     return np.asarray(1 - comb(wrong, first) / comb(wrong + targets, first), np.float64)
+
+
+def mean_average_precision(above: Sequence[Floats], level: Sequence[Floats]) -> RowValues:
+    """``map@k`` for k of `PLACES` (CIRCO, section 5): the mean over queries of the average precision at k.
+
+    AP@k = 1 / min(targets, k) · Σ_{p ≤ k} precision(p) · [the entry at place p is a target]. Strict: in a tie wrong
+    entries come first. Expected: the mean over all orders of equal scores.
+
+    Args:
+        above, level: of each target of a query in turn, how many wrong entries score higher, and how many the same.
+    """
+    rows = [(np.asarray(a, np.int64), np.asarray(b, np.int64)) for a, b in zip(above, level, strict=True)]
+    strict, expected = ([precision(*one) for one in part] for part in ([(a + b, 0 * b) for a, b in rows], rows))
+    names = [f"map@{k}" for k in PLACES]
+    return RowValues(*(dict(zip(names, np.array(part).T, strict=True)) for part in (strict, expected)))
+
+
+def semantic_map(above: Sequence[Floats], level: Sequence[Floats], tags: Sequence[str]) -> RowValues:
+    """``map@10 ASPECT``: as ``map@10``, over the queries with that semantic aspect (CIRCO's release)."""
+    aspects = [{*filter(None, text.split(";"))} for text in tags]
+    every, values = sorted(set().union(*aspects)), mean_average_precision(above, level)
+
+    def of(column: Floats) -> dict[str, Floats]:
+        return {f"map@10 {one}": np.where([one in asked for asked in aspects], column, np.nan) for one in every}
+
+    return RowValues(of(values.strict["map@10"]), of(values.expected["map@10"]))
+
+
+def precision(above: Places, level: Places, ends: Sequence[int] = PLACES) -> list[float]:
+    """Average precision at each of ``ends``, the mean over all orders of entries with one score.
+
+    Args:
+        above, level: of each target, how many wrong entries score higher, and how many the same; shape (targets,).
+    """
+    sums, limits = np.zeros(len(ends)), np.array(ends)
+    before = 0  # targets above the tie
+    for wrong, tied in sorted({*zip(above.tolist(), level.tolist(), strict=True)}):
+        targets = int(((above == wrong) & (level == tied)).sum())
+        size = targets + tied
+        for place in range(1, size + 1):
+            # At a place of the tie is a target with chance t / n; before it, in the tie, are then the share
+            # (t - 1) / (n - 1) of place - 1 targets.
+            share = (place - 1) * (targets - 1) / max(size - 1, 1)
+            at = wrong + before + place
+            sums += np.where(at <= limits, targets / size * (before + 1 + share) / at, 0)
+        before += targets
+    return [float(total) / min(len(above), k) for total, k in zip(sums, ends, strict=True)]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.row_values import Floats, RowValues, certain
-from twinset.evaluation.score_files.batch import Batch
+from twinset.evaluation.score_files.opening import Batch
 
 Flags = NDArray[np.bool_]
 SCORES = ("s00", "s01", "s10", "s11")

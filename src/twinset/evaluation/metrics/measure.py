@@ -13,8 +13,7 @@ from twinset.evaluation.metrics.bootstrap import interval, percents
 from twinset.evaluation.metrics.figures import Figure, Measured, Results
 from twinset.evaluation.metrics.row_values import MEAN, Floats, Places, chosen, clusters, common, labelled, whole
 from twinset.evaluation.metrics.score_kinds import Reading, reading_of
-from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.evaluation.score_files.opening import Batch, ScoreFile, open_scores
 
 ALL, KEY = "all", "key"
 APART = "apart"  # in a file's metadata: its subsets ask in different ways

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.opening import Labels, ScoreFile, digests
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.score_files.opening import Batch, ScoreFile
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+MOST_VALUES = 1000  # of the columns that figures are given by
 MEAN = "mean_"  # figures that begin so are means of plain numbers; all others are percent
 
 
@@ -46,9 +48,7 @@ def certain(chances: Mapping[str, Floats]) -> RowValues:
 
 def whole(file: ScoreFile, columns: Sequence[str]) -> Batch:
     """Some columns of a file as one batch."""
-    batches = [*file.batches(columns)]
-    table = pa.concat_tables([pa.table(dict(batch.columns)) for batch in batches]).unify_dictionaries()
-    return Batch(file.where, 1, {name: table[name].combine_chunks() for name in table.column_names}, batches[0].text)
+    return file.read(columns)
 
 
 def chosen(table: Batch, rows: Places) -> Batch:
@@ -58,22 +58,33 @@ def chosen(table: Batch, rows: Places) -> Batch:
 
 def common(tables: Sequence[Batch], key: Sequence[str]) -> list[Batch]:
     """The rows of tables whose keys all of them have, in one order; without a key their rows are in one order."""
-    keys = [digests(table, key) if key else np.arange(len(table)) for table in tables]
-    both, orders = reduce(np.intersect1d, keys), [np.argsort(one) for one in keys]
-    places = (order[np.searchsorted(one, both, sorter=order)] for one, order in zip(keys, orders, strict=True))
-    return [chosen(table, place) for table, place in zip(tables, places, strict=True)]
+    rows = []
+    for number, table in enumerate(tables):
+        texts = {name: pl.Series(table.texts(name)) for name in key}
+        rows.append(pl.DataFrame(texts or {"": range(len(table))}).with_row_index(f"\x1frow {number}"))
+    both = reduce(lambda first, second: first.join(second, list(key) or "", maintain_order="left"), rows)
+    both = both.sort(list(key) or "")
+    return [chosen(table, both[f"\x1frow {number}"].to_numpy()) for number, table in enumerate(tables)]
 
 
 def labelled(table: Batch, by: Sequence[str]) -> Iterator[tuple[str, Places]]:
     """The values of some columns in order, "value / value" of two, each with its rows."""
-    labels = Labels(by)
-    numbers = labels.numbered(table) if by else np.empty(0, np.uint16)
-    for label, number in sorted(zip(labels.names, range(len(labels.names)), strict=True)):
-        yield label, np.flatnonzero(numbers == number)
+    if not by:
+        return
+    values = pl.DataFrame([pl.Series(str(number), table.texts(name)) for number, name in enumerate(by)])
+    parts = values.with_row_index("row").group_by(values.columns).agg("row")
+    if len(parts) > MOST_VALUES:
+        what = f"--by {','.join(by)}: more than {MOST_VALUES:,} values"
+        raise WrongUse(f"{table.where}: {what}; name columns of categories")
+    labels = parts.select(label=pl.concat_str(values.columns, separator=" / "), row="row").sort("label")
+    if labels["label"].is_duplicated().any():
+        raise WrongUse(f"--by {','.join(by)}: values with ' / ' in them cannot be told apart")
+    for label, rows in labels.iter_rows():
+        yield label, np.array(rows)
 
 
 def clusters(table: Batch, group: str | None) -> Places:
     """The cluster of each row, a number from 0: its group, or itself where there are none; shape (n,)."""
     if group is None:
         return np.arange(len(table))
-    return np.unique(digests(table, [group], empty=False), return_inverse=True)[1]
+    return pl.Series(table.texts(group, empty=False)).rank("dense").to_numpy().astype(np.int64) - 1

@@ -17,15 +17,17 @@ from twinset.evaluation.metrics import matching
 from twinset.evaluation.metrics.galleries import RANKS, TIED_TARGETS, of_errors, of_ranks
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.row_values import MEAN, Floats, RowValues
-from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.opening import ScoreFile
+from twinset.evaluation.score_files.opening import Batch, ScoreFile
 
 #: A function of columns, which are its parameters, and perhaps of a threshold.
 Metric = Callable[..., RowValues | Mapping[str, Floats]]
 KINDS = {"detection": "twinset.evaluation.metrics.matching:detection"}
 #: Measured of every table that has their columns; the others of tables that name them, as `Reader.metrics` does.
 METRICS = Registry[Metric]("metric", FunctionType, __name__, "twinset.metrics")
-NAMED: dict[str, str] = {}
+NAMED = {
+    "map": "twinset.evaluation.metrics.galleries:mean_average_precision",
+    "semantic-map": "twinset.evaluation.metrics.galleries:semantic_map",
+}
 NAMED_METRICS = Registry[Metric]("metric", FunctionType, f"{__name__}:NAMED", "twinset.named_metrics")
 #: Columns of each kind, of which the first that a file has are read; what they ask, and the function that reads them.
 COLUMNS: dict[tuple[str, ...], tuple[str, Callable[..., RowValues]]] = {

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,13 +52,13 @@ def score_answers(
     for unknown in sorted({*moved} - {*names}):
         raise WrongUse(f"--benchmark {unknown}: {questions} asks {', '.join(names)}")
     opened = (open_benchmarks(name, moved.get(name, folder), subsets) for name, folder, subsets in places)
-    benchmarks = [*chain.from_iterable(opened)]
+    benchmarks = [benchmark for parts in opened for benchmark in parts]
     scorer, written = _Elsewhere(model, sha256_of_file(file)[0], threshold), list[WrittenScores]()
     facts = {"model": model, "model_digest": scorer.digest(), **({} if threshold is None else {"threshold": threshold})}
-    with ExitStack() as stack:
-        store = stack.enter_context(closing(FeatureStore(stack.enter_context(temporary_folder()), "scores")))
+    with temporary_folder() as folder:
+        store = FeatureStore(folder, "scores")
         _keep_scores(store, file, questions)
-        pairs = stack.enter_context(closing(ByPairs(scorer, store, 1)))
+        pairs = ByPairs(scorer, store, 1)
         for benchmark in benchmarks:
             path = scores_path(out, benchmark.name, model)
             about = {"benchmark": benchmark.name, "title": benchmark.title}
@@ -86,10 +84,8 @@ def _keep_scores(store: FeatureStore, file: Path, questions: Path) -> None:
     """Keep the scores of all pairs; raises `WrongUse` where one has none or two, or was not asked."""
     opened = open_scores(file)
     opened.refuse_repeats(_PAIR, "keep one of them")
-    scored = pl.concat(
-        pl.DataFrame({**{name: batch.counts(name) for name in _PAIR}, "score": batch.numbers("score")})
-        for batch in opened.batches([*_PAIR, "score"])
-    )
+    batch = opened.read([*_PAIR, "score"])
+    scored = pl.DataFrame({**{name: batch.counts(name) for name in _PAIR}, "score": batch.numbers("score")})
     asked = pl.read_parquet(questions / PAIRS, columns=_PAIR).cast(pl.Int64)
     for image, text, _ in scored.join(asked, _PAIR, "anti").head(1).iter_rows():
         raise WrongUse(f"{file}: image {image}, text {text}: {questions} does not ask this pair; remove the row")

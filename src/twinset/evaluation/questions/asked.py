@@ -66,7 +66,6 @@ class _Questions(ExitStack):
         self._images: dict[bytes, tuple[int, str, str, str]] = {}  # rows of the tables, by name
         self._texts: dict[bytes, tuple[int, str, str, str | None, str | None]] = {}
         self._pairs = [np.empty(0, np.int64)]
-        self.callback(self._pictures.close)
 
     def add(self, benchmark: Benchmark) -> None:
         """Ask for all pairs of a benchmark's examples."""

@@ -14,8 +14,7 @@ from twinset.evaluation.metrics.matching import CORRECT, FINER, PAIRING, RELEASE
 from twinset.evaluation.metrics.measure import APART
 from twinset.evaluation.report.model_answers import OPTIONAL, scores_path
 from twinset.evaluation.run import WrittenScores
-from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.opening import ScoreFile, open_scores, save_scores
+from twinset.evaluation.score_files.opening import Batch, ScoreFile, open_scores, save_scores
 
 KEY = "key"
 #: What a file may be, by what its benchmark asks; and how other code calls a column.
@@ -85,12 +84,10 @@ def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Sche
 
 def _read(file: ScoreFile, schema: pa.Schema, names: dict[str, str]) -> pl.DataFrame:
     """Its columns as those of a table, and ``key``."""
-    return pl.concat(
-        pl.DataFrame(
-            {KEY: pl.Series(batch.texts(KEY, empty=False))}
-            | {name: pl.Series(_column(batch, called, schema.field(name).type)) for name, called in names.items()}
-        )
-        for batch in file.batches([KEY, *names.values()])
+    batch = file.read([KEY, *names.values()])
+    return pl.DataFrame(
+        {KEY: pl.Series(batch.texts(KEY, empty=False))}
+        | {name: pl.Series(_column(batch, called, schema.field(name).type)) for name, called in names.items()}
     )
 
 

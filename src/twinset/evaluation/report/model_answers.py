@@ -83,7 +83,10 @@ class ModelAnswers:
 
     def rows(self) -> pl.DataFrame:
         """All answers, a row an example; without optional columns that the file lacks."""
-        rows = pl.from_arrow(pq.ParquetFile(self.path).read(columns=self.schema.names))
+        try:
+            rows = pl.from_arrow(pq.ParquetFile(self.path).read(columns=self.schema.names))
+        except (pa.ArrowException, OSError) as error:
+            raise WrongUse(f"{self.path}: is damaged ({error}); score again, or copy it again") from error
         assert isinstance(rows, pl.DataFrame)
         return rows
 

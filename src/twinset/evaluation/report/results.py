@@ -24,6 +24,7 @@ from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
 from twinset.evaluation.report.model_answers import Asked, ModelAnswers, score_files
 from twinset.evaluation.report.published import Published, published
+from twinset.evaluation.score_files.opening import open_scores
 
 #: Of two images and two captions with independent scores: each of two comparisons is right in half of all cases, both
 #: in a quarter; all four, if the two matching pairs are the highest of four scores: in 2! 2! / 4!.
@@ -53,7 +54,7 @@ def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[s
     if FINER[0] in columns:
         coins |= CHOSEN if "image" in names else PAIRED
     ranks = [int(name.removeprefix(RECALL)) for name in names if name.startswith(RECALL)] if asked == "query" else []
-    rows = pl.read_parquet(path, columns=["subset", *(("entries", "targets") if ranks else ())])
+    rows = _columns(path, ["subset", *(("entries", "targets") if ranks else ())])
     known: dict[str, Any] = {
         name: pl.lit(value) for name, value in coins.items() if name in names and asked in ("matching", "statement")
     }
@@ -65,6 +66,11 @@ def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[s
     rows = rows.select("subset", **known)
     every = pl.concat([rows.with_columns(subset=pl.lit("")), rows]).group_by("subset").mean().sort("subset")
     return {row.pop("subset"): row for row in every.to_dicts()}
+
+
+def _columns(path: Path, names: Sequence[str]) -> pl.DataFrame:
+    """Columns of a score file; raises `WrongUse` where it is damaged."""
+    return pl.DataFrame({name: pl.Series(column) for name, column in open_scores(path).read(names).columns.items()})
 
 
 @cache
@@ -208,7 +214,7 @@ def _lines(
 ) -> Iterator[dict[str, Any]]:
     """The rows of a frame of one model, or of the mean of several."""
     source = paths[0] if len(paths) == 1 else paths
-    rows = pl.read_parquet(paths[0], columns=["subset", "category"])
+    rows = _columns(paths[0], ["subset", "category"])
     finer = ((rows["category"] != "") & (rows["category"] != rows["subset"])).any()
     by_subset = measure(source, ["subset"], seed, resamples)
     by_category = measure(source, ["subset", "category"], seed, resamples).by if finer else {}
@@ -223,7 +229,7 @@ def _lines(
 
 def _is_whole(scored: ModelAnswers, release: type[Reader]) -> bool:
     """Whether a model answered all of some subsets of the release, so that figures of papers may stand beside."""
-    asked = dict(pl.read_parquet(scored.path, columns=["subset"]).group_by("subset").len().rows())
+    asked = dict(_columns(scored.path, ["subset"]).group_by("subset").len().rows())
     # Each way of retrieval is asked among all that the other asks.
     return asked == release.counts if issubclass(release, CaptionedImages) else asked.items() <= release.counts.items()
 

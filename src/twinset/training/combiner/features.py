@@ -61,11 +61,8 @@ class FeatureBatches:
         if not process.is_first:
             process.wait()
         similarities = ByFeatures(encoder, store, size, Averaged(encoder.name, encoder, 0.5))
-        try:
-            for start in range(0, len(triplets), WINDOW):
-                self._encode(range(start, min(start + WINDOW, len(triplets))), similarities)
-        finally:
-            similarities.close()
+        for start in range(0, len(triplets), WINDOW):
+            self._encode(range(start, min(start + WINDOW, len(triplets))), similarities)
         if process.is_first:
             process.wait()
         if len(self.left_out) > max_broken * len(triplets):

@@ -67,12 +67,9 @@ class Validation:
         with temporary_folder() as folder, evaluating(trainee):
             store = self._store or FeatureStore(folder, "features")
             queries = ByFeatures(self._encoder, store, self._size, composer)
-            try:
-                write_scores(self._benchmark, queries, folder / "scores.parquet", {}, level=self._level)
-                self._level = logging.DEBUG  # the same in each epoch
-                ranks = pq.read_table(folder / "scores.parquet", columns=["higher", "tied"])
-            finally:
-                queries.close()
+            write_scores(self._benchmark, queries, folder / "scores.parquet", {}, level=self._level)
+            self._level = logging.DEBUG  # the same in each epoch
+            ranks = pq.read_table(folder / "scores.parquet", columns=["higher", "tied"])
         place = ranks["higher"].to_numpy() + ranks["tied"].to_numpy()
         return {f"recall@{k}": 100 * float(np.mean(place < k)) for k in AT}
 

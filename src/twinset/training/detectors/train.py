@@ -86,16 +86,13 @@ def train_detectors(
     data = {"data": [fact for _, benchmark in benchmarks for fact in _facts(benchmark)]}
     running = Running(settings.device, settings.encode_batch, settings.threads)
     similarities = features_of(settings.model, cache, running)
-    try:
-        encoder, runtime = similarities.encoder.digest(), running.runtime()
-        chosen = {name: value for name, value in settings.facts().items() if name not in ("model", "data")}
-        digests = {"data": [one["digest"] for one in data["data"]]}
-        identity = {"version": VERSION, "settings": chosen, "model": encoder, "data": digests, "runtime": runtime}
-        if (out / SETTINGS).exists():  # other detectors are refused before anything is encoded
-            bind(out, settings, identity, runtime)
-        texts, images = _halves(benchmarks, similarities)
-    finally:
-        similarities.close()
+    encoder, runtime = similarities.encoder.digest(), running.runtime()
+    chosen = {name: value for name, value in settings.facts().items() if name not in ("model", "data")}
+    digests = {"data": [one["digest"] for one in data["data"]]}
+    identity = {"version": VERSION, "settings": chosen, "model": encoder, "data": digests, "runtime": runtime}
+    if (out / SETTINGS).exists():  # other detectors are refused before anything is encoded
+        bind(out, settings, identity, runtime)
+    texts, images = _halves(benchmarks, similarities)
     if data != {"data": [fact for _, benchmark in benchmarks for fact in _facts(benchmark)]}:
         raise BuildFailed(f"{', '.join(settings.data)}: rebuilt while it was read; train again into a new --out")
     trained: dict[str, Detector] = {}
