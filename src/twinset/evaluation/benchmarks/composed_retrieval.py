@@ -116,7 +116,7 @@ class Cirr(Reader):
     obtained = "Annotations: branch cirr_dataset of the repository Cuberick-Orion/CIRR; images: from NLVR2's authors"
     apart = True
     files: ClassVar = dict.fromkeys((GLOBAL, SUBSET), "cap.rc2.val.json")
-    folders = ("", "captions", "cirr/captions")
+    folders: ClassVar[Sequence[str]] = ("", "captions", "cirr/captions")
     listing = "split.rc2.val.json"  # names all images of the split
     listing_folders: ClassVar[Sequence[str]] = ("", "image_splits", "cirr/image_splits")
 
@@ -223,7 +223,7 @@ class Circo(Cirr):
     expects = "annotations/val.json, image_info_unlabeled2017.json, and the images of COCO's unlabeled2017 below"
     obtained = "The annotations are in the repository miccunifi/CIRCO, list and images at COCO's site"
     files: ClassVar = {"val": "val.json"}
-    folders = ("", "annotations")
+    folders: ClassVar[Sequence[str]] = ("", "annotations")
     listing = "image_info_unlabeled2017.json"
     listing_folders = ("", "annotations", "COCO2017_unlabeled/annotations")
 
