@@ -26,7 +26,7 @@ FIGURES |= {*(f"recall@{k}" for ks in AT.values() for k in ks), *(f"grounding@{o
 FIGURES |= {"text detection", "image detection"}  # of detectors, BiVLC's Table 4
 #: Subsets and categories of the benchmarks that papers tell apart.
 PARTS = {
-    "eqben": {*SUBSETS.values()}, "genecis": {*GeneCis.every}, "cirr": {GLOBAL}, "bivlc": {*SugarCrepe.files},
+    "eqben": {*SUBSETS.values()}, "genecis": {*GeneCis.counts}, "cirr": {GLOBAL}, "bivlc": {*SugarCrepe.files},
     "flickr30k": {IMAGE_TO_TEXT, TEXT_TO_IMAGE}, "coco": {IMAGE_TO_TEXT, TEXT_TO_IMAGE}, "colorswap": {"test"},
 }  # fmt: skip
 
