@@ -15,7 +15,6 @@ Benchmarks = Annotated[tuple[str, ...], typer.Option(metavar="NAME=DIR", help="a
 Folders = Annotated[tuple[str, ...], typer.Option(metavar="DIR", help="of the next --benchmark NAME without =DIR")]
 Batch = Annotated[int, typer.Option(min=1, max=65_536, help="images, texts or pairs in one pass")]
 Threads = Annotated[int, typer.Option(min=0, max=4096, help="threads of torch; 0: as many as cores")]
-Seeds = Annotated[tuple[str, ...], typer.Option(metavar="NAME=MODEL,…", help="models that are seeds of one: NAME")]
 By = Annotated[str, typer.Option(metavar="COLUMNS", help="figures also for each combination of their values")]
 Group = Annotated[str | None, typer.Option(help="column of the source, whose rows are resampled together")]
 
@@ -28,7 +27,6 @@ def run(
     data: Folders = (),
     only: Only = (),
     prompt: tuple[str, ...] = (),
-    seeds: Seeds = (),
     limit: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Seed = 0,
     cache: Cache = None,
@@ -48,18 +46,11 @@ def run(
     import twinset
 
     how: dict[str, Any] = {"limit": limit, "seed": seed, "cache": cache, "device": device, "batch": batch}
-    how |= {"threads": threads, "subsets": only, "prompts": prompt, "seeds": _by_name(seeds)}
+    how |= {"threads": threads, "subsets": only, "prompts": prompt}
     with progress() as rows:
         how["on_progress"] = lambda name, model, done: rows.show(f"{model} on {name}", f"{done:,} examples", done)
         found = twinset.evaluate(named(benchmark, data), model, out, **how)
     answer(found, lambda: print_run(found))
-
-
-def _by_name(seeds: Sequence[str]) -> dict[str, list[str]]:
-    found = dict[str, list[str]]()
-    for name, models in (_pair(text, "NAME=MODEL,MODEL; * in it stands for any text") for text in seeds):
-        found.setdefault(name, []).extend(_names(models))
-    return found
 
 
 def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, str]]:
@@ -89,7 +80,7 @@ def print_run(run: dict[str, Any]) -> None:
     say(run["report"])
 
 
-def report(run_folder: Path, *, benchmark: tuple[str, ...] = (), seeds: Seeds = ()) -> None:
+def report(run_folder: Path, *, benchmark: tuple[str, ...] = ()) -> None:
     """Write the report of a run again, from its scores; no model is needed.
 
     Args:
@@ -99,9 +90,9 @@ def report(run_folder: Path, *, benchmark: tuple[str, ...] = (), seeds: Seeds = 
     from twinset.evaluation.dataset_parts import open_benchmarks
     from twinset.evaluation.report.page import write_report  # it draws
 
-    folders, models = [named_folder(text) for text in benchmark], _by_name(seeds)
+    folders = [named_folder(text) for text in benchmark]
     opened = [part for name, folder in folders for part in open_benchmarks(name, folder)]
-    written = write_report(run_folder, {part.name: part for part in opened}, seeds=models)
+    written = write_report(run_folder, {part.name: part for part in opened})
     answer({"written": [str(path) for path in written]})
 
 
@@ -324,8 +315,8 @@ def blind(
 
     Args:
         benchmarks: NAME=DIR: a benchmark and its folder; twinset=OUT for yours
-        model: a dual encoder, such as open_clip:ViT-B-32:openai: classifiers of captions and images on its features
-        detectors: what twinset train detectors wrote for this model
+        model: the dual encoder whose features --detectors read, such as open_clip:ViT-B-32:openai
+        detectors: what twinset train detectors wrote for this model: also test these
         out: folder of a run: writes RUN/probes/NAME.json, which its report shows
         seed: of the folds of classifiers
     """
@@ -335,8 +326,8 @@ def blind(
     from twinset.evaluation.dataset_parts import Part, open_benchmarks
 
     folders = [named_folder(text) for text in benchmarks]
-    if detectors and not model:
-        raise WrongUse("--detectors reads features of a model; name theirs with --model")
+    if (detectors is None) != (model is None):
+        raise WrongUse("--detectors reads features of a model: name it with --model, and detectors with --detectors")
     if out and len({name for name, _ in folders}) < len(folders):
         raise WrongUse(f"{' '.join(benchmarks)}: a benchmark is named twice; both would go to {out}/probes")
     opened = []
@@ -352,14 +343,14 @@ def blind(
     if not opened:
         raise WrongUse(f"{' '.join(benchmarks)}: no pairs of captions, which probes are about; name another benchmark")
     similarities = trained = None
-    if model:
+    if model and detectors:
         from twinset.evaluation.blind_probes.detectors import read_detectors
         from twinset.evaluation.blind_probes.run import features_of
         from twinset.models.encoders.contract import Running
 
-        trained = read_detectors(detectors) if detectors else None
+        trained = read_detectors(detectors)
         similarities = features_of(model, cache, Running(device), trained)
-    found = [give_away(part, similarities, seed, trained) for part in opened]
+    found = [give_away(part, seed, similarities, trained) for part in opened]
     if out:
         for probed in found:
             write_probes(probed, out)
@@ -371,7 +362,7 @@ def _print_probes(found: dict[str, Any]) -> None:
     rule, rows = found["rule"], list[dict[str, Any]]()
     say(f"{found['title']}: {found['all']['pairs']:,} pairs of {found['all']['groups']:,} groups, chance 50 %")
     for name, row in {"all": found["all"], **found["by"]}.items():
-        others = {"one bag of words": row["same_bag"], "words, unpaired: area under the curve": row["unpaired_words"]}
+        others = {"one bag of words": row["same_bag"]}
         others |= {f"detectors: {detected}": share for detected, share in row["detectors"].items()}
         of = {"rows": name, "pairs": row["pairs"]}
         rows += [

@@ -178,8 +178,6 @@ def test_both_probes_of_each_kind(out: Path) -> None:
         "negatives / add_att": 300,
         "negatives / swap_obj": 40,
     }
-    assert by["negatives / add_att"]["unpaired_words"] > 0.95 > 0.65 > by["negatives / replace_att"]["unpaired_words"]
-    assert by["negatives / swap_obj"]["unpaired_words"] is None
     assert by["negatives / add_att"]["probes"]["text classifier"]["solves"]
 
 

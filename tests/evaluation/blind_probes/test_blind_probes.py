@@ -16,8 +16,8 @@ from twinset.evaluation.blind_probes.detectors import Detector, Detectors, detec
 from twinset.evaluation.blind_probes.detectors import detection_accuracy as accuracy
 from twinset.evaluation.blind_probes.document import probes_of, write_probes
 from twinset.evaluation.blind_probes.pairs import read_pairs
-from twinset.evaluation.blind_probes.probes import Probe, caption_probes, cross_validated, document_of, text_differences
-from twinset.evaluation.blind_probes.run import both, detected, encoded, feature_probes, features_of, give_away
+from twinset.evaluation.blind_probes.probes import caption_probes, cross_validated, document_of, text_differences
+from twinset.evaluation.blind_probes.run import detected, encoded, features_of, give_away
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
@@ -151,26 +151,12 @@ def test_few_groups_are_counted_but_never_flagged(count: int) -> None:
 def test_published_counts_of_sugarcrepe() -> None:
     reader = open_benchmark("sugarcrepe", SUGARCREPE, captions_only=True)
     pairs = read_pairs(reader)
-    found = document_of(reader, pairs, caption_probes(pairs, 0)[:2], {}, [], 0)
+    found = document_of(reader, pairs, caption_probes(pairs, 0)[:2], {}, [])
     shorter = found.all.probes["characters"]
     assert (shorter.guess, shorter.n) == ("shorter", 7511)
     assert (shorter.right, shorter.ties) == pytest.approx((100 * 4861 / 7511, 100 * 978 / 7511))
     assert found.all.same_bag == pytest.approx(100 * 572 / 7511)
     assert {solved["row"] for solved in found.solved} == {"all", "add_att", "add_obj", "replace_rel"}
-
-
-def test_both_classifiers_match_what_both_get_right_or_both_get_wrong() -> None:
-    text, image = (
-        Probe("", "captions", {}, np.array(signs, np.int8)) for signs in ([1, 1, -1, 0, 1], [1, -1, -1, 1, 2])
-    )
-    assert both(text, image).signs.tolist() == [1, -1, 1, 0, 2]
-
-
-def features(count: int, apart: float, seed: int, channels: int = 16) -> np.ndarray:
-    """Features of pairs, the second half moved along one axis."""
-    made = np.random.default_rng(seed).normal(0, 1, (count, 2, channels))
-    made[:, 1, 0] += apart
-    return made.astype(np.float32)
 
 
 def test_outcomes_of_detectors_by_hand() -> None:
@@ -185,22 +171,14 @@ def test_outcomes_of_detectors_by_hand() -> None:
     assert found["group"] == [True, False, False, False] and accuracy(texts) == 6 / 8
 
 
-def test_features_solve_pairs_only_where_both_sides_are_told() -> None:
+def test_detectors_are_asked_pairs_with_features_of_both_images() -> None:
     made = Made([pair(n, ("a", "b"), images=(unreadable("a"), unreadable("b"))) for n in range(200)])
-    pairs, texts, images = read_pairs(made), features(200, 5, 4), features(200, 5, 5)
+    texts, images = np.random.default_rng(4).normal(0, 1, (2, 200, 2, 16)).astype(np.float32)
     images[7] = np.nan
-    one = Detector(np.eye(16, dtype=np.float32)[0], -2.5)
+    one = Detector(np.eye(16, dtype=np.float32)[0], 0.0)
     shares = detected(Detectors(one, one, {}), texts, images)
-    found = document_of(made, pairs, feature_probes(pairs, texts, images, 0), shares, [], 0)
-    assert [solved["probe"] for solved in found.solved] == ["text and image features"]
-    assert {name: guessed.n for name, guessed in found.all.probes.items()} == {
-        "text features": 200, "image features": 199, "text and image features": 199
-    }  # fmt: skip
+    found = document_of(made, read_pairs(made), [], shares, [])
     right = accuracy(one(texts[np.arange(200) != 7]))
     assert found.all.detectors["text detector"] == pytest.approx(100 * right)
     assert {"image detector", "i2t", "t2i", "group"} <= found.all.detectors.keys()
-    alike = feature_probes(pairs, texts, features(200, 0, 6), 0)
-    assert document_of(made, pairs, alike, {}, [], 0).solved == []
-    of_texts = feature_probes(pairs, texts, np.full_like(images, np.nan), 0)
-    assert [probe.name for probe in of_texts] == ["text features"]
     assert detected(Detectors(one, None, {}), texts, None).keys() == {"text detector", "i2t"}

@@ -69,14 +69,6 @@ def test_rows_are_joined_by_key_and_the_others_counted() -> None:
     assert any("30 rows of table are not in table" in note for note in found.notes)
 
 
-def test_recall_outcomes_and_rows_in_order() -> None:
-    ranks = {"key": ["a", "b"], "tied": [0, 0], "entries": [15, 15], "targets": [1, 1]}
-    found = compare(pa.table(ranks | {"higher": [0, 1]}), pa.table(ranks | {"higher": [0, 0]})).table
-    assert found.select("figure", "a", "b").rows()[:2] == [("recall@1", 50, 100), ("recall@2", 100, 100)]
-    outcomes = pa.table({"correct": [1, 0, 1]}), pa.table({"correct": [1, 1, 1]})
-    assert compare(*outcomes, key=None).table.select("only_a", "only_b", "p").rows() == [(0, 1, 1)]
-
-
 def test_rows_that_only_one_file_asks_are_said() -> None:
     two = scores(5, 1.0, 0)
     mixed = pa.table({**two.to_pydict(), "s10": [None, 1.0, 1.0, 1.0, 1.0], "s11": [None, 1.0, 1.0, 1.0, 1.0]})

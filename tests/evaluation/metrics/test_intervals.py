@@ -54,28 +54,6 @@ def test_an_interval_depends_on_seed_and_rows_but_not_on_their_order() -> None:
     assert measure(table, seed=0, group="video").all == first.all
 
 
-def test_the_error_of_a_mean_is_that_of_its_clusters() -> None:
-    rng = np.random.default_rng(2)
-    groups = np.sort(rng.integers(0, 300, 3000))
-    numbers = np.abs(rng.normal(size=3000) + rng.normal(size=300)[groups])
-    # Equivariance of these scores is the numbers.
-    table = pa.table({"s00": numbers, **dict.fromkeys(("s01", "s10", "s11"), np.zeros(3000)), "group": groups})
-    found = measure(table).all.figures["mean_equivariance_text"]
-    members = [numbers[groups == group] for group in np.unique(groups)]
-    drawn = [np.concatenate([members[one] for one in rng.integers(0, len(members), len(members))]) for _ in range(1000)]
-    assert found.value == pytest.approx(numbers.mean(), abs=1e-9) and found.low is not None
-    error = (found.value - found.low) / 1.96
-    assert error == pytest.approx(np.std([one.mean() for one in drawn]), rel=0.1)
-    sums = np.array([(one - found.value).sum() for one in members])
-    assert error == pytest.approx(np.sqrt(300 / 299 * np.square(sums).sum()) / 3000, rel=1e-4)
-
-
-def test_an_interval_of_a_mean_that_cannot_be_negative_begins_at_0_or_above() -> None:
-    scores = pa.table({"s00": [0.5, 0.5, 5.0], "s01": [0.0] * 3, "s10": [0.0] * 3, "s11": [0.5, 0.5, 0.5]})
-    figure = measure(scores).all.figures["mean_equivariance_text"]
-    assert figure.value == 1.5 and figure.low == 0
-
-
 def run(path: Path, seed: int, skill: float, groups: int = 60) -> Path:
     """Scores of two pairs a group; skill: what the right score is higher by, on average."""
     scores = np.random.default_rng(seed).normal(size=(4, 2 * groups)) + skill * np.array([[1], [0], [0], [1]])

@@ -146,10 +146,6 @@ def test_outcomes_as_bivlc_released_them(names: tuple[str, ...]) -> None:
     assert all(figure.expected is None for figure in found.all.figures.values())
 
 
-def test_outcomes_of_sugarcrepe() -> None:
-    assert released(measure(pa.table({"correct": [1, 0, 1, 1]}))) == {"accuracy": 75}
-
-
 def test_a_threshold_where_there_is_nothing_to_compare_with_it() -> None:
     with pytest.raises(WrongUse, match="--threshold is about scores"):
         measure(pa.table({"correct": [1]}), threshold=0.5)

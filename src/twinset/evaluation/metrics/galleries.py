@@ -9,7 +9,6 @@ from twinset.evaluation.score_files.batch import Batch
 THRESHOLDS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # seconds
 RANKS = ("higher", "tied", "entries", "targets")
 TIED_TARGETS = "tied_targets"
-#: Columns of What'sUp's score files: whether all rows of a pair, or of a set, are right; the chance of it.
 SMALL = 20  # entries: GeneCIS has 10 or 15, CIRR's subsets 5
 AT = {"small": (1, 2, 3), "large": (1, 5, 10, 50)}
 
@@ -26,10 +25,8 @@ def of_errors(table: Batch) -> RowValues:
     within = errors.astype(np.float32)[:, None] <= np.asarray(THRESHOLDS, np.float32)
     shares = np.add.reduceat(within, begins, axis=0, dtype=np.float64) / gaps[:, None]
     names = [f"grounding@{seconds}" for seconds in THRESHOLDS]
-    strict, expected = ({"grounding": one.mean(1), **dict(zip(names, one.T, strict=True))} for one in (
-        (shares == 1).astype(np.float64), shares,
-    ))  # fmt: skip
-    return RowValues(strict, expected)
+    found = [shares == 1, shares]
+    return RowValues(*({"grounding": one.mean(1), **dict(zip(names, one.T * 1.0, strict=True))} for one in found))
 
 
 def of_ranks(table: Batch) -> RowValues:

@@ -1,8 +1,8 @@
-"""Writes the report of a run from its score files: page, JSON, and every table as CSV and LaTeX."""
+"""Writes the report of a run from its score files: page, JSON, tables as CSV, and those of figures as LaTeX too."""
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import yaml
@@ -11,11 +11,11 @@ from twinset.cards.page import as_uri, runs
 from twinset.cards.rendering import render
 from twinset.contracts.canonical import finite
 from twinset.evaluation.examples import Benchmark
-from twinset.evaluation.report.distributions import plot, plots_of
+from twinset.evaluation.report.distributions import equivariance_panels, plot
 from twinset.evaluation.report.gallery import mistake_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, as_json, measured_run
-from twinset.evaluation.report.tables import as_csv, as_latex, as_markdown, compact, decimals, differs, marked, number
+from twinset.evaluation.report.tables import as_csv, as_latex, compact, decimals, differs, number
 from twinset.shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -33,7 +33,6 @@ def write_report(
     benchmarks: Mapping[str, Benchmark] | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    seeds: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Path]:
     """Write ``report.html``, ``results.json`` and ``tables/`` of a run; returns the files, equal for equal scores.
 
@@ -41,22 +40,21 @@ def write_report(
         out: folder of the run, with its ``scores``.
         benchmarks: by name, from which pictures are read; kept in ``pictures`` for other times.
         seed, resamples: of the bootstrap.
-        seeds: models by the name of the one that they are runs of, as `measured_run` takes them.
 
     Raises:
-        WrongUse: no score files, one is broken, or ``seeds`` names what is not there.
+        WrongUse: no score files, or one is broken.
     """
-    run = measured_run(out, seed, resamples, seeds)
+    run = measured_run(out, seed, resamples)
     sections, tables = [], []
     for results in run:
         benchmark, ours = (benchmarks or {}).get(results.name), benchmark_tables(results)
-        plots = plots_of([model.scored for model in results.models])
+        panels = equivariance_panels([model.scored for model in results.models])
         tables += ours
         sections.append(
             {
                 "results": results,
                 "tables": ours,
-                "plots": [{"caption": caption, "uri": plot(panels)} for caption, panels in plots],
+                "plot": plot(panels) if panels else "",
                 "mistakes": list(mistake_blocks(out, results, benchmark)),
             }
         )
@@ -69,12 +67,9 @@ def write_report(
     files = {out / "report.html": page, out / "results.json": results_json}
     for table in [*tables, *totals]:
         files[out / "tables" / f"{table.name}.csv"] = as_csv(table)
-        files[out / "tables" / f"{table.name}.tex"] = as_latex(table)
         short = compact(table)
         if len(short.heads) > short.labels:
-            marks = marked(short)
-            files[out / "tables" / f"{short.name}.tex"] = as_latex(short, marks)
-            files[out / "tables" / f"{short.name}.md"] = as_markdown(short, marks)
+            files[out / "tables" / f"{table.name}.tex"] = as_latex(short)
     for path, text in files.items():
         write_text(path, text)
     return list(files)

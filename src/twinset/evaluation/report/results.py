@@ -1,8 +1,7 @@
-"""What is measured for a report, as one frame of results: every model of a run, in all, by subset and by category."""
+"""What is measured for a report: every model of a run, in all, by subset and by category."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import combinations, groupby
 from math import comb
@@ -18,7 +17,7 @@ from twinset.evaluation.benchmarks.captioned_images import CaptionedImages
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.blind_probes.document import Probes, probes_of
 from twinset.evaluation.metrics.compare import compare, holm
-from twinset.evaluation.metrics.figures import Figure, Measured
+from twinset.evaluation.metrics.figures import Measured
 from twinset.evaluation.metrics.matching import FINER, ORDERS
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
@@ -32,13 +31,7 @@ ONE_IMAGE = {"accuracy": 50.0}
 #: Of a model that chooses: four choices that do not depend on each other; one for the whole pairing.
 CHOSEN, PAIRED = {"group": 100 / 16}, dict.fromkeys(("group", *ORDERS), 50.0)
 RECALL, RESAMPLES = "recall@", 2000
-ALL, SUBSET, CATEGORY = "all", "subset", "category"  # parts of a frame
-_FIGURE = ("value", "expected", "low", "high", "sd")
-_SCHEMA = {
-    **dict.fromkeys(("benchmark", "part", "label", "model", "kind"), pl.String),
-    **{"n": pl.Int64, "groups": pl.Int64, "ties": pl.Float64, "figure": pl.String},
-    **dict.fromkeys(_FIGURE, pl.Float64),
-}
+ALL, SUBSET, CATEGORY = "all", "subset", "category"  # what a table has a row for
 
 
 def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -92,28 +85,36 @@ class ModelResults:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Figures of a model on all examples, or on those of a subset or category (``part``, ``label``)."""
+
+    part: str
+    label: str
+    model: str
+    measured: Measured
+
+
+@dataclass(frozen=True, slots=True)
 class BenchmarkResults:
     """What all models of a run get on a benchmark, with what there is to set beside it.
 
-    frame: a row for each figure of a model (``kind`` ``model``; ``seed`` of one that is a run of another, whose
-    ``mean`` has rows too), of all examples, by subset, and by category where these say more (``part``, ``label``).
-    figures: names in order, of all models. chance: percent by subset ("": all) and figure.
-    differences: of models ``a`` and ``b``, with their ``values``, as `metrics.compare.Comparison` has them.
+    parts: by category where these say more than subsets. figures: names in order, of all models.
+    chance: percent by subset ("": all) and figure.
+    differences: rows of `metrics.compare.Comparison.table`, with the names of both models, ``model`` and ``other``.
     probes: what the data give away.
-    seeds: models by the name of their mean. whole: examples of the release; 0 where it is not known.
+    whole: examples of the release; 0 where it is not known.
     """
 
     name: str
     title: str
     asked: Asked
     models: Sequence[ModelResults]
-    frame: pl.DataFrame
+    parts: Sequence[Part]
     figures: Sequence[str]
     chance: Mapping[str, Mapping[str, float]]
     published: Sequence[Published]
     differences: Sequence[Mapping[str, Any]]
     probes: Probes | None
-    seeds: Mapping[str, Sequence[str]]
     whole: int
 
     @property
@@ -123,102 +124,61 @@ class BenchmarkResults:
         n = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
         return f"{self.title} (n = {n}{f' of {self.whole:,}' if self.whole > counts[0] else ''})"
 
+    def of(self, part: str) -> list[Part]:
+        """Figures of all examples, or by subset or category."""
+        return [one for one in self.parts if one.part == part]
+
     @property
     def same_data(self) -> bool:
         """Whether all models were asked the same questions."""
         return len({model.scored.about.data_digest for model in self.models}) == 1
 
-    def measured(self, part: str) -> Iterator[tuple[str, str, str, Measured]]:
-        """Of a part of the frame: label, model, kind and its figures, models in order within a label."""
-        for (label, model, kind), rows in self.frame.filter(part=part).group_by(
-            "label", "model", "kind", maintain_order=True
-        ):
-            figures = {row[0]: Figure(*row[1:]) for row in rows.select("figure", *_FIGURE).rows() if row[0]}
-            n, groups, ties = rows.select("n", "groups", "ties").row(0)
-            yield str(label), str(model), str(kind), Measured(n, groups, ties, figures)
 
-
-def measured_run(
-    out: Path, seed: int = 0, resamples: int = RESAMPLES, seeds: Mapping[str, Sequence[str]] | None = None
-) -> list[BenchmarkResults]:
+def measured_run(out: Path, seed: int = 0, resamples: int = RESAMPLES) -> list[BenchmarkResults]:
     """Measure all score files of a run's folder.
 
-    Args:
-        seeds: by the name of a model the names of its runs, such as its seeds, in which ``*`` stands for any text; each
-            benchmark that they answered has their mean.
-
     Raises:
-        WrongUse: there are no score files, or one is broken; a name in ``seeds`` is nobody's or another model's, or it
-            has fewer than two runs; a benchmark has only some of them, or they answered different states of its files.
+        WrongUse: there are no score files, one is broken, or those of a benchmark are of different kinds.
     """
-    scored = score_files(out)
-    known = list(dict.fromkeys(one.about.model for one in scored))
-    runs = dict[str, list[str]]()
-    for name, patterns in (seeds or {}).items():
-        absent = [one for one in patterns if not any(fnmatchcase(model, one) or model == one for model in known)]
-        runs[name] = [model for model in known if model in patterns or any(fnmatchcase(model, one) for one in patterns)]
-        if name in known or absent or len(runs[name]) < 2:
-            problem = f"names two or more of {', '.join(known)} by a name of its own"
-            raise WrongUse(f"--seeds {name}={','.join(patterns)}: {', '.join(absent) or name} is wrong; it {problem}")
-    files = groupby(scored, key=lambda one: one.about.benchmark)
-    return [_benchmark(out, name, list(answers), runs, seed, resamples) for name, answers in files]
+    files = groupby(score_files(out), key=lambda one: one.about.benchmark)
+    return [_benchmark(out, name, list(answers), seed, resamples) for name, answers in files]
 
 
-def _benchmark(
-    out: Path, name: str, scored: Sequence[ModelAnswers], runs: Mapping[str, list[str]], seed: int, resamples: int
-) -> BenchmarkResults:
+def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, resamples: int) -> BenchmarkResults:
     if other := [one for one in scored if one.asked != scored[0].asked]:
         raise WrongUse(
             f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
         )
-    models = {one.about.model: one for one in scored}
-    seeds = {mean: names for mean, names in runs.items() if {*names} & models.keys()}
-    of_seeds, lines = {model for names in seeds.values() for model in names}, list[dict[str, Any]]()
-    for model, one in models.items():
-        lines += _lines(name, model, "seed" if model in of_seeds else "model", [one.path], seed, resamples)
-    for mean, names in seeds.items():
-        states = {models[model].about.data_digest if model in models else f"no scores of {model}" for model in names}
-        if len(states) > 1:
-            problem = f"its runs answered different states of it, or not all of them: {', '.join(sorted(states))}"
-            raise WrongUse(f"--seeds {mean}: {name}: {problem}; score all of them on the same files")
-        lines += _lines(name, mean, "mean", [models[model].path for model in names], seed, resamples)
-    frame = pl.DataFrame(lines, _SCHEMA)
-    figures = frame["figure"].drop_nulls().unique(maintain_order=True).to_list()
-    totals = dict(frame.filter(part=ALL).select("model", "n").rows())
+    parts = [part for one in scored for part in _parts(one.about.model, one.path, seed, resamples)]
+    figures = list(dict.fromkeys(figure for one in parts for figure in one.measured.figures))
+    totals = {one.model: one.measured.n for one in parts if one.part == ALL}
     rows = [row for row in published() if row.benchmark == name]
     reader = BENCHMARKS.find(name) if name in BENCHMARKS.kinds() else Reader
     return BenchmarkResults(
         name=name,
         title=scored[0].about.title,
         asked=scored[0].asked,
-        models=[ModelResults(one, totals[model], worst_mistakes(one)) for model, one in models.items()],
-        frame=frame,
+        models=[ModelResults(one, totals[one.about.model], worst_mistakes(one)) for one in scored],
+        parts=parts,
         figures=figures,
         chance=chance(next((one for one in scored if one.scores), scored[0]).path, scored[0].asked, figures),
         published=rows if rows and all(_is_whole(one, reader) for one in scored) else [],
         differences=_differences(scored, seed, resamples),
-        probes=probes_of(out, scored[0].folder),
-        seeds=seeds,
+        probes=probes_of(out, name),
         whole=sum(reader.counts.values()),
     )
 
 
-def _lines(
-    benchmark: str, model: str, kind: str, paths: Sequence[Path], seed: int, resamples: int
-) -> Iterator[dict[str, Any]]:
-    """The rows of a frame of one model, or of the mean of several."""
-    source = paths[0] if len(paths) == 1 else paths
-    rows = pl.read_parquet(paths[0], columns=["subset", "category"])
+def _parts(model: str, path: Path, seed: int, resamples: int) -> Iterator[Part]:
+    rows = pl.read_parquet(path, columns=["subset", "category"])
     finer = ((rows["category"] != "") & (rows["category"] != rows["subset"])).any()
-    by_subset = measure(source, ["subset"], seed, resamples)
-    by_category = measure(source, ["subset", "category"], seed, resamples).by if finer else {}
-    parts = {ALL: {"": by_subset.all}, SUBSET: by_subset.by if len(by_subset.by) > 1 else {}, CATEGORY: by_category}
-    for part, measured in parts.items():
-        for label, one in measured.items():
-            row: dict[str, Any] = {"benchmark": benchmark, "part": part, "label": label, "model": model, "kind": kind}
-            row |= {"n": one.n, "groups": one.groups, "ties": one.ties}
-            for name, figure in one.figures.items() or [(None, None)]:
-                yield {**row, "figure": name, **{field: getattr(figure, field, None) for field in _FIGURE}}
+    by_subset = measure(path, ["subset"], seed, resamples)
+    yield Part(ALL, "", model, by_subset.all)
+    if len(by_subset.by) > 1:
+        yield from (Part(SUBSET, label, model, one) for label, one in by_subset.by.items())
+    if finer:
+        by_category = measure(path, ["subset", "category"], seed, resamples).by
+        yield from (Part(CATEGORY, label, model, one) for label, one in by_category.items())
 
 
 def _is_whole(scored: ModelAnswers, release: type[Reader]) -> bool:
@@ -234,49 +194,32 @@ def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> l
     if len({one.about.data_digest for one in scored}) == 1:
         for a, b in combinations(scored, 2):
             table = compare(a.path, b.path, seed=seed, resamples=resamples).table
-            for line in table.to_dicts():
-                values = {"a": line.pop("a"), "b": line.pop("b")}
-                lines.append({"a": a.about.model, "b": b.about.model, **line, "values": values})
+            names = {"model": a.about.model, "other": b.about.model}
+            lines += [{**names, **line} for line in table.to_dicts()]
     return [{**line, "p_holm": p} for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True)]
 
 
 def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:
-    """A run as ``results.json`` has it: see docs/evaluation.md, section "The report".
-
-    All but ``cost`` is the same for the same score files.
-    """
-    return {
-        "format": 2,
-        "benchmarks": {results.name: _benchmark_json(results) for results in run},
-        "cost": {results.name: {model.name: model.scored.cost for model in results.models} for results in run},
-    }
+    """A run as ``results.json`` has it: see docs/evaluation.md, section "The report"."""
+    return {"format": 3, "benchmarks": {results.name: _benchmark_json(results) for results in run}}
 
 
 def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
-    measured: dict[str, dict[str, Any]] = {
-        name: {"by_subset": {}, "by_category": {}} for name in results.frame["model"]
-    }
-    for part in (ALL, SUBSET, CATEGORY):
-        for label, model, _, one in results.measured(part):
-            of_part = measured[model] if part == ALL else measured[model][f"by_{part}"]
-            of_part[label or ALL] = one.as_json()
-    models = {}
+    models: dict[str, dict[str, Any]] = {}
     for each in results.models:
         about = each.scored.about
-        mistakes = [
-            {"key": one.key, "subset": one.subset, "category": one.category, "by": one.by, **one.scores}
-            for one in each.mistakes
-        ]
-        facts = {"model_digest": about.model_digest, "data_digest": about.data_digest, "left_out": about.left_out}
-        models[each.name] = {**facts, **measured[each.name], "mistakes": mistakes}
+        models[each.name] = {
+            "model_digest": about.model_digest,
+            "data_digest": about.data_digest,
+            "left_out": about.left_out,
+            "mistakes": [asdict(mistake) for mistake in each.mistakes],
+        }
+    for one in results.parts:
+        if one.part == ALL:
+            models[one.model] |= {ALL: one.measured.as_json(), "by_subset": {}, "by_category": {}}
+        else:
+            models[one.model][f"by_{one.part}"][one.label] = one.measured.as_json()
     return {
-        **{"title": results.title, "asked": results.asked, "same_data": results.same_data, "models": models},
-        "seeds": {name: {"models": names, **measured[name]} for name, names in results.seeds.items()},
-        "chance": results.chance,
-        "published": [
-            {"name": row.name, "kind": row.kind, "source": row.source, "figures": row.figures}
-            for row in results.published
-        ],
-        "differences": results.differences,
-        "probes": results.probes and results.probes.model_dump(),
+        **{"title": results.title, "asked": results.asked, "same_data": results.same_data},
+        **{"models": models, "chance": results.chance, "differences": results.differences},
     }

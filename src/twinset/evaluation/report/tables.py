@@ -5,7 +5,6 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from twinset.evaluation.metrics.figures import Figure
@@ -21,12 +20,11 @@ SHORT |= {"mean_kendall": "Kendall", "mean_spearman": "Spearman", "overlap@5": "
 BEST, SECOND = "best", "second"
 Cell = str | int | float | Figure | None
 Marks = Mapping[tuple[int, int], str]  # of cells, by row and column
-NONE: Marks = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line. kind: ``model``; ``seed``, one of several with a mean; ``chance``, ``human`` or ``published``."""
+    """A line. kind: ``model``, ``chance``, ``human`` or ``published``."""
 
     cells: Sequence[Cell]
     kind: str = "model"
@@ -65,20 +63,19 @@ class Table:
 
 
 def compact(table: Table) -> Table:
-    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first,
-    and of seeds there is their mean.
-    """
+    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first."""
     short = ["\n".join([*lines[:-1], SHORT.get(lines[-1], "")]) for lines in (head.split("\n") for head in table.heads)]
     heads = [*table.heads[: table.labels], *short[table.labels :]]
     kept = [place for place, head in enumerate(heads) if head.split("\n")[-1]]
     parts = list(dict.fromkeys(row.cells[0] if table.labels > 1 else "" for row in table.rows))
-    rows = [row for row in table.rows if row.kind != "seed"]
-    rows.sort(key=lambda row: (parts.index(row.cells[0]) if table.labels > 1 else 0, row.kind != "chance"))
+    rows = sorted(
+        table.rows, key=lambda row: (parts.index(row.cells[0]) if table.labels > 1 else 0, row.kind != "chance")
+    )
     lines = [
-        replace(row, cells=[Figure(cell.value, sd=cell.sd) if isinstance(cell, Figure) else cell for cell in cells])
+        replace(row, cells=[Figure(cell.value) if isinstance(cell, Figure) else cell for cell in cells])
         for row, cells in ((row, [row.cells[place] for place in kept]) for row in rows)
     ]
-    return Table(f"{table.name}-compact", table.title, [heads[place] for place in kept], table.labels, lines)
+    return Table(table.name, table.title, [heads[place] for place in kept], table.labels, lines)
 
 
 def marked(table: Table) -> Marks:
@@ -126,31 +123,22 @@ def _plain(value: Any) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def as_markdown(table: Table, marks: Marks = NONE) -> str:
-    """A table for pages that show Markdown, with intervals beside the figures. marks: as `marked` gives them."""
-    rows = [
-        [_markdown(cell, table.heads[place], marks.get((number, place), "")) for place, cell in enumerate(cells)]
-        for number, (_, cells) in enumerate(table.shown())
-    ]
+def as_markdown(table: Table) -> str:
+    """A table for pages that show Markdown, with intervals beside the figures."""
+    rows = [[_text(cell, head) for cell, head in zip(cells, table.heads, strict=True)] for _, cells in table.shown()]
     return f"{plain(table.title)}\n\n{markdown_table([' '.join(head.split()) for head in table.heads], rows)}"
 
 
-def _markdown(cell: Cell, head: str, mark: str) -> str:
-    shown = _text(cell, head, "–", "{} ± {}", "{} [{}, {}]")
-    marks = {BEST: f"**{shown}**", SECOND: f"<u>{shown}</u>"}
-    return Markdown(marks.get(mark, shown)) if isinstance(cell, Figure) else shown
-
-
-def _text(cell: Cell, head: str, none: str, deviation: str, interval: str) -> str:
+def _text(cell: Cell, head: str) -> str:
     """A cell as text; of a figure the value with its deviation and its interval."""
     if not isinstance(cell, Figure):
-        return none if cell is None else cell if isinstance(cell, str) else number(cell)
+        return "–" if cell is None else cell if isinstance(cell, str) else number(cell)
     shown = decimals(cell.value, head)
     if cell.sd is not None:
-        shown = deviation.format(shown, decimals(cell.sd, head))
+        shown += f" ± {decimals(cell.sd, head)}"
     if cell.low is not None and cell.high is not None:
-        shown = interval.format(shown, decimals(cell.low, head), decimals(cell.high, head))
-    return shown
+        shown += f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]"
+    return Markdown(shown)
 
 
 _LATEX = {
@@ -167,11 +155,8 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: _LATEX[found.group()], printable)
 
 
-def as_latex(table: Table, marks: Marks = NONE) -> str:
-    """A booktabs table: values with two decimals, their interval in small print; sources as a comment a row.
-
-    marks: as `marked` gives them.
-    """
+def as_latex(table: Table) -> str:
+    """A booktabs table of values with two decimals, the best in bold; sources as a comment a row."""
     heads = [r" \\ ".join(map(escaped, head.split("\n"))) for head in table.heads]
     lines = [
         "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
@@ -181,9 +166,9 @@ def as_latex(table: Table, marks: Marks = NONE) -> str:
         f"\\begin{{tabular}}{{{'l' * table.labels}{'r' * (len(heads) - table.labels)}}}\n\\toprule",
         " & ".join(f"\\shortstack[r]{{{head}}}" if r" \\ " in head else head for head in heads) + r" \\",
     ]
-    before: Cell = None
+    before, marks = "", marked(table)
     for line, (row, cells) in enumerate(table.shown()):
-        part = row.cells[0] if table.labels > 1 else row.kind.replace("seed", "model")
+        part = str(row.cells[0]) if table.labels > 1 else row.kind
         lines += ["\\midrule"] if part != before else []
         before = part
         shown = [_latex(cell, table.heads[place], marks.get((line, place), "")) for place, cell in enumerate(cells)]
@@ -192,12 +177,9 @@ def as_latex(table: Table, marks: Marks = NONE) -> str:
 
 
 def _latex(cell: Cell, head: str, mark: str) -> str:
-    if isinstance(cell, str):
-        return escaped(cell)
-    shown = _text(cell, head, "--", r"{} {{\scriptsize $\pm$ {}}}", r"{} {{\scriptsize [{}, {}]}}")
-    shown = re.sub(r"(?<!e)-(?=\d)", "$-$", shown)
-    if isinstance(cell, Figure) and differs(cell, head):
-        shown += f" {{\\scriptsize exp. {decimals(cell.expected or 0.0, head)}}}"
+    shown = escaped(_text(cell, head))
+    if isinstance(cell, Figure):
+        shown = shown.replace("-", "$-$")
     return {BEST: f"\\textbf{{{shown}}}", SECOND: f"\\underline{{{shown}}}"}.get(mark, shown)
 
 
