@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.figures import Results
 from twinset.evaluation.metrics.matching import FINER, RELEASED, SCORES
 from twinset.evaluation.metrics.measure import measure
@@ -144,8 +143,3 @@ def test_outcomes_as_bivlc_released_them(names: tuple[str, ...]) -> None:
     wanted = {"text": 50, "image": 50, "group": 25, "ipos2t": 75, "ineg2t": 50, "tpos2i": 75, "tneg2i": 75}
     assert released(found) == wanted and found.all.ties is None
     assert all(figure.expected is None for figure in found.all.figures.values())
-
-
-def test_a_threshold_where_there_is_nothing_to_compare_with_it() -> None:
-    with pytest.raises(WrongUse, match="--threshold is about scores"):
-        measure(pa.table({"correct": [1]}), threshold=0.5)

@@ -17,8 +17,20 @@ from twinset.evaluation.benchmarks.sets_of_pairs import SugarCrepe
 from twinset.evaluation.metrics.figures import Figure
 from twinset.evaluation.metrics.galleries import AT, THRESHOLDS
 from twinset.evaluation.metrics.matching import FINER, ORDERS
+from twinset.evaluation.report.page import explained
 from twinset.evaluation.report.published import MEAN, published
-from twinset.evaluation.report.tables import Row, Table, as_csv, as_latex, as_markdown, compact, escaped
+from twinset.evaluation.report.tables import (
+    BEST,
+    SECOND,
+    Row,
+    Table,
+    as_csv,
+    as_latex,
+    as_markdown,
+    compact,
+    escaped,
+    marked,
+)  # fmt: skip
 
 ROWS = published()
 FIGURES = {"text", "image", "group", *FINER, *ORDERS, "accuracy", "acc", "min", "grounding"}
@@ -119,3 +131,30 @@ def test_escaped_text_has_no_active_character(text: str) -> None:
         left = left.replace(known, "")
     left = re.sub(r"\\[{}$&#%_]", "", left)
     assert not set(left) & set("\\{}$&#%_~^") and "\n" not in left
+
+
+def test_figures_of_papers_stay_with_their_heads_and_the_best_are_marked() -> None:
+    heads = ["model", "n", "groups", "ties %", "text", "ipos2t", "group", "mean_equivariance_text"]
+    rows = [
+        Row(["ours", 4, 4, 0.0, Figure(50.0, 51.0, 40.0, 60.0), Figure(70.0), Figure(25.0), Figure(0.1)]),
+        Row(["theirs", None, None, None, Figure(60.0), None, Figure(25.001), None], "published", "Table 1"),
+        Row(["third", None, None, None, Figure(40.0), None, None, None], "published", "Table 1"),
+        Row(["chance", None, None, None, Figure(99.0), None, Figure(16.67), None], "chance"),
+    ]
+    found = compact(Table("all", "title", heads, 1, rows))
+    assert found.heads == ["model", "I2T", "Group"] and found.rows[0].cells[0] == "chance"
+    assert marked(found) == {(2, 1): BEST, (1, 1): SECOND}  # where all tie, none is the best
+    tied = [Row([name, Figure(value)]) for name, value in (("a", 25.0), ("b", 25.001), ("c", 20.0))]
+    assert marked(Table("all", "title", ["model", "Group"], 1, tied)) == {(0, 1): BEST, (1, 1): BEST, (2, 1): SECOND}
+
+
+EXPLAINED = {
+    *("text", "image", "group", "group_match", "accuracy", "ipos2t", "order12", "p_c", "grounding", "grounding@0.1"),
+    *("recall@1", "recall@50", "mean_equivariance_text", "text_detection", "vqa_acc", "all_targets", "map@5"),
+    *("map@10 negation", "pair_accuracy", "mean_kendall"),
+}
+
+
+def test_every_figure_of_our_own_is_explained_and_no_other() -> None:
+    assert all(explained([figure]) for figure in EXPLAINED)
+    assert explained(["accuracy"]).startswith("accuracy: ") and explained(["mylab_score"]) == ""

@@ -1,5 +1,5 @@
 """The report of a run: everything on the page, nothing that runs or loads, the same bytes again. Parts of a benchmark:
-no figure of a paper beside them.
+no figure of a paper beside them. What answers at random get, counted out.
 """
 
 import json
@@ -7,14 +7,33 @@ import re
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from itertools import combinations, permutations
 from pathlib import Path
+from statistics import mean
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, released, save
+from tests.evaluation.report.made_scores import (
+    SCHEMAS,
+    SCRIPT,
+    Made,
+    errors,
+    identity,
+    matchings,
+    ranks,
+    released,
+    save,
+)  # fmt: skip
+from twinset.evaluation.examples import MATCHING_CHOICES
 from twinset.evaluation.metrics.compare import compare
+from twinset.evaluation.metrics.matching import FINER
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.page import write_report
+from twinset.evaluation.report.result_tables import benchmark_tables
+from twinset.evaluation.report.results import TWO_IMAGES, chance, measured_run, recall
 
 PROBED = {
     "sees": "captions", "guess": "shorter", "n": 15, "groups": 10, "right": 90.0, "expected": 93.25,
@@ -28,34 +47,22 @@ PROBES = {
 
 
 class Page(HTMLParser):
-    """What a page shows, and that it neither runs nor loads anything."""
+    """The cells of a page's rows, as one line each; and that it neither runs nor loads anything."""
 
     def __init__(self, content: str) -> None:
         super().__init__()
-        self.tags: list[str] = []
-        self.rows: list[list[str]] = []
         self.text = ""
         self.feed(content)
-        assert "script" not in self.tags and not re.search(r"<[^>]*\son\w+=", content)
+        assert not re.search(r"<script|<[^>]*\son\w+=", content)
         assert "Content-Security-Policy" in content and "default-src 'none'" in content
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th") and self.rows:
-            self.rows[-1].append("")
+        self.text += {"tr": "\n", "td": "|", "th": "|"}.get(tag, "")
         loaded = [value or "" for name, value in attrs if name in ("src", "href", "srcset")]
         assert all(value.startswith(("data:", "#")) for value in loaded)
 
     def handle_data(self, data: str) -> None:
         self.text += data
-        if self.rows and self.rows[-1] and self.tags[-1] in ("td", "th", "b", "span", "sup"):
-            self.rows[-1][-1] += data.strip()
-
-    def row(self, *begins: str) -> list[str]:
-        """The first row that begins so."""
-        return next(one for one in self.rows if one[: len(begins)] == list(begins))
 
 
 @pytest.fixture(scope="module")
@@ -78,27 +85,24 @@ def results(out: Path) -> dict[str, dict[str, object]]:
 
 
 def test_figures_stand_with_intervals_ties_chance_papers_and_probes(run: Path) -> None:
-    page = Page((run / "report.html").read_text())
+    text = Page((run / "report.html").read_text()).text
     of_model = results(run)["winoground"]["models"]["open_clip:B_32"]  # type: ignore[index]
-    everything, cells = of_model["all"], page.row("open_clip:B_32", "30", "10")
+    everything = of_model["all"]
     low, high = everything["interval"]["text"]
-    assert cells[4].startswith(f"{everything['text']:.2f}{low:.2f} to {high:.2f}")
-    assert float(cells[3]) == pytest.approx(everything["ties"], rel=0.01)
+    assert f"|{everything['text']:.2f}{low:.2f} to {high:.2f}" in text
     tied = [name for name, value in everything["expected"].items() if f"{value:.2f}" != f"{everything[name]:.2f}"]
-    assert tied and f"expected {everything['expected'][tied[0]]:.2f}" in "".join(cells)
-    assert of_model["by_subset"].keys() == {"first", "second"} and page.row("first", f"A {SCRIPT}")[2] == "15"
-    assert page.row("Human (MTurk)1")[4:7] == ["89.50", "88.50", "85.50"], "with the number of its source"
-    assert page.row("Chance1")[6] == "16.67" and "Thrush et al., Winoground, 2022, Table 3" in page.text
-    assert page.row("chance", "–", "–", "–")[4] == "6.67", "of galleries it is counted"
-    assert "30.16" in page.row("FIBER + FT (F30K)")[4], "the mean over thresholds comes first, as it is measured"
-    assert "A blind probe solves first: characters, shorter." in page.text and "<i>second</i>: too small" in page.text
-    assert page.row("first", "characters")[2:6] == ["shorter", "15", "10", "93.2581.00 to 99.00"]
-    assert page.row("winoground", f"A {SCRIPT}", "missing image")[3] == "3"
+    assert tied and f"expected {everything['expected'][tied[0]]:.2f}" in text
+    assert of_model["by_subset"].keys() == {"first", "second"} and f"|first|A {SCRIPT}|15" in text
+    assert "|Human (MTurk)1|–|–|–|89.50|88.50|85.50|" in text, "with the number of its source"
+    assert "Thrush et al., Winoground, 2022, Table 3" in text
+    assert "|chance|–|–|–|6.67|" in text, "of galleries it is counted"
+    assert "|FIBER + FT (F30K)|–|–|–|30.16|" in text, "the mean over thresholds comes first, as it is measured"
+    assert "A blind probe solves first: characters, shorter." in text and "<i>second</i>: too small" in text
+    assert "|first|characters|shorter|15|10|93.2581.00 to 99.00|" in text
+    assert f"|winoground|A {SCRIPT}|missing image|3" in text
     lines = results(run)["winoground"]["differences"]
     assert [one["figure"] for one in lines] == ["text", "image", "group"]  # type: ignore[index, attr-defined]
-    cells = page.row(f"A {SCRIPT}", "open_clip:B_32", "text")
-    assert cells[6].startswith(f"{lines[0]['difference']:.2f}")  # type: ignore[index]
-    assert results(run)["galleries"]["differences"] == []
+    assert f"|{lines[0]['difference']:.2f}" in text and results(run)["galleries"]["differences"] == []  # type: ignore[index]
 
 
 def test_a_report_again_is_the_same_without_the_benchmark(run: Path, tmp_path: Path) -> None:
@@ -151,3 +155,52 @@ def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_togethe
     tables = {path.name for path in (tmp_path / "tables").iterdir()}
     assert {"flickr30k-by-subset.csv", "flickr30k-papers-1.csv"} <= tables and "flickr30k-all.csv" not in tables
     assert "image-to-text: recall@1" in (tmp_path / "tables" / "flickr30k-differences.csv").read_text()
+
+
+def test_of_two_images_chance_is_the_share_of_all_orders_of_four_scores() -> None:
+    s00, s01, s10, s11 = np.array([*permutations((1, 2, 4, 8))]).T
+    right = dict(zip(FINER, (s00 > s01, s11 > s10, s00 > s10, s11 > s01), strict=True))
+    right |= {"text": right["ipos2t"] & right["ineg2t"], "image": right["tpos2i"] & right["tneg2i"]}
+    right |= {"group": right["text"] & right["image"], "group_match": s00 + s11 > s01 + s10}
+    assert pytest.approx({name: 100 * of_orders.mean() for name, of_orders in right.items()}) == TWO_IMAGES
+
+
+@given(st.integers(1, 7).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n), st.integers(1, 8))))
+def test_recall_is_the_share_of_all_first_entries_with_a_target(sizes: tuple[int, int, int]) -> None:
+    entries, targets, k = sizes
+    firsts = list(combinations(range(entries), min(k, entries)))
+    hit = mean(any(entry < targets for entry in first) for first in firsts)
+    assert recall(k, entries, targets) == pytest.approx(100 * hit)
+
+
+def test_chance_is_counted_for_the_galleries_that_there_are(tmp_path: Path) -> None:
+    rows = [*ranks(9, 15), *({**row, "key": f"b{row['key']}", "subset": "third"} for row in ranks(3, 10))]
+    path = save(tmp_path, "galleries", "m", rows, SCHEMAS["query"])
+    found = chance(path, "query", ["recall@1", "recall@3"])
+    assert found["third"] == pytest.approx({"recall@1": 10, "recall@3": 30})
+    assert found["first"] == pytest.approx({"recall@1": 100 / 15, "recall@3": 20})
+    assert found[""]["recall@1"] == pytest.approx((9 * 100 / 15 + 3 * 10) / 12)
+
+
+def test_chance_is_that_of_choices(tmp_path: Path) -> None:
+    four = [identity(n) | dict.fromkeys(FINER, float(n < 5)) for n in range(12)]
+    about = {"unanswered": {"refusal": 2}}
+    save(tmp_path, "four", "vlm/choose:F", four, MATCHING_CHOICES, **about)
+    pairs = [identity(n) | {"pairing": 0.5, "order12": 1.0, "order21": 0.0} for n in range(12)]
+    save(tmp_path, "whole", "vlm/eqben:F", pairs, MATCHING_CHOICES)
+    write_report(tmp_path)
+    found = json.loads((tmp_path / "results.json").read_text())["benchmarks"]
+    assert found["four"]["chance"][""]["group"] == 6.25 and found["four"]["chance"][""]["text"] == 25
+    assert found["whole"]["chance"][""] == {"group": 50, "order12": 50, "order21": 50}
+    assert "four,vlm/choose:F,refusal,2" in (tmp_path / "tables" / "unanswered.csv").read_text()
+
+
+def test_a_row_that_a_paper_prints_in_two_tables_is_one(tmp_path: Path) -> None:
+    save(tmp_path, "winoground", "m", matchings(8, 0, 0.5), SCHEMAS["matching"])
+    with released(winoground={"first": 4, "second": 4}):
+        (results,) = measured_run(tmp_path)
+    rows = benchmark_tables(results)[0].rows
+    named = [row for row in rows if row.cells[0] == "FIBER + EqSim (COCO)"]
+    assert len(named) == 1 and "Table 5" in named[0].source and "Table 9" in named[0].source
+    # Two tables disagree about this one.
+    assert len([row for row in rows if row.cells[0] == "FIBER + FT (F30K)"]) == 2
