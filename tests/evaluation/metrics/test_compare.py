@@ -78,11 +78,8 @@ def test_rows_that_only_one_file_asks_are_said() -> None:
 
 def test_files_that_cannot_be_compared() -> None:
     a = scores(5, 1.0, 0)
-    double = pa.concat_tables([a, a.slice(2, 1)])
     ranks = pa.table({"key": ["k1"], "higher": [0], "tied": [0], "entries": [9], "targets": [1]})
     for pair, words, how in (
-        ((double, a), "rows 3 and 6 have the same key", {}),
-        ((a, double), "rows 3 and 6 have the same key", {}),
         ((a, a.set_column(0, "key", [["1", "2", "3", "4", "5"]])), "no key in common", {}),
         ((a, ranks), "different kinds", {}),
         ((a, a), "no column 'name' for --key", {"key": ["name"]}),

@@ -1,16 +1,13 @@
 """The bootstrap clustered by group: what groups, seeds and copies do to an interval. Means over runs of a model."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from twinset.contracts.errors import WrongUse
-from twinset.evaluation.metrics.bootstrap import interval, resampled
-from twinset.evaluation.metrics.figures import Figure
+from twinset.evaluation.metrics.bootstrap import resampled
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.measure import measure
 
@@ -27,20 +24,6 @@ def test_resamples_are_those_of_clusters(counts: list[int], monkeypatch: pytest.
     wanted = np.cov(clusters, rowvar=False, bias=True) * len(clusters)
     np.testing.assert_allclose(found.mean(0), clusters.sum(0), rtol=0.02)
     np.testing.assert_allclose(np.cov(found, rowvar=False), wanted, rtol=0.15, atol=0.03 * wanted.max())
-
-
-def accuracy(table: pa.Table, **how: Any) -> Figure:
-    return measure(table, **how).all.figures["accuracy"]
-
-
-def test_an_interval_equals_that_of_a_loop_over_drawn_clusters() -> None:
-    rng = np.random.default_rng(5)
-    groups = rng.integers(0, 50, 600)
-    right = rng.random(600) < 0.2 + 0.6 * (groups % 2)
-    figure = accuracy(pa.table({"correct": right, "group": [f"g{group}" for group in groups]}), resamples=4000)
-    members = [right[groups == group] for group in np.unique(groups)]
-    drawn = [100 * np.concatenate([members[one] for one in rng.integers(0, 50, 50)]).mean() for _ in range(4000)]
-    assert (figure.low, figure.high) == pytest.approx(interval(np.array(drawn)), abs=0.6)
 
 
 def test_an_interval_depends_on_seed_and_rows_but_not_on_their_order() -> None:
@@ -73,9 +56,3 @@ def test_runs_that_agree_add_nothing_and_runs_that_differ_widen_the_interval(tmp
     assert apart.sd == pytest.approx(np.std([alone.value, strong_alone.value], ddof=1))
     widths = [one.high - one.low for one in (apart, alone, strong_alone)]  # type: ignore[operator]
     assert widths[0] > max(widths[1:])
-
-
-def test_runs_on_other_examples_are_refused(tmp_path: Path) -> None:
-    paths = [run(tmp_path / "a.parquet", 0, 1), run(tmp_path / "b.parquet", 0, 1, groups=20)]
-    with pytest.raises(WrongUse, match=r"a.parquet and .*b.parquet do not have the same examples"):
-        measure(paths)

@@ -98,10 +98,6 @@ def agreed(said: Floats, meant: Any) -> RowValues:
     return RowValues({"agreed": same, "mean_length": np.array([len(word) for word in meant])}, {"agreed": same / 2})
 
 
-def group(s00: Floats) -> dict[str, Floats]:
-    return {"group": s00 > 0}
-
-
 def install(monkeypatch: pytest.MonkeyPatch, *metrics: Any) -> None:
     found = {one.__name__: EntryPoint(one.__name__, f"{__name__}:{one.__name__}", "twinset.metrics") for one in metrics}
     monkeypatch.setattr(doors, "installed", lambda group: found if group == "twinset.metrics" else {})
@@ -139,12 +135,6 @@ def test_a_table_of_no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare(table, table).table["difference"].to_list() == [0]
     with pytest.raises(WrongUse, match="different kinds"):
         compare(table, scores(1))
-
-
-def test_what_is_wrong_with_a_metric_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, group)
-    with pytest.raises(WrongUse, match="two metrics have a figure 'group'; give the installed one another name"):
-        measure(scores(1))
 
 
 def test_a_key_that_two_rows_have_is_refused() -> None:

@@ -131,14 +131,6 @@ def test_papers_stand_beside_figures_of_the_whole_benchmark_alone(tmp_path: Path
     assert whole or page.index("was asked 8") < page.index("<table")
 
 
-@pytest.mark.parametrize("short_by", [0, 1])
-def test_a_table_of_subsets_stands_beside_papers_where_its_subsets_are_whole(tmp_path: Path, short_by: int) -> None:
-    save(tmp_path, "eqben", "m", matchings(12, 0, 0.5, ["eq-ag", "eq-sd"]), SCHEMAS["matching"])
-    with released(eqben={"eq-ag": 6 + short_by, "eq-sd": 6, "eq-gebc": 9}):
-        write_report(tmp_path, resamples=0)
-    assert (tmp_path / "tables" / "eqben-papers-1.csv").is_file() == (short_by == 0)
-
-
 def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_together(tmp_path: Path) -> None:
     ways = ("image-to-text", "text-to-image")
     rows = [{**row, "subset": ways[n % 2], "higher": n % 2} for n, row in enumerate(ranks(8, 30))]
