@@ -27,12 +27,12 @@ def benchmark_tables(results: BenchmarkResults) -> list[Table]:
 def _parts(results: BenchmarkResults) -> Made:
     """All examples, with chance, people and papers; then subsets and categories."""
     figures, heads = results.figures, ["model", *COUNTS, *results.figures]
-    whole = [_row([one.model], one.measured, figures) for one in results.of(ALL) if one.measured.figures]
+    whole = [_row([model], one, figures) for _, model, _, one in results.measured(ALL) if one.figures]
     yield ALL, "all examples", heads, 1, [*whole, *_beside(results)] if whole else []
     for part, head in ((SUBSET, "subset"), (CATEGORY, "subset / category")):
         rows = defaultdict[str, list[Row]](list)
-        for one in results.of(part):
-            rows[one.label].append(_row([one.label, one.model], one.measured, figures))
+        for label, model, _, one in results.measured(part):
+            rows[label].append(_row([label, model], one, figures))
         for label in rows if part == SUBSET else ():
             if label in results.chance:
                 rows[label].append(_values([label, "chance"], results.chance[label], figures, "chance", RANDOM))
@@ -70,8 +70,8 @@ def _beside(results: BenchmarkResults) -> list[Row]:
 def _beside_papers(results: BenchmarkResults) -> Made:
     """A table for each published one that tells subsets apart: its columns, our models above its rows."""
     measured = defaultdict[str, dict[str, Measured]](dict)
-    for one in (*results.of(SUBSET), *results.of(CATEGORY)):
-        measured[one.model][one.label] = one.measured
+    for label, model, _, one in (*results.measured(SUBSET), *results.measured(CATEGORY)):
+        measured[model][label] = one
     parted = [row for row in results.published if {part for part, _ in row.columns} - {""}]
     for number, (_, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
         first, *others = group

@@ -1,4 +1,4 @@
-"""What is measured for a report: every model of a run, in all, by subset and by category."""
+"""What is measured for a report, as one frame of results: every model of a run, in all, by subset and by category."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ from twinset.evaluation.benchmarks.captioned_images import CaptionedImages
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.blind_probes.document import Probes, probes_of
 from twinset.evaluation.metrics.compare import compare, holm
-from twinset.evaluation.metrics.figures import Measured
+from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.metrics.matching import FINER, ORDERS
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
@@ -31,7 +31,13 @@ ONE_IMAGE = {"accuracy": 50.0}
 #: Of a model that chooses: four choices that do not depend on each other; one for the whole pairing.
 CHOSEN, PAIRED = {"group": 100 / 16}, dict.fromkeys(("group", *ORDERS), 50.0)
 RECALL, RESAMPLES = "recall@", 2000
-ALL, SUBSET, CATEGORY = "all", "subset", "category"  # what a table has a row for
+ALL, SUBSET, CATEGORY = "all", "subset", "category"  # parts of a frame
+_FIGURE = ("value", "expected", "low", "high", "sd")
+_SCHEMA = {
+    **dict.fromkeys(("benchmark", "part", "label", "model", "kind"), pl.String),
+    **{"n": pl.Int64, "groups": pl.Int64, "ties": pl.Float64, "figure": pl.String},
+    **dict.fromkeys(_FIGURE, pl.Float64),
+}
 
 
 def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -85,21 +91,11 @@ class ModelResults:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Figures of a model on all examples, or on those of a subset or category (``part``, ``label``)."""
-
-    part: str
-    label: str
-    model: str
-    measured: Measured
-
-
-@dataclass(frozen=True, slots=True)
 class BenchmarkResults:
     """What all models of a run get on a benchmark, with what there is to set beside it.
 
-    parts: by category where these say more than subsets. figures: names in order, of all models.
-    chance: percent by subset ("": all) and figure.
+    frame: a row for each figure of a model, of all examples, by subset, and by category where these say more
+    (``part``, ``label``). figures: names in order, of all models. chance: percent by subset ("": all) and figure.
     differences: rows of `metrics.compare.Comparison.table`, with the names of both models, ``model`` and ``other``.
     probes: what the data give away.
     whole: examples of the release; 0 where it is not known.
@@ -109,7 +105,7 @@ class BenchmarkResults:
     title: str
     asked: Asked
     models: Sequence[ModelResults]
-    parts: Sequence[Part]
+    frame: pl.DataFrame
     figures: Sequence[str]
     chance: Mapping[str, Mapping[str, float]]
     published: Sequence[Published]
@@ -124,14 +120,19 @@ class BenchmarkResults:
         n = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
         return f"{self.title} (n = {n}{f' of {self.whole:,}' if self.whole > counts[0] else ''})"
 
-    def of(self, part: str) -> list[Part]:
-        """Figures of all examples, or by subset or category."""
-        return [one for one in self.parts if one.part == part]
-
     @property
     def same_data(self) -> bool:
         """Whether all models were asked the same questions."""
         return len({model.scored.about.data_digest for model in self.models}) == 1
+
+    def measured(self, part: str) -> Iterator[tuple[str, str, str, Measured]]:
+        """Of a part of the frame: label, model, kind and its figures, models in order within a label."""
+        for (label, model, kind), rows in self.frame.filter(part=part).group_by(
+            "label", "model", "kind", maintain_order=True
+        ):
+            figures = {row[0]: Figure(*row[1:]) for row in rows.select("figure", *_FIGURE).rows() if row[0]}
+            n, groups, ties = rows.select("n", "groups", "ties").row(0)
+            yield str(label), str(model), str(kind), Measured(n, groups, ties, figures)
 
 
 def measured_run(out: Path, seed: int = 0, resamples: int = RESAMPLES) -> list[BenchmarkResults]:
@@ -149,9 +150,10 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
         raise WrongUse(
             f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
         )
-    parts = [part for one in scored for part in _parts(one.about.model, one.path, seed, resamples)]
-    figures = list(dict.fromkeys(figure for one in parts for figure in one.measured.figures))
-    totals = {one.model: one.measured.n for one in parts if one.part == ALL}
+    lines = [line for one in scored for line in _lines(name, one.about.model, "model", [one.path], seed, resamples)]
+    frame = pl.DataFrame(lines, _SCHEMA)
+    figures = frame["figure"].drop_nulls().unique(maintain_order=True).to_list()
+    totals = dict(frame.filter(part=ALL).select("model", "n").rows())
     rows = [row for row in published() if row.benchmark == name]
     reader = BENCHMARKS.find(name) if name in BENCHMARKS.kinds() else Reader
     return BenchmarkResults(
@@ -159,7 +161,7 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
         title=scored[0].about.title,
         asked=scored[0].asked,
         models=[ModelResults(one, totals[one.about.model], worst_mistakes(one)) for one in scored],
-        parts=parts,
+        frame=frame,
         figures=figures,
         chance=chance(next((one for one in scored if one.scores), scored[0]).path, scored[0].asked, figures),
         published=rows if rows and all(_is_whole(one, reader) for one in scored) else [],
@@ -169,16 +171,21 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
     )
 
 
-def _parts(model: str, path: Path, seed: int, resamples: int) -> Iterator[Part]:
-    rows = pl.read_parquet(path, columns=["subset", "category"])
+def _lines(
+    benchmark: str, model: str, kind: str, paths: Sequence[Path], seed: int, resamples: int
+) -> Iterator[dict[str, Any]]:
+    """The rows of a frame of one model, or of the mean of several; one without a figure where there are none."""
+    rows = pl.read_parquet(paths[0], columns=["subset", "category"])
     finer = ((rows["category"] != "") & (rows["category"] != rows["subset"])).any()
-    by_subset = measure(path, ["subset"], seed, resamples)
-    yield Part(ALL, "", model, by_subset.all)
-    if len(by_subset.by) > 1:
-        yield from (Part(SUBSET, label, model, one) for label, one in by_subset.by.items())
-    if finer:
-        by_category = measure(path, ["subset", "category"], seed, resamples).by
-        yield from (Part(CATEGORY, label, model, one) for label, one in by_category.items())
+    by_subset = measure(paths, ["subset"], seed, resamples)
+    by_category = measure(paths, ["subset", "category"], seed, resamples).by if finer else {}
+    parts = {ALL: {"": by_subset.all}, SUBSET: by_subset.by if len(by_subset.by) > 1 else {}, CATEGORY: by_category}
+    for part, measured in parts.items():
+        for label, one in measured.items():
+            row: dict[str, Any] = {"benchmark": benchmark, "part": part, "label": label, "model": model, "kind": kind}
+            row |= {"n": one.n, "groups": one.groups, "ties": one.ties}
+            for name, figure in one.figures.items() or [(None, None)]:
+                yield {**row, "figure": name, **{field: getattr(figure, field, None) for field in _FIGURE}}
 
 
 def _is_whole(scored: ModelAnswers, release: type[Reader]) -> bool:
@@ -205,20 +212,18 @@ def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:
 
 
 def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
-    models: dict[str, dict[str, Any]] = {}
+    measured: dict[str, dict[str, Any]] = {
+        name: {"by_subset": {}, "by_category": {}} for name in results.frame["model"]
+    }
+    for part in (ALL, SUBSET, CATEGORY):
+        for label, model, _, one in results.measured(part):
+            of_part = measured[model] if part == ALL else measured[model][f"by_{part}"]
+            of_part[label or ALL] = one.as_json()
+    models = {}
     for each in results.models:
         about = each.scored.about
-        models[each.name] = {
-            "model_digest": about.model_digest,
-            "data_digest": about.data_digest,
-            "left_out": about.left_out,
-            "mistakes": [asdict(mistake) for mistake in each.mistakes],
-        }
-    for one in results.parts:
-        if one.part == ALL:
-            models[one.model] |= {ALL: one.measured.as_json(), "by_subset": {}, "by_category": {}}
-        else:
-            models[one.model][f"by_{one.part}"][one.label] = one.measured.as_json()
+        facts = {"model_digest": about.model_digest, "data_digest": about.data_digest, "left_out": about.left_out}
+        models[each.name] = {**facts, **measured[each.name], "mistakes": [asdict(one) for one in each.mistakes]}
     return {
         **{"title": results.title, "asked": results.asked, "same_data": results.same_data},
         **{"models": models, "chance": results.chance, "differences": results.differences},
