@@ -15,6 +15,7 @@ Benchmarks = Annotated[tuple[str, ...], typer.Option(metavar="NAME=DIR", help="a
 Folders = Annotated[tuple[str, ...], typer.Option(metavar="DIR", help="of the next --benchmark NAME without =DIR")]
 Batch = Annotated[int, typer.Option(min=1, max=65_536, help="images, texts or pairs in one pass")]
 Threads = Annotated[int, typer.Option(min=0, max=4096, help="threads of torch; 0: as many as cores")]
+Seeds = Annotated[tuple[str, ...], typer.Option(metavar="NAME=MODEL,…", help="models that are seeds of one: NAME")]
 By = Annotated[str, typer.Option(metavar="COLUMNS", help="figures also for each combination of their values")]
 Group = Annotated[str | None, typer.Option(help="column of the source, whose rows are resampled together")]
 
@@ -27,6 +28,7 @@ def run(
     data: Folders = (),
     only: Only = (),
     prompt: tuple[str, ...] = (),
+    seeds: Seeds = (),
     limit: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Seed = 0,
     cache: Cache = None,
@@ -46,11 +48,18 @@ def run(
     import twinset
 
     how: dict[str, Any] = {"limit": limit, "seed": seed, "cache": cache, "device": device, "batch": batch}
-    how |= {"threads": threads, "subsets": only, "prompts": prompt}
+    how |= {"threads": threads, "subsets": only, "prompts": prompt, "seeds": _by_name(seeds)}
     with progress() as rows:
         how["on_progress"] = lambda name, model, done: rows.show(f"{model} on {name}", f"{done:,} examples", done)
         found = twinset.evaluate(named(benchmark, data), model, out, **how)
     answer(found, lambda: print_run(found))
+
+
+def _by_name(seeds: Sequence[str]) -> dict[str, list[str]]:
+    found = dict[str, list[str]]()
+    for name, models in (_pair(text, "NAME=MODEL,MODEL; * in it stands for any text") for text in seeds):
+        found.setdefault(name, []).extend(_names(models))
+    return found
 
 
 def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, str]]:
@@ -80,7 +89,7 @@ def print_run(run: dict[str, Any]) -> None:
     say(run["report"])
 
 
-def report(run_folder: Path, *, benchmark: tuple[str, ...] = ()) -> None:
+def report(run_folder: Path, *, benchmark: tuple[str, ...] = (), seeds: Seeds = ()) -> None:
     """Write the report of a run again, from its scores; no model is needed.
 
     Args:
@@ -90,9 +99,9 @@ def report(run_folder: Path, *, benchmark: tuple[str, ...] = ()) -> None:
     from twinset.evaluation.dataset_parts import open_benchmarks
     from twinset.evaluation.report.page import write_report  # it draws
 
-    folders = [named_folder(text) for text in benchmark]
+    folders, models = [named_folder(text) for text in benchmark], _by_name(seeds)
     opened = [part for name, folder in folders for part in open_benchmarks(name, folder)]
-    written = write_report(run_folder, {part.name: part for part in opened})
+    written = write_report(run_folder, {part.name: part for part in opened}, seeds=models)
     answer({"written": [str(path) for path in written]})
 
 

@@ -26,6 +26,7 @@ def evaluate(
     *,
     subsets: str | Sequence[str] = (),
     prompts: str | Sequence[str] = (),
+    seeds: Mapping[str, str | Sequence[str]] | None = None,
     limit: int | None = None,
     seed: int = 0,
     cache: str | Path | None = None,
@@ -43,6 +44,7 @@ def evaluate(
             ``results.json``.
         subsets: of the benchmarks that are read; all when empty.
         prompts: names or YAML files, with each of which multimodal language models are asked; their own when empty.
+        seeds: by a name of yours the models that are seeds of one; the report has their mean too.
         limit: examples of each subset, drawn by ``seed`` in proportion to its categories; None: all.
         cache: folder of features; ``~/.cache/twinset/features`` by default.
         batch: images, texts or pairs of a pass.
@@ -63,7 +65,8 @@ def evaluate(
     whole = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
     opened = limited(whole, limit, seed)
     asked = with_prompts(names_in(models), names_in(prompts))
-    return _reported(run(opened, asked, out, cached, running, on_progress), opened, out)
+    runs = {name: names_in(models) for name, models in (seeds or {}).items()}
+    return _reported(run(opened, asked, out, cached, running, on_progress), opened, out, runs)
 
 
 def put_scores(
@@ -89,7 +92,12 @@ def put_scores(
     return _reported([take_scores(file, opened[0], model, out, threshold)], opened, out)
 
 
-def _reported(written: Sequence[WrittenScores], opened: Sequence[Benchmark], out: Path) -> dict[str, Any]:
+def _reported(
+    written: Sequence[WrittenScores],
+    opened: Sequence[Benchmark],
+    out: Path,
+    seeds: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
     from twinset.evaluation.report.page import write_report  # it draws
 
     scored = []
@@ -99,7 +107,7 @@ def _reported(written: Sequence[WrittenScores], opened: Sequence[Benchmark], out
         measured = measure(file.path, ["subset"]).as_json()
         figures = {"figures": measured["all"], "by_subset": measured["by"]}
         scored.append({**asdict(file), "path": str(file.path), **facts, **figures})
-    page = write_report(out, {one.name: one for one in opened})[0]
+    page = write_report(out, {one.name: one for one in opened}, seeds=seeds)[0]
     return {"scores": scored, "report": str(page)}
 
 

@@ -1,5 +1,6 @@
 """The report of a run: everything on the page, nothing that runs or loads, the same bytes again. Parts of a benchmark:
-no figure of a paper beside them. What answers at random get, counted out.
+no figure of a paper beside them. Runs of one model: their mean, with an interval over runs and groups. What answers at
+random get, counted out.
 """
 
 import json
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import combinations, permutations
 from pathlib import Path
-from statistics import mean
+from statistics import fmean, mean, stdev
 
 import numpy as np
 import pytest
@@ -27,6 +28,8 @@ from tests.evaluation.report.made_scores import (
     released,
     save,
 )  # fmt: skip
+from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import MATCHING_CHOICES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.matching import FINER
@@ -147,6 +150,48 @@ def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_togethe
     tables = {path.name for path in (tmp_path / "tables").iterdir()}
     assert {"flickr30k-by-subset.csv", "flickr30k-papers-1.csv"} <= tables and "flickr30k-all.csv" not in tables
     assert "image-to-text: recall@1" in (tmp_path / "tables" / "flickr30k-differences.csv").read_text()
+
+
+RUNS = ["open_clip:B:seed-0.pt", "open_clip:B:seed-1.pt", "open_clip:B:seed-2.pt"]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Three seeds of a model, and another model."""
+    for seed, model in enumerate(RUNS):
+        save(tmp_path, "winoground", model, matchings(60, seed, 0.05 * seed), SCHEMAS["matching"])
+    save(tmp_path, "winoground", "other", matchings(60, 9, 0.1), SCHEMAS["matching"])
+    return tmp_path
+
+
+def test_the_mean_stands_with_its_deviation_and_an_interval(out: Path) -> None:
+    assert main(["eval", "report", str(out), "--seeds", "ours=open_clip:B:seed-*"]) == 0
+    found = results(out)["winoground"]
+    ours, each = found["seeds"]["ours"], [found["models"][model] for model in RUNS]  # type: ignore[index]
+    assert ours["models"] == RUNS and "sd" not in each[0]["all"]
+    parts = [(ours["all"], [one["all"] for one in each])]
+    parts += [(ours["by_subset"]["first"], [one["by_subset"]["first"] for one in each])]
+    for of_mean, runs in parts:
+        for figure in ("text", "group", "mean_equivariance_text"):
+            values = [one[figure] for one in runs]
+            assert of_mean[figure] == pytest.approx(fmean(values))
+            assert of_mean["sd"][figure] == pytest.approx(stdev(values))
+        low, high = of_mean["interval"]["text"]
+        # The seeds differ, so their mean is less certain than each of them.
+        assert high - low > max(one["interval"]["text"][1] - one["interval"]["text"][0] for one in runs)
+    value, sd = ours["all"]["group"], ours["all"]["sd"]["group"]
+    assert f"{value:.2f} ± {sd:.2f}" in (out / "report.html").read_text()
+    latex = (out / "tables" / "winoground-all.tex").read_text()
+    assert rf"{value:.2f} $\pm$ {sd:.2f}" in latex and "ours, mean of 3" in latex and "seed-0" not in latex
+
+
+def test_seeds_that_are_not_there_or_do_not_fit_are_refused(out: Path) -> None:
+    for seeds in ({"other": RUNS}, {"ours": [*RUNS, "absent"]}, {"ours": RUNS[:1]}):
+        with pytest.raises(WrongUse, match=r"names two or more of open_clip:B:seed-0.pt, .* by a name of its own"):
+            measured_run(out, seeds=seeds)
+    save(out, "sugarcrepe", RUNS[0], matchings(6, 0, 0.1), SCHEMAS["matching"])
+    with pytest.raises(WrongUse, match=r"--seeds ours: sugarcrepe: .*no scores of open_clip:B:seed-1.pt"):
+        measured_run(out, resamples=0, seeds={"ours": RUNS})
 
 
 def test_of_two_images_chance_is_the_share_of_all_orders_of_four_scores() -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -33,6 +33,7 @@ def write_report(
     benchmarks: Mapping[str, Benchmark] | None = None,
     seed: int = 0,
     resamples: int = RESAMPLES,
+    seeds: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Path]:
     """Write ``report.html``, ``results.json`` and ``tables/`` of a run; returns the files, equal for equal scores.
 
@@ -40,11 +41,12 @@ def write_report(
         out: folder of the run, with its ``scores``.
         benchmarks: by name, from which pictures are read; kept in ``pictures`` for other times.
         seed, resamples: of the bootstrap.
+        seeds: models by the name of the one that they are runs of, as `measured_run` takes them.
 
     Raises:
-        WrongUse: no score files, or one is broken.
+        WrongUse: no score files, one is broken, or ``seeds`` names what is not there.
     """
-    run = measured_run(out, seed, resamples)
+    run = measured_run(out, seed, resamples, seeds)
     sections, tables = [], []
     for results in run:
         benchmark, ours = (benchmarks or {}).get(results.name), benchmark_tables(results)

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from statistics import fmean, stdev
 
 from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.report.published import Column, Published
@@ -24,15 +25,22 @@ def benchmark_tables(results: BenchmarkResults) -> list[Table]:
     ]
 
 
+def _models(results: BenchmarkResults, part: str) -> Iterator[tuple[str, str, str, str, Measured]]:
+    """Of a part of the frame: label, model, how a row calls it, and the kind of row."""
+    for label, model, kind, one in results.measured(part):
+        name = f"{model}, mean of {len(results.seeds[model])}" if kind == "mean" else model
+        yield label, model, name, "seed" if kind == "seed" else "model", one
+
+
 def _parts(results: BenchmarkResults) -> Made:
     """All examples, with chance, people and papers; then subsets and categories."""
     figures, heads = results.figures, ["model", *COUNTS, *results.figures]
-    whole = [_row([model], one, figures) for _, model, _, one in results.measured(ALL) if one.figures]
+    whole = [_row([name], kind, one, figures) for _, _, name, kind, one in _models(results, ALL) if one.figures]
     yield ALL, "all examples", heads, 1, [*whole, *_beside(results)] if whole else []
     for part, head in ((SUBSET, "subset"), (CATEGORY, "subset / category")):
         rows = defaultdict[str, list[Row]](list)
-        for label, model, _, one in results.measured(part):
-            rows[label].append(_row([label, model], one, figures))
+        for label, _, name, kind, one in _models(results, part):
+            rows[label].append(_row([label, name], kind, one, figures))
         for label in rows if part == SUBSET else ():
             if label in results.chance:
                 rows[label].append(_values([label, "chance"], results.chance[label], figures, "chance", RANDOM))
@@ -40,8 +48,8 @@ def _parts(results: BenchmarkResults) -> Made:
         yield f"by-{part}", f"by {part}", [head, *heads], 2, every
 
 
-def _row(labels: list[str], one: Measured, figures: Sequence[str]) -> Row:
-    return Row([*labels, one.n, one.groups, one.ties, *(one.figures.get(name) for name in figures)])
+def _row(labels: list[str], kind: str, one: Measured, figures: Sequence[str]) -> Row:
+    return Row([*labels, one.n, one.groups, one.ties, *(one.figures.get(name) for name in figures)], kind)
 
 
 def _values(labels: list[str], values: Mapping[str, float], figures: Sequence[str], kind: str, source: str) -> Row:
@@ -75,9 +83,12 @@ def _beside_papers(results: BenchmarkResults) -> Made:
     parted = [row for row in results.published if {part for part, _ in row.columns} - {""}]
     for number, (_, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
         first, *others = group
-        rows = [Row([one.name, *map(_figure, _columns(measured[one.name], first))]) for one in results.models]
+        rows = []
+        for _, model, name, kind, _ in _models(results, ALL):
+            runs = [_columns(measured[run], first) for run in results.seeds.get(model, [model])]
+            rows.append(Row([name, *map(_mean, zip(*runs, strict=True))], kind))
         for paper in (first, *others):
-            rows.append(Row([paper.name, *map(_figure, paper.cells())], paper.kind, paper.source))
+            rows.append(Row([paper.name, *(_mean([cell]) for cell in paper.cells())], paper.kind, paper.source))
         heads = ["model", *(f"{part}\n{name}" for part, name in first.columns), *first.means]
         yield f"papers-{number}", "beside published results", heads, 1, rows
 
@@ -91,8 +102,12 @@ def _columns(measured: Mapping[str, Measured], paper: Published) -> list[float |
     return replace(paper, figures=figures, average=None).cells()
 
 
-def _figure(value: float | None) -> Figure | None:
-    return None if value is None else Figure(value)
+def _mean(values: Sequence[float | None]) -> Figure | None:
+    """The value of one run as it is; of several their mean and standard deviation."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return Figure(fmean(known), sd=stdev(known) if len(known) > 1 else None)
 
 
 def _pooled(measured: Mapping[str, Measured], paper: Published, column: Column) -> float | None:

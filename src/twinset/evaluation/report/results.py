@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from itertools import combinations, groupby
 from math import comb
@@ -94,11 +95,12 @@ class ModelResults:
 class BenchmarkResults:
     """What all models of a run get on a benchmark, with what there is to set beside it.
 
-    frame: a row for each figure of a model, of all examples, by subset, and by category where these say more
-    (``part``, ``label``). figures: names in order, of all models. chance: percent by subset ("": all) and figure.
+    frame: a row for each figure of a model (``kind`` ``model``; ``seed`` of one that is a run of another, whose
+    ``mean`` has rows too), of all examples, by subset, and by category where these say more (``part``, ``label``).
+    figures: names in order, of all models. chance: percent by subset ("": all) and figure.
     differences: rows of `metrics.compare.Comparison.table`, with the names of both models, ``model`` and ``other``.
     probes: what the data give away.
-    whole: examples of the release; 0 where it is not known.
+    seeds: models by the name of their mean. whole: examples of the release; 0 where it is not known.
     """
 
     name: str
@@ -111,6 +113,7 @@ class BenchmarkResults:
     published: Sequence[Published]
     differences: Sequence[Mapping[str, Any]]
     probes: Probes | None
+    seeds: Mapping[str, Sequence[str]]
     whole: int
 
     @property
@@ -135,22 +138,51 @@ class BenchmarkResults:
             yield str(label), str(model), str(kind), Measured(n, groups, ties, figures)
 
 
-def measured_run(out: Path, seed: int = 0, resamples: int = RESAMPLES) -> list[BenchmarkResults]:
+def measured_run(
+    out: Path, seed: int = 0, resamples: int = RESAMPLES, seeds: Mapping[str, Sequence[str]] | None = None
+) -> list[BenchmarkResults]:
     """Measure all score files of a run's folder.
 
+    Args:
+        seeds: by the name of a model the names of its runs, such as its seeds, in which ``*`` stands for any text; each
+            benchmark that they answered has their mean.
+
     Raises:
-        WrongUse: there are no score files, one is broken, or those of a benchmark are of different kinds.
+        WrongUse: there are no score files, one is broken, or those of a benchmark are of different kinds; a name in
+            ``seeds`` is nobody's or another model's, or it has fewer than two runs; a benchmark has only some of them,
+            or they answered different states of its files.
     """
-    files = groupby(score_files(out), key=lambda one: one.about.benchmark)
-    return [_benchmark(out, name, list(answers), seed, resamples) for name, answers in files]
+    scored = score_files(out)
+    known = list(dict.fromkeys(one.about.model for one in scored))
+    runs = dict[str, list[str]]()
+    for name, patterns in (seeds or {}).items():
+        absent = [one for one in patterns if not any(fnmatchcase(model, one) or model == one for model in known)]
+        runs[name] = [model for model in known if model in patterns or any(fnmatchcase(model, one) for one in patterns)]
+        if name in known or absent or len(runs[name]) < 2:
+            problem = f"names two or more of {', '.join(known)} by a name of its own"
+            raise WrongUse(f"--seeds {name}={','.join(patterns)}: {', '.join(absent) or name} is wrong; it {problem}")
+    files = groupby(scored, key=lambda one: one.about.benchmark)
+    return [_benchmark(out, name, list(answers), runs, seed, resamples) for name, answers in files]
 
 
-def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, resamples: int) -> BenchmarkResults:
+def _benchmark(
+    out: Path, name: str, scored: Sequence[ModelAnswers], runs: Mapping[str, list[str]], seed: int, resamples: int
+) -> BenchmarkResults:
     if other := [one for one in scored if one.asked != scored[0].asked]:
         raise WrongUse(
             f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
         )
-    lines = [line for one in scored for line in _lines(name, one.about.model, "model", [one.path], seed, resamples)]
+    models = {one.about.model: one for one in scored}
+    seeds = {mean: names for mean, names in runs.items() if {*names} & models.keys()}
+    of_seeds, lines = {model for names in seeds.values() for model in names}, list[dict[str, Any]]()
+    for model, one in models.items():
+        lines += _lines(name, model, "seed" if model in of_seeds else "model", [one.path], seed, resamples)
+    for mean, names in seeds.items():
+        states = {models[model].about.data_digest if model in models else f"no scores of {model}" for model in names}
+        if len(states) > 1:
+            problem = f"its runs answered different states of it, or not all of them: {', '.join(sorted(states))}"
+            raise WrongUse(f"--seeds {mean}: {name}: {problem}; score all of them on the same files")
+        lines += _lines(name, mean, "mean", [models[model].path for model in names], seed, resamples)
     frame = pl.DataFrame(lines, _SCHEMA)
     figures = frame["figure"].drop_nulls().unique(maintain_order=True).to_list()
     totals = dict(frame.filter(part=ALL).select("model", "n").rows())
@@ -160,13 +192,14 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
         name=name,
         title=scored[0].about.title,
         asked=scored[0].asked,
-        models=[ModelResults(one, totals[one.about.model], worst_mistakes(one)) for one in scored],
+        models=[ModelResults(one, totals[model], worst_mistakes(one)) for model, one in models.items()],
         frame=frame,
         figures=figures,
         chance=chance(next((one for one in scored if one.scores), scored[0]).path, scored[0].asked, figures),
         published=rows if rows and all(_is_whole(one, reader) for one in scored) else [],
         differences=_differences(scored, seed, resamples),
         probes=probes_of(out, name),
+        seeds=seeds,
         whole=sum(reader.counts.values()),
     )
 
@@ -225,6 +258,7 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
         facts = {"model_digest": about.model_digest, "data_digest": about.data_digest, "left_out": about.left_out}
         models[each.name] = {**facts, **measured[each.name], "mistakes": [asdict(one) for one in each.mistakes]}
     return {
-        **{"title": results.title, "asked": results.asked, "same_data": results.same_data},
-        **{"models": models, "chance": results.chance, "differences": results.differences},
+        **{"title": results.title, "asked": results.asked, "same_data": results.same_data, "models": models},
+        "seeds": {name: {"models": names, **measured[name]} for name, names in results.seeds.items()},
+        **{"chance": results.chance, "differences": results.differences},
     }

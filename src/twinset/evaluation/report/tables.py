@@ -24,7 +24,7 @@ Marks = Mapping[tuple[int, int], str]  # of cells, by row and column
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line. kind: ``model``, ``chance``, ``human`` or ``published``."""
+    """A line. kind: ``model``; ``seed``, one of several with a mean; ``chance``, ``human`` or ``published``."""
 
     cells: Sequence[Cell]
     kind: str = "model"
@@ -63,16 +63,17 @@ class Table:
 
 
 def compact(table: Table) -> Table:
-    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first."""
+    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first,
+    and of seeds there is their mean.
+    """
     short = ["\n".join([*lines[:-1], SHORT.get(lines[-1], "")]) for lines in (head.split("\n") for head in table.heads)]
     heads = [*table.heads[: table.labels], *short[table.labels :]]
     kept = [place for place, head in enumerate(heads) if head.split("\n")[-1]]
     parts = list(dict.fromkeys(row.cells[0] if table.labels > 1 else "" for row in table.rows))
-    rows = sorted(
-        table.rows, key=lambda row: (parts.index(row.cells[0]) if table.labels > 1 else 0, row.kind != "chance")
-    )
+    rows = [row for row in table.rows if row.kind != "seed"]
+    rows.sort(key=lambda row: (parts.index(row.cells[0]) if table.labels > 1 else 0, row.kind != "chance"))
     lines = [
-        replace(row, cells=[Figure(cell.value) if isinstance(cell, Figure) else cell for cell in cells])
+        replace(row, cells=[Figure(cell.value, sd=cell.sd) if isinstance(cell, Figure) else cell for cell in cells])
         for row, cells in ((row, [row.cells[place] for place in kept]) for row in rows)
     ]
     return Table(table.name, table.title, [heads[place] for place in kept], table.labels, lines)
@@ -144,7 +145,8 @@ def _text(cell: Cell, head: str) -> str:
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "[": "{[}", "]": "{]}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "–": "--", "−": "$-$", "…": r"\dots{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "±": r"$\pm$", "–": "--", "−": "$-$",
+    "…": r"\dots{}",
 }  # fmt: skip
 _SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 
