@@ -108,7 +108,7 @@ def test_csv_has_every_number_of_a_figure_repeats_names_and_holds_no_formula() -
     assert lines == ["'=cmd|x", "'=cmd|x", "'+1", "'-1", "'@a", "'\tb", "plain", "two lines"]
 
 
-def test_markdown_shows_intervals_and_latex_the_best() -> None:
+def test_markdown_and_latex_show_intervals_and_the_best() -> None:
     text = as_latex(TABLE)
     assert r"one & a\_b & 1,234 &" in text and " & chance & -- & 25.00 & -- \\\\ % A paper, Table 1" in text
     assert r"\caption{50 \% \& more}" in text and text.count(r"\midrule") == 2
@@ -117,8 +117,9 @@ def test_markdown_shows_intervals_and_latex_the_best() -> None:
     assert {len(re.findall(r"(?<!\\)&", line)) for line in body.splitlines() if "&" in line} == {4}
     rows = [Row(["a", Figure(50.0, low=40.0, high=60.0)]), Row(["b", Figure(20.0, sd=1.5)]), Row(["c", Figure(0.0)])]
     table = Table("t", "T", ["model", "group"], 1, rows)
-    lines = ["| a | 50.00 [40.00, 60.00] |", "| b | 20.00 ± 1.50 |", "| c | 0.00 |"]
+    lines = ["| a | **50.00 [40.00, 60.00]** |", "| b | <u>20.00 ± 1.50</u> |", "| c | 0.00 |"]
     assert as_markdown(table).splitlines()[4:] == lines
+    assert r"| a\|\* | −1.00 |" in as_markdown(Table("t", "T", ["m", "d"], 1, [Row(["a|*", Figure(-1)])]))
     assert r"\underline{20.00 $\pm$ 1.50}" in as_latex(compact(table))
 
 

@@ -126,7 +126,7 @@ def test_papers_stand_beside_figures_of_the_whole_benchmark_alone(tmp_path: Path
         page = write_report(tmp_path, resamples=0)[0].read_text()
     title = "Wino (n = 8): all examples" if whole else "Wino (n = 8 of 400): all examples"
     texts = [page, *(path.read_text() for path in sorted((tmp_path / "tables").glob("winoground-all*")))]
-    assert len(texts) == 3 and all(title in text.replace("\\(", "(").replace("\\)", ")") for text in texts)
+    assert len(texts) == 4 and all(title in text.replace("\\(", "(").replace("\\)", ")") for text in texts)
     for text in texts:
         assert ("FIBER + EqSim" in text) == whole
     warning = "m was asked 8 of the 400 examples of the release; left out: 392 missing image."
@@ -181,8 +181,9 @@ def test_the_mean_stands_with_its_deviation_and_an_interval(out: Path) -> None:
         assert high - low > max(one["interval"]["text"][1] - one["interval"]["text"][0] for one in runs)
     value, sd = ours["all"]["group"], ours["all"]["sd"]["group"]
     assert f"{value:.2f} ± {sd:.2f}" in (out / "report.html").read_text()
-    latex = (out / "tables" / "winoground-all.tex").read_text()
-    assert rf"{value:.2f} $\pm$ {sd:.2f}" in latex and "ours, mean of 3" in latex and "seed-0" not in latex
+    for ending, sign in (("tex", r"$\pm$"), ("md", "±")):
+        table = (out / "tables" / f"winoground-all.{ending}").read_text()
+        assert f"{value:.2f} {sign} {sd:.2f}" in table and "ours, mean of 3" in table and "seed-0" not in table
 
 
 def test_seeds_that_are_not_there_or_do_not_fit_are_refused(out: Path) -> None:

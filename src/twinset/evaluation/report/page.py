@@ -1,4 +1,4 @@
-"""Writes the report of a run from its score files: page, JSON, tables as CSV, and those of figures as LaTeX too."""
+"""Writes the report of a run from its score files: page, JSON, tables as CSV, of figures as LaTeX and Markdown too."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from twinset.evaluation.report.distributions import equivariance_panels, plot
 from twinset.evaluation.report.gallery import mistake_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, as_json, measured_run
-from twinset.evaluation.report.tables import as_csv, as_latex, compact, decimals, differs, number
+from twinset.evaluation.report.tables import as_csv, as_latex, as_markdown, compact, decimals, differs, number
 from twinset.shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -72,6 +72,7 @@ def write_report(
         short = compact(table)
         if len(short.heads) > short.labels:
             files[out / "tables" / f"{table.name}.tex"] = as_latex(short)
+            files[out / "tables" / f"{table.name}.md"] = as_markdown(short)
     for path, text in files.items():
         write_text(path, text)
     return list(files)

@@ -3,12 +3,13 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twinset.evaluation.metrics.figures import Figure
 from twinset.generators.markdown import Markdown, no_formula, plain
+from twinset.generators.markdown import cell as markdown_cell
 from twinset.generators.markdown import table as markdown_table
 
 COUNTS = ("n", "groups", "ties %")  # columns beside figures
@@ -18,6 +19,7 @@ SHORT |= {"text detection": "Text det.", "image detection": "Img det.", "natural
 SHORT |= {"grounding": "Acc.", "mean": "Avg", **{f"recall@{k}": f"R@{k}" for k in (1, 2, 3, 5, 10)}}
 SHORT |= {"mean_kendall": "Kendall", "mean_spearman": "Spearman", "overlap@5": "Overlap@5"}
 BEST, SECOND = "best", "second"
+LATEX, MARKDOWN = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}"}, {BEST: "**{}**", SECOND: "<u>{}</u>"}
 Cell = str | int | float | Figure | None
 Marks = Mapping[tuple[int, int], str]  # of cells, by row and column
 
@@ -124,10 +126,14 @@ def _plain(value: Any) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def as_markdown(table: Table) -> str:
-    """A table for pages that show Markdown, with intervals beside the figures."""
-    rows = [[_text(cell, head) for cell, head in zip(cells, table.heads, strict=True)] for _, cells in table.shown()]
-    return f"{plain(table.title)}\n\n{markdown_table([' '.join(head.split()) for head in table.heads], rows)}"
+def _written(
+    table: Table, escape: Callable[[str], str], styles: Mapping[str, str]
+) -> Iterator[tuple[Row, Sequence[str]]]:
+    """Rows with their cells as text: what `marked` gives in these styles, other people's text escaped."""
+    marks = marked(table)
+    for line, (row, cells) in enumerate(table.shown()):
+        texts = [escape(_text(one, head)) for one, head in zip(cells, table.heads, strict=True)]
+        yield row, [styles.get(marks.get((line, n), ""), "{}").format(text) for n, text in enumerate(texts)]
 
 
 def _text(cell: Cell, head: str) -> str:
@@ -139,7 +145,13 @@ def _text(cell: Cell, head: str) -> str:
         shown += f" ± {decimals(cell.sd, head)}"
     if cell.low is not None and cell.high is not None:
         shown += f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]"
-    return Markdown(shown)
+    return Markdown(shown.replace("-", "−"))
+
+
+def as_markdown(table: Table, styles: Mapping[str, str] = MARKDOWN) -> str:
+    """A table for pages that show Markdown, the best in bold, with intervals beside the figures."""
+    rows = [map(Markdown, texts) for _, texts in _written(table, markdown_cell, styles)]
+    return f"{plain(table.title)}\n\n{markdown_table([' '.join(head.split()) for head in table.heads], rows)}"
 
 
 _LATEX = {
@@ -168,21 +180,13 @@ def as_latex(table: Table) -> str:
         f"\\begin{{tabular}}{{{'l' * table.labels}{'r' * (len(heads) - table.labels)}}}\n\\toprule",
         " & ".join(f"\\shortstack[r]{{{head}}}" if r" \\ " in head else head for head in heads) + r" \\",
     ]
-    before, marks = "", marked(table)
-    for line, (row, cells) in enumerate(table.shown()):
+    before = ""
+    for row, texts in _written(table, escaped, LATEX):
         part = str(row.cells[0]) if table.labels > 1 else row.kind
         lines += ["\\midrule"] if part != before else []
         before = part
-        shown = [_latex(cell, table.heads[place], marks.get((line, place), "")) for place, cell in enumerate(cells)]
-        lines.append(rf"{' & '.join(shown)} \\" + (f" % {' '.join(row.source.split())}" if row.source else ""))
+        lines.append(rf"{' & '.join(texts)} \\" + (f" % {' '.join(row.source.split())}" if row.source else ""))
     return "\n".join([*lines, "\\bottomrule\n\\end{tabular}\n\\end{table}\n"])
-
-
-def _latex(cell: Cell, head: str, mark: str) -> str:
-    shown = escaped(_text(cell, head))
-    if isinstance(cell, Figure):
-        shown = shown.replace("-", "$-$")
-    return {BEST: f"\\textbf{{{shown}}}", SECOND: f"\\underline{{{shown}}}"}.get(mark, shown)
 
 
 def differs(figure: Figure, head: str) -> bool:
