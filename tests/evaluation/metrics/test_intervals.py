@@ -37,6 +37,21 @@ def test_an_interval_depends_on_seed_and_rows_but_not_on_their_order() -> None:
     assert measure(table, seed=0, group="video").all == first.all
 
 
+def test_the_error_of_a_mean_is_that_of_its_clusters_and_it_begins_at_0_or_above() -> None:
+    rng = np.random.default_rng(2)
+    groups = rng.integers(0, 300, 3000)
+    numbers = np.abs(rng.normal(size=3000) + rng.normal(size=300)[groups])  # equivariance of these scores
+    table = pa.table({"s00": numbers, **dict.fromkeys(("s01", "s10", "s11"), np.zeros(3000)), "group": groups})
+    found = measure(table).all.figures["mean_equivariance_text"]
+    members = [numbers[groups == group] for group in np.unique(groups)]
+    drawn = [np.concatenate([members[one] for one in rng.integers(0, 300, 300)]).mean() for _ in range(1000)]
+    assert found.value == pytest.approx(numbers.mean(), abs=1e-9) and found.low is not None
+    assert (found.value - found.low) / 1.96 == pytest.approx(np.std(drawn), rel=0.1)
+    few = {"s00": [0.5, 0.5, 5.0], **dict.fromkeys(("s01", "s10"), [0.0] * 3), "s11": [0.5] * 3}
+    figure = measure(pa.table(few)).all.figures["mean_equivariance_text"]
+    assert figure.value == 1.5 and figure.low == 0
+
+
 def run(path: Path, seed: int, skill: float, groups: int = 60) -> Path:
     """Scores of two pairs a group; skill: what the right score is higher by, on average."""
     scores = np.random.default_rng(seed).normal(size=(4, 2 * groups)) + skill * np.array([[1], [0], [0], [1]])

@@ -1,5 +1,6 @@
 """Measures a table of scores: figures, ties, and intervals clustered by group."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.bootstrap import interval, percents
 from twinset.evaluation.metrics.figures import Figure, Measured, Results
-from twinset.evaluation.metrics.row_values import MEAN, Floats, chosen, clusters, common, labelled, whole
+from twinset.evaluation.metrics.row_values import MEAN, Floats, Places, chosen, clusters, common, labelled, whole
 from twinset.evaluation.metrics.score_kinds import Reading, reading_of
 from twinset.evaluation.score_files.batch import Batch
 from twinset.evaluation.score_files.opening import ScoreFile, open_scores
@@ -95,18 +96,34 @@ def _measured(
     asked = [name for name in runs[0].asked if all(name in one.strict for one in runs)]
     shares = [{name: one.strict[name] for name in asked if not name.startswith(MEAN)} for one in runs]
     means = {name: np.array([np.nanmean(one.strict[name]) for one in runs]) for name in asked if name.startswith(MEAN)}
+    groups, figures = clusters(tables[0], group), dict[str, Figure]()
+    alone = runs[0].strict if resamples and len(runs) == 1 else {}
+    spreads = {name: _of_mean(alone[name], groups) for name in means if name in alone}
     known = [name for name in asked if all(name in one.expected for one in runs)]
     expected = {name: 100 * float(np.mean([np.nanmean(one.expected[name]) for one in runs])) for name in known}
     ties = [one.ties for one in runs if one.ties is not None]
-    del runs  # what the bootstrap does not need: of millions of rows gigabytes
-    groups, figures = clusters(tables[0], group), dict[str, Figure]()
+    del runs, alone  # what the bootstrap does not need: of millions of rows gigabytes
     for name, (each, again) in percents(shares, groups, seed, resamples, label).items():
         figures[name] = _figure(each, expected.get(name), *interval(again))
-    figures |= {name: _figure(each) for name, each in means.items()}
+    figures |= {name: _figure(each, None, *spreads.get(name, (None, None))) for name, each in means.items()}
     return Measured(len(tables[0]), int(groups.max()) + 1, float(np.mean(ties)) if ties else None, figures)
 
 
-def _figure(runs: Floats, expected: float | None = None, low: float | None = None, high: float | None = None) -> Figure:
+def _of_mean(numbers: Floats, groups: Places) -> tuple[float | None, float | None]:
+    """The normal 95 % interval of a mean, from 0 on where no number is below: linearised, it is a ratio of sums.
+
+    Of n_g numbers with sum S_g in cluster g of G, error² = G / (G - 1) · Σ(S_g - mean · n_g)² / (Σn_g)².
+    """
+    groups, numbers = groups[~np.isnan(numbers)], numbers[~np.isnan(numbers)]
+    mean, count = float(numbers.mean()), len(np.unique(groups))
+    if count < 2:
+        return None, None
+    squares = float(np.square(np.bincount(groups, numbers - mean)).sum())
+    half = 1.96 * math.sqrt(count / (count - 1) * squares) / len(numbers)
+    return max(mean - half, -math.inf if (numbers < 0).any() else 0.0), mean + half
+
+
+def _figure(runs: Floats, expected: float | None, low: float | None, high: float | None) -> Figure:
     return Figure(float(runs.mean()), expected, low, high, float(runs.std(ddof=1)) if len(runs) > 1 else None)
 
 
