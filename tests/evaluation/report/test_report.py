@@ -6,6 +6,7 @@ random get, counted out.
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import combinations, permutations
@@ -116,6 +117,22 @@ def test_a_report_again_is_the_same_without_the_benchmark(run: Path, tmp_path: P
     written = write_report(again, resamples=200)
     assert {again / "report.html", again / "results.json", again / "tables" / "winoground-all.tex"} <= set(written)
     assert {path.name: path.read_bytes() for path in again.rglob("*.*") if path.is_file()} == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no TeX on this machine: texlive-latex-recommended")
+def test_a_real_tex_reads_every_table(tmp_path: Path) -> None:
+    for model in ("a_b", "c & d # 50 %", "<unk>", "f^g~h"):
+        save(tmp_path, "winoground", model, matchings(9, 1, 0.2), SCHEMAS["matching"])
+    tables = [path for path in write_report(tmp_path, seeds={"± 2": ["a_b", "<unk>"]}) if path.suffix == ".tex"]
+    assert "winoground-all.tex" in {path.name for path in tables}
+    inputs = "".join(f"\\input{{{path}}}\\clearpage\n" for path in tables)
+    packages = "\\usepackage{booktabs}\\usepackage[T1]{fontenc}\\usepackage{lmodern}"
+    document = f"\\documentclass{{article}}{packages}\\begin{{document}}\n{inputs}\\end{{document}}\n"
+    (tmp_path / "all.tex").write_text(document, "utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stdout[-2000:].decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -1,6 +1,5 @@
 """Measures a table of scores: figures, ties, and intervals clustered by group."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -97,12 +96,11 @@ def _measured(
     shares = [{name: one.strict[name] for name in asked if not name.startswith(MEAN)} for one in runs]
     means = {name: np.array([np.nanmean(one.strict[name]) for one in runs]) for name in asked if name.startswith(MEAN)}
     groups, figures = clusters(tables[0], group), dict[str, Figure]()
-    alone = runs[0].strict if resamples and len(runs) == 1 else {}
-    spreads = {name: _of_mean(alone[name], groups) for name in means if name in alone}
+    spreads = {name: _of_mean(runs[0].strict[name], groups) for name in means if resamples and len(runs) == 1}
     known = [name for name in asked if all(name in one.expected for one in runs)]
     expected = {name: 100 * float(np.mean([np.nanmean(one.expected[name]) for one in runs])) for name in known}
     ties = [one.ties for one in runs if one.ties is not None]
-    del runs, alone  # what the bootstrap does not need: of millions of rows gigabytes
+    del runs  # what the bootstrap does not need: of millions of rows gigabytes
     for name, (each, again) in percents(shares, groups, seed, resamples, label).items():
         figures[name] = _figure(each, expected.get(name), *interval(again))
     figures |= {name: _figure(each, None, *spreads.get(name, (None, None))) for name, each in means.items()}
@@ -119,8 +117,8 @@ def _of_mean(numbers: Floats, groups: Places) -> tuple[float | None, float | Non
     if count < 2:
         return None, None
     squares = float(np.square(np.bincount(groups, numbers - mean)).sum())
-    half = 1.96 * math.sqrt(count / (count - 1) * squares) / len(numbers)
-    return max(mean - half, -math.inf if (numbers < 0).any() else 0.0), mean + half
+    half = 1.96 * (count / (count - 1) * squares) ** 0.5 / len(numbers)
+    return mean - half if (numbers < 0).any() else max(mean - half, 0.0), mean + half
 
 
 def _figure(runs: Floats, expected: float | None, low: float | None, high: float | None) -> Figure:
