@@ -83,7 +83,6 @@ def test_a_threshold_of_a_model_gives_the_figures_of_valse(tmp_path: Path, monke
     run([SmallBenchmark(lambda: one_image)], ["m"], tmp_path, tmp_path / "cache", FAST)
     (results,) = measured_run(tmp_path, resamples=0)
     assert [*results.figures] == ["accuracy", "acc", "p_c", "p_f", "min"]
-    assert "threshold" not in results.models[0].scored.cost
 
 
 def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, model: str) -> None:
@@ -118,10 +117,7 @@ def test_the_command_scores_a_released_benchmark_and_ends_with_its_report(
         answer = json.loads(capsys.readouterr().out)
         (scored,) = answer["scores"]
         assert (scored["computed"], scored["path"]) == (computed, str(scores_path(out, "winoground", model)))
-        results = json.loads((out / "results.json").read_text())
-        cost = results["cost"]["winoground"][model]
-        assert (cost["images"], cost["texts"], cost["computed"]) == (6, 2, computed)
-        assert cost["from_cache"] == 8 - computed
+    results = json.loads((out / "results.json").read_text())
     assert answer["report"] == str(out / "report.html")
     mistakes = results["benchmarks"]["winoground"]["models"][model]["mistakes"]
     assert (out / "report.html").read_text().count("data:image/jpeg") == 2 * len(mistakes) > 0

@@ -329,8 +329,8 @@ def blind(
 
     Args:
         benchmarks: NAME=DIR: a benchmark and its folder; twinset=OUT for yours
-        model: a dual encoder, such as open_clip:ViT-B-32:openai: classifiers of captions and images on its features
-        detectors: what twinset train detectors wrote for this model
+        model: the dual encoder whose features --detectors read, such as open_clip:ViT-B-32:openai
+        detectors: what twinset train detectors wrote for this model: also test these
         out: folder of a run: writes RUN/probes/NAME.json, which its report shows
         seed: of the folds of classifiers
     """
@@ -339,8 +339,8 @@ def blind(
     from twinset.evaluation.blind_probes.run import give_away
 
     folders = [named_folder(text) for text in benchmarks]
-    if detectors and not model:
-        raise WrongUse("--detectors reads features of a model; name theirs with --model")
+    if (detectors is None) != (model is None):
+        raise WrongUse("--detectors reads features of a model: name it with --model, and detectors with --detectors")
     if out and len({name for name, _ in folders}) < len(folders):
         raise WrongUse(f"{' '.join(benchmarks)}: a benchmark is named twice; both would go to {out}/probes")
     opened = []
@@ -356,14 +356,14 @@ def blind(
     if not opened:
         raise WrongUse(f"{' '.join(benchmarks)}: no pairs of captions, which probes are about; name another benchmark")
     similarities = trained = None
-    if model:
+    if model and detectors:
         from twinset.evaluation.blind_probes.detectors import read_detectors
         from twinset.evaluation.blind_probes.run import features_of
         from twinset.models.encoders.contract import Running
 
-        trained = read_detectors(detectors) if detectors else None
+        trained = read_detectors(detectors)
         similarities = features_of(model, cache, Running(device), trained)
-    found = [give_away(part, similarities, seed, trained) for part in opened]
+    found = [give_away(part, seed, similarities, trained) for part in opened]
     if out:
         for probed in found:
             write_probes(probed, out)
@@ -375,7 +375,7 @@ def _print_probes(found: dict[str, Any]) -> None:
     rule, rows = found["rule"], list[dict[str, Any]]()
     say(f"{found['title']}: {found['all']['pairs']:,} pairs of {found['all']['groups']:,} groups, chance 50 %")
     for name, row in {"all": found["all"], **found["by"]}.items():
-        others = {"one bag of words": row["same_bag"], "words, unpaired: area under the curve": row["unpaired_words"]}
+        others = {"one bag of words": row["same_bag"]}
         others |= {f"detectors: {detected}": share for detected, share in row["detectors"].items()}
         of = {"rows": name, "pairs": row["pairs"]}
         rows += [

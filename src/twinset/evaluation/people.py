@@ -136,7 +136,7 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
         about = model.about.model_dump(include={"benchmark", "title", "data_digest"})
         about |= {"model": PEOPLE, "model_digest": digest([people.decided.to_pylist()])}
         about["left_out"] = +left_out
-        path = scores_path(run, model.folder, PEOPLE)
+        path = scores_path(run, model.about.benchmark, PEOPLE)
         save_scores(table, about, path)
         written[model.about.benchmark] = path
     if not written:

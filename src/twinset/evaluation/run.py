@@ -1,6 +1,5 @@
 """Models on benchmarks: a file of scores for each pair of them, ``OUT/scores/BENCHMARK/MODEL.parquet``."""
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from twinset.evaluation.features.pairs import ByChoices, ByPairs
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures, Similarities
 from twinset.evaluation.features.store import FeatureStore, default_cache
-from twinset.evaluation.report.model_answers import RUN, scores_path
+from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.score_files.opening import open_scores
 from twinset.evaluation.scorers.kinds import check_model, note_on, open_model
 from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, Matcher, NotApplicable, Running, Scorer
-from twinset.shards.storage.whole_file import write_text
 
 _LOG = logging.getLogger("twinset")
 OnProgress = Callable[[str, str, int], None]
@@ -101,8 +99,6 @@ def run(
                 _LOG.warning("%s: %s", benchmark.name, error)
                 continue
             computed = similarities.computed - before
-            # Beside the scores, which are the same whether features came from the cache.
-            write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
             scored.append(WrittenScores(benchmark.name, model, path, rows, computed))
     if not scored:
         raise refused[0]

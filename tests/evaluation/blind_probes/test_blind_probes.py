@@ -3,48 +3,74 @@
 Features of pairs are the encoder's, come from the cache, and lack only broken images; detectors by BiVLC's rules.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.evaluation.blind_probes.made_benchmark import NONE, Made, pair, sentences, unreadable
-from tests.evaluation.features.small_benchmark import PlainEncoder, Shelf, matchings
+from tests.evaluation.features.small_benchmark import PlainEncoder, Shelf, SmallBenchmark, matchings
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.blind_probes.detectors import Detector, Detectors, detector_outcomes
 from twinset.evaluation.blind_probes.detectors import detection_accuracy as accuracy
 from twinset.evaluation.blind_probes.document import probes_of, write_probes
 from twinset.evaluation.blind_probes.pairs import read_pairs
-from twinset.evaluation.blind_probes.probes import Probe, caption_probes, cross_validated, document_of, text_differences
-from twinset.evaluation.blind_probes.run import both, detected, encoded, feature_probes, features_of, give_away
-from twinset.evaluation.examples import LeftOut, Query
+from twinset.evaluation.blind_probes.probes import caption_probes, cross_validated, document_of, text_differences
+from twinset.evaluation.blind_probes.run import detected, encoded, give_away
+from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
 
 SUGARCREPE = Path(__file__).parents[3] / "../shared/data/sugarcrepe"
 
 
+def _refuse() -> bytes:
+    raise WrongUse("gone")
+
+
+NONE = Picture("gone.jpg", _refuse)
+NOUNS = ("dog", "cat", "bus", "tree", "boat", "lamp", "horse", "kite")
+COLOURS = ("red", "blue", "green", "grey", "white", "black")
+
+
+def pair(
+    number: int, captions: tuple[str, str], images: tuple[Picture, ...] = (NONE,), group: str = "", **named: str
+) -> Matching:
+    """A matching; a group of its own unless it is named."""
+    named = {"subset": "made", "category": "", **named}
+    return Matching(key=f"k{number}", group=group or f"g{number}", images=images, captions=captions, **named)
+
+
+def benchmark_of(made: Sequence[Matching | Query | LeftOut]) -> SmallBenchmark:
+    return SmallBenchmark(lambda: made, "made")
+
+
+def sentences(count: int, seed: int) -> list[tuple[str, str]]:
+    """Two captions each, made alike: nothing tells which comes first."""
+    random = np.random.default_rng(seed)
+
+    def sentence() -> str:
+        one, other = random.choice(NOUNS, 2)
+        return f"A {random.choice(COLOURS)} {one} beside a {random.choice(COLOURS)} {other}."
+
+    return [(sentence(), sentence()) for _ in range(count)]
+
+
 def test_features_are_the_encoders_and_not_normalised(tmp_path: Path) -> None:
     model = PlainEncoder()
     made = matchings(Shelf(), 12)
-    broken = pair(99, ("frame 0", "frame 1"), images=(made[0].images[0], unreadable("gone.jpg")))
+    broken = pair(99, ("frame 0", "frame 1"), images=(made[0].images[0], NONE))
     single = pair(98, ("frame 0", "frame 1"), images=made[0].images[:1])
     similarities = ByFeatures(model, FeatureStore(tmp_path, "plain"), 4)
-    texts, images = encoded(read_pairs(Made([*made, broken, single])), similarities)
+    texts, images = encoded(read_pairs(benchmark_of([*made, broken, single])), similarities)
     assert images is not None and texts.shape == images.shape == (14, 2, 6)
     assert np.array_equal(texts[3], model.text_features(made[3].captions)) and not np.isnan(texts).any()
     assert np.isnan(images[12:]).all() and not np.isnan(images[:12]).any()
     assert np.array_equal(images[0, 1], images[1, 0]), "neighbours share a picture"
     assert model.images == 6, "a picture is encoded twice"
-    texts, none = encoded(read_pairs(Made([pair(0, ("a", "b"))])), similarities)
+    texts, none = encoded(read_pairs(benchmark_of([pair(0, ("a", "b"))])), similarities)
     assert none is None and texts.shape == (1, 2, 6)
-
-
-def test_a_model_that_is_not_a_dual_encoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.evaluation.blind_probes.run.open_model", lambda model, running: object())
-    with pytest.raises(WrongUse, match="--model vilt:x: probes need features"):
-        features_of("vilt:x", tmp_path)
 
 
 def test_rows_are_all_subsets_and_their_categories_in_order() -> None:
@@ -55,27 +81,24 @@ def test_rows_are_all_subsets_and_their_categories_in_order() -> None:
         pair(2, ("e", "f"), subset="swap", category="att", group="g0"),
         LeftOut("file", "missing image"),
     ]
-    pairs = read_pairs(Made(made))
+    pairs = read_pairs(benchmark_of(made))
     rows = {"all": [0, 1, 2], "swap": [0, 2], "swap / obj": [0], "swap / att": [2], "add": [1]}
     assert {row: places.tolist() for row, places in pairs.rows.items()} == rows and [*pairs.rows] == [*rows]
     assert pairs.captions == (["a", "c", "e"], ["b", "d", "f"]) and pairs.groups.tolist() == [0, 1, 0]
     assert {name: places.tolist() for name, places in pairs.subsets.items()} == {"swap": [0, 2], "add": [1]}
     assert pairs.left_out == {"missing image": 2}
-    assert [*read_pairs(Made(made[:1])).rows] == ["all"], "a single subset is not repeated"
-    for one in made[0], made[1]:
-        object.__setattr__(one, "group", "")  # of their own
-    assert read_pairs(Made(made)).groups.tolist() == [0, 1, 2]
+    assert [*read_pairs(benchmark_of(made[:1])).rows] == ["all"], "a single subset is not repeated"
 
 
 def test_a_benchmark_without_pairs_is_refused_with_what_it_has() -> None:
     query = Query(key="q", subset="s", group="g", image=NONE, text="t", gallery=(NONE,), targets=frozenset({0}))
     for made, message in (
-        ([query], r"Made \(2026\): no pairs of captions to probe \(1 not a pair of captions: a query"),
+        ([query], r"Small \(2026\): no pairs of captions to probe \(1 not a pair of captions: a query"),
         ([LeftOut("a", "missing image"), LeftOut("b", "missing image")], "2 missing image"),
         ([], "no examples at all"),
     ):
         with pytest.raises(WrongUse, match=message):
-            read_pairs(Made(made))
+            read_pairs(benchmark_of(made))
 
 
 def test_a_planted_word_is_found_and_only_in_its_subset(tmp_path: Path) -> None:
@@ -84,7 +107,7 @@ def test_a_planted_word_is_found_and_only_in_its_subset(tmp_path: Path) -> None:
         pair(200 + number, (first, second.replace("beside", "next to")), subset="planted")
         for number, (first, second) in enumerate(sentences(200, 2))
     ]
-    found = give_away(Made([*plain, *planted]))
+    found = give_away(benchmark_of([*plain, *planted]))
     guessed = found.by["planted"].probes
     assert guessed["text classifier"].expected == 100 and guessed["text classifier"].solves
     assert guessed["words"].guess == "fewer words" and not found.by["plain"].probes["text classifier"].flagged
@@ -104,7 +127,7 @@ def test_shuffled_captions_are_guessed_by_chance(seed: int) -> None:
     for number, (first, second) in enumerate(sentences(400, seed)):
         captions = (first, second.replace("beside", "next to"))
         made.append(pair(number, captions if random.random() < 0.5 else captions[::-1], group=f"g{number // 3}"))
-    guessed = give_away(Made(made), seed=seed).all.probes["text classifier"]
+    guessed = give_away(benchmark_of(made), seed=seed).all.probes["text classifier"]
     assert guessed.low is not None and guessed.high is not None and not guessed.flagged
     assert guessed.low - 3 <= 50 <= guessed.high + 3
 
@@ -115,23 +138,15 @@ def test_pairs_of_one_group_never_teach_each_other() -> None:
         pair(number, (f"x{number // 4} {first}", f"y{number // 4} {second}"), group=f"g{number // 4}")
         for number, (first, second) in enumerate(sentences(400, 3))
     ]
-    differences = text_differences(*read_pairs(Made(made)).captions)[:, :-2]
-    apart = cross_validated(differences, read_pairs(Made(made)).groups, 0)
+    differences = text_differences(*read_pairs(benchmark_of(made)).captions)[:, :-2]
+    apart = cross_validated(differences, read_pairs(benchmark_of(made)).groups, 0)
     together = cross_validated(differences, np.arange(400), 0)
     assert apart is not None and together is not None
     assert np.mean(together > 0) > 0.85 and 0.4 < np.mean(apart > 0) < 0.6
 
 
-def test_the_order_of_captions_changes_signs_alone_and_the_seed_decides_folds() -> None:
-    firsts, seconds = map(list, zip(*sentences(60, 4), strict=True))
-    there, back = text_differences(firsts, seconds), text_differences(seconds, firsts)
-    assert abs(there + back).max() == 0 and abs(there).max() > 0
-    first, again, other = (cross_validated(there, np.arange(60), seed) for seed in (1, 1, 2))
-    assert first is not None and other is not None and (first == again).all() and (first != other).any()
-
-
 def test_equal_captions_are_ties_and_exactly_chance() -> None:
-    found = give_away(Made([pair(number, ("A dog.", "A dog.")) for number in range(40)]))
+    found = give_away(benchmark_of([pair(number, ("A dog.", "A dog.")) for number in range(40)]))
     for guessed in found.all.probes.values():
         assert (guessed.expected, guessed.ties, guessed.right, guessed.flagged) == (50, 100, 0, False)
     assert found.all.same_bag == 100 and found.solved == []
@@ -139,7 +154,7 @@ def test_equal_captions_are_ties_and_exactly_chance() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 9])
 def test_few_groups_are_counted_but_never_flagged(count: int) -> None:
-    found = give_away(Made([pair(n, ("A dog.", "A big dog."), group=f"{n % count}") for n in range(30)]))
+    found = give_away(benchmark_of([pair(n, ("A dog.", "A big dog."), group=f"{n % count}") for n in range(30)]))
     characters = found.all.probes["characters"]
     assert characters.expected == 100 and characters.low is None and found.solved == []
     few = ["text classifier: 1 subset with too few groups to cross-validate"] if count < 5 else []
@@ -150,26 +165,12 @@ def test_few_groups_are_counted_but_never_flagged(count: int) -> None:
 def test_published_counts_of_sugarcrepe() -> None:
     reader = open_benchmark("sugarcrepe", SUGARCREPE, captions_only=True)
     pairs = read_pairs(reader)
-    found = document_of(reader, pairs, caption_probes(pairs, 0)[:2], {}, [], 0)
+    found = document_of(reader, pairs, caption_probes(pairs, 0)[:2], {}, [])
     shorter = found.all.probes["characters"]
     assert (shorter.guess, shorter.n) == ("shorter", 7511)
     assert (shorter.right, shorter.ties) == pytest.approx((100 * 4861 / 7511, 100 * 978 / 7511))
     assert found.all.same_bag == pytest.approx(100 * 572 / 7511)
     assert {solved["row"] for solved in found.solved} == {"all", "add_att", "add_obj", "replace_rel"}
-
-
-def test_both_classifiers_match_what_both_get_right_or_both_get_wrong() -> None:
-    text, image = (
-        Probe("", "captions", {}, np.array(signs, np.int8)) for signs in ([1, 1, -1, 0, 1], [1, -1, -1, 1, 2])
-    )
-    assert both(text, image).signs.tolist() == [1, -1, 1, 0, 2]
-
-
-def features(count: int, apart: float, seed: int, channels: int = 16) -> np.ndarray:
-    """Features of pairs, the second half moved along one axis."""
-    made = np.random.default_rng(seed).normal(0, 1, (count, 2, channels))
-    made[:, 1, 0] += apart
-    return made.astype(np.float32)
 
 
 def test_outcomes_of_detectors_by_hand() -> None:
@@ -184,22 +185,14 @@ def test_outcomes_of_detectors_by_hand() -> None:
     assert found["group"] == [True, False, False, False] and accuracy(texts) == 6 / 8
 
 
-def test_features_solve_pairs_only_where_both_sides_are_told() -> None:
-    made = Made([pair(n, ("a", "b"), images=(unreadable("a"), unreadable("b"))) for n in range(200)])
-    pairs, texts, images = read_pairs(made), features(200, 5, 4), features(200, 5, 5)
+def test_detectors_are_asked_pairs_with_features_of_both_images() -> None:
+    made = benchmark_of([pair(n, ("a", "b"), images=(NONE, NONE)) for n in range(200)])
+    texts, images = np.random.default_rng(4).normal(0, 1, (2, 200, 2, 16)).astype(np.float32)
     images[7] = np.nan
-    one = Detector(np.eye(16, dtype=np.float32)[0], -2.5)
+    one = Detector(np.eye(16, dtype=np.float32)[0], 0.0)
     shares = detected(Detectors(one, one, {}), texts, images)
-    found = document_of(made, pairs, feature_probes(pairs, texts, images, 0), shares, [], 0)
-    assert [solved["probe"] for solved in found.solved] == ["text and image features"]
-    assert {name: guessed.n for name, guessed in found.all.probes.items()} == {
-        "text features": 200, "image features": 199, "text and image features": 199
-    }  # fmt: skip
+    found = document_of(made, read_pairs(made), [], shares, [])
     right = accuracy(one(texts[np.arange(200) != 7]))
     assert found.all.detectors["text detector"] == pytest.approx(100 * right)
     assert {"image detector", "i2t", "t2i", "group"} <= found.all.detectors.keys()
-    alike = feature_probes(pairs, texts, features(200, 0, 6), 0)
-    assert document_of(made, pairs, alike, {}, [], 0).solved == []
-    of_texts = feature_probes(pairs, texts, np.full_like(images, np.nan), 0)
-    assert [probe.name for probe in of_texts] == ["text features"]
     assert detected(Detectors(one, None, {}), texts, None).keys() == {"text detector", "i2t"}

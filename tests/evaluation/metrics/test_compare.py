@@ -69,14 +69,6 @@ def test_rows_are_joined_by_key_and_the_others_counted() -> None:
     assert any("30 rows of table are not in table" in note for note in found.notes)
 
 
-def test_recall_outcomes_and_rows_in_order() -> None:
-    ranks = {"key": ["a", "b"], "tied": [0, 0], "entries": [15, 15], "targets": [1, 1]}
-    found = compare(pa.table(ranks | {"higher": [0, 1]}), pa.table(ranks | {"higher": [0, 0]})).table
-    assert found.select("figure", "a", "b").rows()[:2] == [("recall@1", 50, 100), ("recall@2", 100, 100)]
-    outcomes = pa.table({"correct": [1, 0, 1]}), pa.table({"correct": [1, 1, 1]})
-    assert compare(*outcomes, key=None).table.select("only_a", "only_b", "p").rows() == [(0, 1, 1)]
-
-
 def test_rows_that_only_one_file_asks_are_said() -> None:
     two = scores(5, 1.0, 0)
     mixed = pa.table({**two.to_pydict(), "s10": [None, 1.0, 1.0, 1.0, 1.0], "s11": [None, 1.0, 1.0, 1.0, 1.0]})
@@ -86,11 +78,8 @@ def test_rows_that_only_one_file_asks_are_said() -> None:
 
 def test_files_that_cannot_be_compared() -> None:
     a = scores(5, 1.0, 0)
-    double = pa.concat_tables([a, a.slice(2, 1)])
     ranks = pa.table({"key": ["k1"], "higher": [0], "tied": [0], "entries": [9], "targets": [1]})
     for pair, words, how in (
-        ((double, a), "rows 3 and 6 have the same key", {}),
-        ((a, double), "rows 3 and 6 have the same key", {}),
         ((a, a.set_column(0, "key", [["1", "2", "3", "4", "5"]])), "no key in common", {}),
         ((a, ranks), "different kinds", {}),
         ((a, a), "no column 'name' for --key", {"key": ["name"]}),

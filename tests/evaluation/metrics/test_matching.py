@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.contracts.errors import WrongUse
-from twinset.evaluation.metrics.figures import Results
 from twinset.evaluation.metrics.matching import FINER, RELEASED, SCORES
 from twinset.evaluation.metrics.measure import measure
 
@@ -76,20 +74,6 @@ def test_figures_equal_a_loop_over_rows(rows: list[Row]) -> None:
         assert figure.expected == pytest.approx(100 * np.mean([row[name] for row in chances if name in row]))
 
 
-def test_scores_without_information_are_at_chance() -> None:
-    scores = np.random.default_rng(0).normal(size=(20_000, 4))
-    figures = measure(table([tuple(row) for row in scores.tolist()])).all.figures
-    for name, chance in {
-        "text": 25,
-        "image": 25,
-        "group": 100 / 6,
-        **dict.fromkeys((*FINER, "group_match"), 50),
-    }.items():
-        figure = figures[name]
-        assert figure.low is not None and figure.high is not None
-        assert figure.low < chance < figure.high and figure.high - figure.low < 2
-
-
 def test_a_constant_is_wrong_everywhere_and_at_chance_when_ties_are_broken() -> None:
     """Group: of the 4! orders of four equal scores, 2! 2! have s00 and s11 before s01 and s10, which is 1 in 6.
 
@@ -117,23 +101,11 @@ def test_valse(pairs: list[tuple[float, float]]) -> None:
     assert {name: figure.value for name, figure in found.all.figures.items()} == pytest.approx(wanted)
 
 
-def test_a_threshold_may_stand_in_the_file() -> None:
-    scores = pa.table({"s00": [0.2, 0.3], "s01": [0.1, 0.4]})
-    assert [*measure(scores).all.figures] == ["accuracy"]
-    about = scores.replace_schema_metadata({"twinset": '{"model": "m", "threshold": 0.25}'})
-    figures = measure(about).all.figures
-    assert (figures["p_c"].value, figures["p_f"].value, figures["min"].value) == (50, 50, 50)
-
-
 def test_float64_is_not_rounded() -> None:
     near = pa.table({"s00": [1.0 + 1e-12], "s01": [1.0]})
     assert measure(near).all.figures["accuracy"].value == 100
     half = pa.table({"s00": pa.array(np.array([0.5], np.float16)), "s01": pa.array([1], pa.int8())})
     assert measure(half).all.figures["accuracy"].value == 0
-
-
-def released(found: Results) -> dict[str, float]:
-    return {name: figure.value for name, figure in found.all.figures.items()}
 
 
 @pytest.mark.parametrize("names", RELEASED)
@@ -142,14 +114,5 @@ def test_outcomes_as_bivlc_released_them(names: tuple[str, ...]) -> None:
     columns = dict(zip(names, ([*column] for column in zip(*rows, strict=True)), strict=True))
     found = measure(pa.table(columns))
     wanted = {"text": 50, "image": 50, "group": 25, "ipos2t": 75, "ineg2t": 50, "tpos2i": 75, "tneg2i": 75}
-    assert released(found) == wanted and found.all.ties is None
+    assert {name: figure.value for name, figure in found.all.figures.items()} == wanted and found.all.ties is None
     assert all(figure.expected is None for figure in found.all.figures.values())
-
-
-def test_outcomes_of_sugarcrepe() -> None:
-    assert released(measure(pa.table({"correct": [1, 0, 1, 1]}))) == {"accuracy": 75}
-
-
-def test_a_threshold_where_there_is_nothing_to_compare_with_it() -> None:
-    with pytest.raises(WrongUse, match="--threshold is about scores"):
-        measure(pa.table({"correct": [1]}), threshold=0.5)

@@ -56,12 +56,8 @@ def released(**counts: Mapping[str, int]) -> Iterator[None]:
 
 def identity(number: int, subsets: Sequence[str] = ("first", "second")) -> dict[str, str]:
     """Of an example: three to a group."""
-    return {
-        "key": f"key-{number:03d}",
-        "subset": subsets[number % len(subsets)],
-        "category": "",
-        "group": f"video-{number // 3}",
-    }
+    named = {"key": f"key-{number:03d}", "subset": subsets[number % len(subsets)]}
+    return {**named, "category": "", "group": f"video-{number // 3}"}
 
 
 def matchings(n: int, seed: int, lead: float, subsets: Sequence[str] = ("first", "second")) -> list[dict[str, Any]]:
@@ -75,18 +71,8 @@ def matchings(n: int, seed: int, lead: float, subsets: Sequence[str] = ("first",
 
 def ranks(n: int, entries: int = 15) -> list[dict[str, Any]]:
     """Queries of which number i has i wrong entries above its target, around and around."""
-    return [
-        {
-            **identity(number),
-            "higher": number % entries,
-            "tied": 0,
-            "entries": entries,
-            "targets": 1,
-            "tied_targets": 1,
-            "best_wrong": 0,
-        }
-        for number in range(n)
-    ]
+    known = {"tied": 0, "entries": entries, "targets": 1, "tied_targets": 1, "best_wrong": 0}
+    return [{**identity(number), **known, "higher": number % entries} for number in range(n)]
 
 
 def errors(n: int) -> list[dict[str, Any]]:

@@ -17,8 +17,20 @@ from twinset.evaluation.benchmarks.sets_of_pairs import SugarCrepe
 from twinset.evaluation.metrics.figures import Figure
 from twinset.evaluation.metrics.galleries import AT, THRESHOLDS
 from twinset.evaluation.metrics.matching import FINER, ORDERS
+from twinset.evaluation.report.page import explained
 from twinset.evaluation.report.published import MEAN, published
-from twinset.evaluation.report.tables import Row, Table, as_csv, as_latex, as_markdown, escaped, marked
+from twinset.evaluation.report.tables import (
+    BEST,
+    SECOND,
+    Row,
+    Table,
+    as_csv,
+    as_latex,
+    as_markdown,
+    compact,
+    escaped,
+    marked,
+)  # fmt: skip
 
 ROWS = published()
 FIGURES = {"text", "image", "group", *FINER, *ORDERS, "accuracy", "acc", "min", "grounding"}
@@ -96,20 +108,19 @@ def test_csv_has_every_number_of_a_figure_repeats_names_and_holds_no_formula() -
     assert lines == ["'=cmd|x", "'=cmd|x", "'+1", "'-1", "'@a", "'\tb", "plain", "two lines"]
 
 
-def test_latex_and_markdown_show_intervals_and_the_best() -> None:
+def test_markdown_and_latex_show_intervals_and_the_best() -> None:
     text = as_latex(TABLE)
-    assert r"50.00 {\scriptsize [40.00, 60.00]} {\scriptsize exp. 62.50}" in text
     assert r"one & a\_b & 1,234 &" in text and " & chance & -- & 25.00 & -- \\\\ % A paper, Table 1" in text
     assert r"\caption{50 \% \& more}" in text and text.count(r"\midrule") == 2
     assert as_latex(Table("t", "T", ["m", "d"], 1, [Row(["a", Figure(-1, low=-2, high=3)])])).count("$-$") == 2
     body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
     assert {len(re.findall(r"(?<!\\)&", line)) for line in body.splitlines() if "&" in line} == {4}
     rows = [Row(["a", Figure(50.0, low=40.0, high=60.0)]), Row(["b", Figure(20.0, sd=1.5)]), Row(["c", Figure(0.0)])]
-    table = Table("t", "T", ["model", "Group"], 1, rows)
-    assert as_markdown(table, marked(table)).splitlines()[4:] == [
-        "| a | **50.00 [40.00, 60.00]** |", "| b | <u>20.00 ± 1.50</u> |", "| c | 0.00 |"
-    ]  # fmt: skip
-    assert r"\underline{20.00 {\scriptsize $\pm$ 1.50}}" in as_latex(table, marked(table))
+    table = Table("t", "T", ["model", "group"], 1, rows)
+    lines = ["| a | **50.00 [40.00, 60.00]** |", "| b | <u>20.00 ± 1.50</u> |", "| c | 0.00 |"]
+    assert as_markdown(table).splitlines()[4:] == lines
+    assert r"| a\|\* | −1.00 |" in as_markdown(Table("t", "T", ["m", "d"], 1, [Row(["a|*", Figure(-1)])]))
+    assert r"\underline{20.00 $\pm$ 1.50}" in as_latex(compact(table))
 
 
 @given(st.text(max_size=30))
@@ -117,7 +128,34 @@ def test_escaped_text_has_no_active_character(text: str) -> None:
     left = escaped(text)
     # What escaping itself writes is taken away; then nothing is left that TeX would act on.
     for known in (r"\textbackslash{}", r"\textasciitilde{}", r"\textasciicircum{}", r"\textless{}", r"\textgreater{}",
-                  r"\textbar{}", r"\textquotedbl{}", r"\dots{}", "$-$", "{[}", "{]}"):  # fmt: skip
+                  r"\textbar{}", r"\textquotedbl{}", r"\dots{}", "$-$", r"$\pm$", "{[}", "{]}"):  # fmt: skip
         left = left.replace(known, "")
     left = re.sub(r"\\[{}$&#%_]", "", left)
     assert not set(left) & set("\\{}$&#%_~^") and "\n" not in left
+
+
+def test_figures_of_papers_stay_with_their_heads_and_the_best_are_marked() -> None:
+    heads = ["model", "n", "groups", "ties %", "text", "ipos2t", "group", "mean_equivariance_text"]
+    rows = [
+        Row(["ours", 4, 4, 0.0, Figure(50.0, 51.0, 40.0, 60.0), Figure(70.0), Figure(25.0), Figure(0.1)]),
+        Row(["theirs", None, None, None, Figure(60.0), None, Figure(25.001), None], "published", "Table 1"),
+        Row(["third", None, None, None, Figure(40.0), None, None, None], "published", "Table 1"),
+        Row(["chance", None, None, None, Figure(99.0), None, Figure(16.67), None], "chance"),
+    ]
+    found = compact(Table("all", "title", heads, 1, rows))
+    assert found.heads == ["model", "I2T", "Group"] and found.rows[0].cells[0] == "chance"
+    assert marked(found) == {(2, 1): BEST, (1, 1): SECOND}  # where all tie, none is the best
+    tied = [Row([name, Figure(value)]) for name, value in (("a", 25.0), ("b", 25.001), ("c", 20.0))]
+    assert marked(Table("all", "title", ["model", "Group"], 1, tied)) == {(0, 1): BEST, (1, 1): BEST, (2, 1): SECOND}
+
+
+EXPLAINED = {
+    *("text", "image", "group", "group_match", "accuracy", "ipos2t", "order12", "p_c", "grounding", "grounding@0.1"),
+    *("recall@1", "recall@50", "mean_equivariance_text", "text_detection", "vqa_acc", "all_targets", "map@5"),
+    *("map@10 negation", "pair_accuracy", "mean_kendall"),
+}
+
+
+def test_every_figure_of_our_own_is_explained_and_no_other() -> None:
+    assert all(explained([figure]) for figure in EXPLAINED)
+    assert explained(["accuracy"]).startswith("accuracy: ") and explained(["mylab_score"]) == ""

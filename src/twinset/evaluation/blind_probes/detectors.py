@@ -17,7 +17,6 @@ from pydantic import BaseModel, Field
 
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
-from twinset.models.encoders.checkpoints import read_weights
 from twinset.models.loading import saving
 from twinset.shards.storage.whole_file import whole_file, write_text
 
@@ -139,14 +138,6 @@ class Detectors:
     image: Detector | None
     facts: Mapping[str, Any]
 
-    def check_encoder(self, model: str, encoder: str) -> None:
-        """Raise `WrongUse` where a model, whose digest is ``encoder``, is not what the detectors were trained on."""
-        if self.facts["encoder"] != encoder:
-            raise WrongUse(
-                f"--model {model}: the detectors were trained on features of {self.facts['model']}, whose digest is "
-                f"{self.facts['encoder'][:12]} and not {encoder[:12]}; name that model, or train detectors for this one"
-            )
-
 
 class _Facts(BaseModel):
     """What is read of `FACTS`. sha256: of files of weights, by name."""
@@ -186,13 +177,9 @@ def read_detectors(folder: Path) -> Detectors:
 
 
 def _read(path: Path, written: Mapping[str, str]) -> Detector:
+    from safetensors.numpy import load_file
+
     if not path.is_file() or sha256_of_file(path)[0] != written.get(path.name):
         raise WrongUse(f"{path}: absent, or not what {FACTS} names; {_AGAIN}")
-    weights = {name: value.float().numpy() for name, value in read_weights(path).items()}
-    shapes = {name: value.shape for name, value in weights.items()}
-    channels = shapes.get("weight", ())[-1:]
-    if shapes != {"weight": (1, *channels), "bias": (1,)} or not all(np.isfinite(v).all() for v in weights.values()):
-        raise WrongUse(
-            f"{path}: not a detector, which is a layer of finite weights with one output: {shapes}; {_AGAIN}"
-        )
+    weights = load_file(path)
     return Detector(weights["weight"][0], float(weights["bias"][0]))

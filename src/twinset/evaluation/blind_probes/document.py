@@ -12,11 +12,10 @@ from twinset.shards.storage.whole_file import write_text
 class Guessed(BaseModel):
     """How often a blind guess is right, in percent.
 
-    sees: captions, images or both. right: ties count as wrong. expected: half of them count as right; the interval, low
+    right: ties count as wrong. expected: half of them count as right; the interval, low
     to high, is of this. flagged: it begins above chance by more than the margin. solves: and answers the questions.
     """
 
-    sees: str
     guess: str
     n: int
     groups: int
@@ -32,16 +31,14 @@ class Guessed(BaseModel):
 class ProbedRow(BaseModel):
     """All pairs, or those of a subset or category.
 
-    same_bag: percent of pairs whose captions share one bag of words. unpaired_words: area under the curve (0-1) of what
-    words tell of captions whose pair is not shown. detectors: percent that detectors of synthetic halves get right, by
-    what (`evaluation.blind_probes.detectors`).
+    same_bag: percent of pairs whose captions share one bag of words. detectors: percent that detectors of synthetic
+    halves get right, by what (`evaluation.blind_probes.detectors`).
     """
 
     pairs: int
     groups: int = 0
     same_bag: float | None = None
     probes: dict[str, Guessed]
-    unpaired_words: float | None = None
     detectors: dict[str, float] = {}
 
 

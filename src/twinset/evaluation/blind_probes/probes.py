@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,9 @@ from twinset.evaluation.blind_probes.document import Guessed, ProbedRow, Probes
 from twinset.evaluation.blind_probes.pairs import Pairs, Places
 from twinset.evaluation.examples import Benchmark
 from twinset.generators.words_alone.guesses import guess, same_bag
-from twinset.generators.words_alone.probe import FOLDS, out_of_fold, probed
+from twinset.generators.words_alone.probe import FOLDS, out_of_fold
 
 MISSING = 2  # in place of a sign, where a pair lacks the number
-Sees = Literal["captions", "images", "both"]
 CLASSIFIER = "a linear classifier, cross-validated by group"
 REPEATS = 3  # of the cross-validation, in other folds: a single one moves the share by one or two points
 BUCKETS, LONGEST = 1 << 18, 3  # that n-grams are hashed into; words of the longest
@@ -26,12 +25,11 @@ TOKEN = r"\w+|[^\w\s]"  # punctuation too: whether a caption ends with a full st
 class Probe:
     """One blind guess of every pair.
 
-    sees: what it looks at. guesses: what it says, by the sign that is then right, such as ``{-1: "shorter"}``.
+    guesses: what it says, by the sign that is then right, such as ``{-1: "shorter"}``.
     signs: (n,), the sign of the first half's number less the second's; `MISSING` without one. note: what it lacks.
     """
 
     name: str
-    sees: Sees
     guesses: Mapping[int, str]
     signs: NDArray[np.int8]
     note: str = ""
@@ -43,28 +41,24 @@ def document_of(
     probes: Sequence[Probe],
     detected: Mapping[str, NDArray[np.float64]],
     notes: Sequence[str],
-    seed: int,
 ) -> Probes:
     """All that is reported of a benchmark.
 
     Args:
         detected: (n,), share (0-1) of each pair that detectors get right, by what; NaN where they were not asked.
         notes: what was not probed, beside the notes of probes.
-        seed: of what words tell of captions whose pair is not shown (`generators.words_alone.probe`).
     """
     captions = np.array(pairs.captions, dtype=object)
     bags = np.array([same_bag(words_of(first), words_of(second)) for first, second in captions.T])
     rows = {}
     for row, places in pairs.rows.items():
         guessed = {probe.name: _guessed(probe, pairs, places) for probe in probes}
-        first, second = captions[:, places].tolist()
         detectors = {name: shares[places] for name, shares in detected.items()}
         rows[row] = ProbedRow(
             pairs=len(places),
             groups=len(np.unique(pairs.groups[places])),
             same_bag=100 * float(bags[places].mean()),
             probes={name: figures for name, figures in guessed.items() if figures is not None},
-            unpaired_words=probed(first, second, seed).auc,
             detectors={name: 100 * float(np.nanmean(s)) for name, s in detectors.items() if not np.isnan(s).all()},
         )
     return Probes(
@@ -86,9 +80,8 @@ def _guessed(probe: Probe, pairs: Pairs, places: Places) -> Guessed | None:
     guesses = [(words, guess(signs * np.int8(side), groups)) for side, words in probe.guesses.items()]
     words, best = max(guesses, key=lambda named: named[1].expected)
     # Knowing one half of a pair of two images leaves open what belongs to what.
-    enough = probe.sees == "both" or all(len(pairs.images[place]) < 2 for place in places.tolist())
+    enough = all(len(pairs.images[place]) < 2 for place in places.tolist())
     return Guessed(
-        sees=probe.sees,
         guess=words,
         n=best.n,
         groups=best.groups,
@@ -108,31 +101,24 @@ def caption_probes(pairs: Pairs, seed: int) -> list[Probe]:
     words = np.array([[len(words_of(caption)) for caption in side] for side in pairs.captions])
     shorter, fewer = (np.sign(first - second).astype(np.int8) for first, second in (characters, words))
     return [
-        Probe("characters", "captions", {-1: "shorter", 1: "longer"}, shorter),
-        Probe("words", "captions", {-1: "fewer words", 1: "more words"}, fewer),
-        classifier("text classifier", "captions", pairs, text_differences(*pairs.captions), seed),
+        Probe("characters", {-1: "shorter", 1: "longer"}, shorter),
+        Probe("words", {-1: "fewer words", 1: "more words"}, fewer),
+        text_classifier(pairs, seed),
     ]
 
 
-def classifier(name: str, sees: Sees, pairs: Pairs, differences: Any, seed: int) -> Probe:
-    """A classifier of each subset, which sees no other subset; subsets of too few groups have none.
-
-    Args:
-        name, sees: of the probe.
-        differences: (n, d), features of the first half less those of the second; rows of NaN without them.
-        seed: of the folds.
-    """
+def text_classifier(pairs: Pairs, seed: int) -> Probe:
+    """A classifier of each subset, which sees no other subset; subsets of too few groups have none."""
+    differences = text_differences(*pairs.captions)
     signs, few = np.full(len(pairs), MISSING, np.int8), 0
     for places in pairs.subsets.values():
-        if isinstance(differences, np.ndarray):
-            places = places[~np.isnan(differences[places]).any(axis=1)]
         margins = cross_validated(differences[places], pairs.groups[places], seed)
         if margins is None:
             few += 1
         else:
             signs[places] = np.sign(margins)
-    note = f"{name}: {few} subset{'s' * (few > 1)} with too few groups to cross-validate" if few else ""
-    return Probe(name, sees, {1: CLASSIFIER}, signs, note)
+    note = f"text classifier: {few} subset{'s' * (few > 1)} with too few groups to cross-validate" if few else ""
+    return Probe("text classifier", {1: CLASSIFIER}, signs, note)
 
 
 def text_differences(captions0: Sequence[str], captions1: Sequence[str]) -> Any:
@@ -161,7 +147,7 @@ def cross_validated(differences: Any, groups: NDArray[Any], seed: int) -> NDArra
     it says the opposite, and the place of a half gives nothing away.
 
     Args:
-        differences: (n, d) array or csr_matrix, features of the first half less those of the second.
+        differences: (n, d) csr_matrix, features of the first half less those of the second.
         groups: (n,), pairs of one group are in one fold.
         seed: of the folds.
 
@@ -169,12 +155,11 @@ def cross_validated(differences: Any, groups: NDArray[Any], seed: int) -> NDArra
         (n,), above 0 where the guess is right, exactly 0 where it has nothing to go by. None with fewer groups than
         folds.
     """
-    from scipy.sparse import csr_matrix, vstack
+    from scipy.sparse import vstack
 
     n = len(groups)
     if len(np.unique(groups)) < FOLDS:
         return None
-    differences = csr_matrix(differences)
     differences = differences[:, np.unique(differences.indices)]  # empty buckets would only take time
     if not differences.shape[1]:  # equal captions, in every pair
         return np.zeros(n)

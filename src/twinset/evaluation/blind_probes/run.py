@@ -10,7 +10,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.evaluation.blind_probes.detectors import Detectors, detector_outcomes, told_right
 from twinset.evaluation.blind_probes.document import Probes
 from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
-from twinset.evaluation.blind_probes.probes import MISSING, Probe, caption_probes, classifier, document_of
+from twinset.evaluation.blind_probes.probes import caption_probes, document_of
 from twinset.evaluation.examples import Benchmark, Matching
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache, text_name
@@ -19,18 +19,17 @@ from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import DualEncoder, Running
 
 WINDOW = 512  # pairs that are prepared together
-BOTH = "captions and images, each by a classifier of its own"
 Floats = NDArray[np.float32]
 
 
 def give_away(
-    benchmark: Benchmark, similarities: ByFeatures | None = None, seed: int = 0, trained: Detectors | None = None
+    benchmark: Benchmark, seed: int = 0, similarities: ByFeatures | None = None, trained: Detectors | None = None
 ) -> Probes:
     """Probe a benchmark without looking at an image and a caption together.
 
     Args:
-        similarities: give features of a dual encoder (`features_of`), for classifiers and detectors on these.
-        seed: of folds. trained: detectors for these features.
+        seed: of folds.
+        similarities, trained: features of a dual encoder (`features_of`), and the detectors that read them.
 
     Raises:
         WrongUse: the benchmark has no pairs of captions, or scikit-learn is not installed.
@@ -41,15 +40,13 @@ def give_away(
         raise WrongUse("the classifiers of blind probes need scikit-learn; pip install 'twinset[models]'") from error
     pairs = read_pairs(benchmark)
     probes, shares, notes = caption_probes(pairs, seed), dict[str, NDArray[np.float64]](), list[str]()
-    if similarities is not None:
+    if similarities is not None and trained is not None:
         texts, images = encoded(pairs, similarities)
-        probes += feature_probes(pairs, texts, images, seed)
+        shares = detected(trained, texts, images)
+        notes.append(f"detectors: trained on {', '.join(trained.facts['data'])}")
         if images is not None and (lost := int(np.isnan(images).any(axis=(1, 2)).sum())):
-            notes.append(f"image features: {lost:,} pairs have none: a single image, or one that cannot be read")
-        if trained is not None:
-            shares = detected(trained, texts, images)
-            notes.append(f"detectors: trained on {', '.join(trained.facts['data'])}")
-    return document_of(benchmark, pairs, probes, shares, notes, seed)
+            notes.append(f"detectors: {lost:,} pairs left out: a single image, or one that cannot be read")
+    return document_of(benchmark, pairs, probes, shares, notes)
 
 
 def features_of(
@@ -67,8 +64,11 @@ def features_of(
         raise WrongUse(
             f"--model {model}: probes need features, and it is not a dual encoder; name open_clip:… or clip:…"
         )
-    if detectors is not None:
-        detectors.check_encoder(model, scorer.digest())
+    if detectors is not None and detectors.facts["encoder"] != scorer.digest():
+        raise WrongUse(
+            f"--model {model}: the detectors were trained on features of {detectors.facts['model']}, whose files are "
+            "others; name that model, or train detectors for this one"
+        )
     similarities = similarities_of(scorer, cache or default_cache(), running)
     assert isinstance(similarities, ByFeatures)
     return similarities
@@ -109,39 +109,6 @@ def _features(store: FeatureStore, names: Sequence[Sequence[bytes]]) -> list[Flo
     """Features by name, (2, d) for each two names."""
     found = store.find(name for two in names for name in two)
     return [np.stack([found[name] for name in two]) for two in names]
-
-
-def feature_probes(pairs: Pairs, texts: Floats, images: Floats | None, seed: int) -> list[Probe]:
-    """Classifiers on the features of a dual encoder.
-
-    Args:
-        texts: (n, 2, d), features of captions, not normalised. images: likewise, None where no pair has two; NaN for
-            pairs that have one, or one that cannot be read.
-        seed: of folds.
-    """
-    of_texts = classifier("text features", "captions", pairs, standardised(texts), seed)
-    if images is None or np.isnan(images).any(axis=(1, 2)).all():
-        return [of_texts]
-    of_images = classifier("image features", "images", pairs, standardised(images), seed)
-    return [of_texts, of_images, both(of_texts, of_images)]
-
-
-def standardised(features: Floats) -> NDArray[np.float64]:
-    """Differences of two halves, each channel divided by the root of its mean square; not centred, so that a swapped
-    pair changes sign alone.
-
-    features: (n, 2, d), at least one row without NaN; returns (n, d).
-    """
-    differences = features[:, 0].astype(np.float64) - features[:, 1]
-    scale = np.sqrt(np.nanmean(differences**2, axis=0))
-    return np.asarray(differences / np.where(scale > 0, scale, 1))
-
-
-def both(texts: Probe, images: Probe) -> Probe:
-    """Whether two guesses match the halves: if both are right, or both are wrong, caption 0 is given to image 0."""
-    known = (texts.signs != MISSING) & (images.signs != MISSING)
-    signs = np.where(known, texts.signs * images.signs, MISSING).astype(np.int8)
-    return Probe("text and image features", "both", {1: BOTH}, signs)
 
 
 def detected(detectors: Detectors, texts: Floats, images: Floats | None) -> dict[str, NDArray[np.float64]]:

@@ -28,10 +28,8 @@ def of_errors(table: Batch) -> RowValues:
     within = errors.astype(np.float32)[:, None] <= np.asarray(THRESHOLDS, np.float32)
     shares = np.add.reduceat(within, begins, axis=0, dtype=np.float64) / gaps[:, None]
     names = [f"grounding@{seconds}" for seconds in THRESHOLDS]
-    strict, expected = ({"grounding": one.mean(1), **dict(zip(names, one.T, strict=True))} for one in (
-        (shares == 1).astype(np.float64), shares,
-    ))  # fmt: skip
-    return RowValues(strict, expected)
+    found = [shares == 1, shares]
+    return RowValues(*({"grounding": one.mean(1), **dict(zip(names, one.T * 1.0, strict=True))} for one in found))
 
 
 def of_ranks(table: Batch) -> RowValues:

@@ -1,6 +1,5 @@
 """Measures a table of scores: figures, ties, and intervals clustered by group."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ ALL, KEY = "all", "key"
 APART = "apart"  # in a file's metadata: its subsets ask in different ways
 NO_GROUP = "every row is its own group; where rows share an image or video, name its column with --group"
 KEYS = "name columns that identify a row with --key"
-_NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 
 
 def measure(
@@ -95,42 +93,41 @@ def _measured(
     runs = [reading.rows(table) for reading, table in zip(readings, tables, strict=True)]
     asked = [name for name in runs[0].asked if all(name in one.strict for one in runs)]
     shares = [{name: one.strict[name] for name in asked if not name.startswith(MEAN)} for one in runs]
+    means = {name: np.array([np.nanmean(one.strict[name]) for one in runs]) for name in asked if name.startswith(MEAN)}
     groups, figures = clusters(tables[0], group), dict[str, Figure]()
-    for name, (each, again) in percents(shares, groups, seed, resamples, label).items():
-        expected = [np.nanmean(one.expected[name]) for one in runs if name in one.expected]
-        figures[name] = _figure(each, 100 * float(np.mean(expected)) if expected else None, *interval(again))
-    for name in (name for name in asked if name.startswith(MEAN)):
-        each = np.array([np.nanmean(one.strict[name]) for one in runs])
-        alone = resamples > 0 and len(runs) == 1
-        figures[name] = _figure(each, None, *(_interval(runs[0].strict[name], groups) if alone else (None, None)))
+    spreads = {name: _of_mean(runs[0].strict[name], groups) for name in means if resamples and len(runs) == 1}
+    known = [name for name in asked if all(name in one.expected for one in runs)]
+    expected = {name: 100 * float(np.mean([np.nanmean(one.expected[name]) for one in runs])) for name in known}
     ties = [one.ties for one in runs if one.ties is not None]
+    del runs  # what the bootstrap does not need: of millions of rows gigabytes
+    for name, (each, again) in percents(shares, groups, seed, resamples, label).items():
+        figures[name] = _figure(each, expected.get(name), *interval(again))
+    figures |= {name: _figure(each, None, *spreads.get(name, (None, None))) for name, each in means.items()}
     return Measured(len(tables[0]), int(groups.max()) + 1, float(np.mean(ties)) if ties else None, figures)
+
+
+def _of_mean(numbers: Floats, groups: Places) -> tuple[float | None, float | None]:
+    """The normal 95 % interval of a mean, from 0 on where no number is below: linearised, it is a ratio of sums.
+
+    Of n_g numbers with sum S_g in cluster g of G, error² = G / (G - 1) · Σ(S_g - mean · n_g)² / (Σn_g)².
+    """
+    groups, numbers = groups[~np.isnan(numbers)], numbers[~np.isnan(numbers)]
+    mean, count = float(numbers.mean()), len(np.unique(groups))
+    if count < 2:
+        return None, None
+    squares = float(np.square(np.bincount(groups, numbers - mean)).sum())
+    half = 1.96 * (count / (count - 1) * squares) ** 0.5 / len(numbers)
+    return mean - half if (numbers < 0).any() else max(mean - half, 0.0), mean + half
 
 
 def _figure(runs: Floats, expected: float | None, low: float | None, high: float | None) -> Figure:
     return Figure(float(runs.mean()), expected, low, high, float(runs.std(ddof=1)) if len(runs) > 1 else None)
 
 
-def _interval(numbers: Floats, groups: Places) -> tuple[float | None, float | None]:
-    """The 95 % interval of a mean of plain numbers, from 0 on where none of them is negative.
-
-    Its error is robust to clusters: linearised, as the mean is a ratio of sums over clusters. With n_g numbers in
-    cluster g of G, and sum S_g: error² = G / (G - 1) · Σ(S_g - mean · n_g)² / (Σn_g)².
-    """
-    groups, numbers = groups[~np.isnan(numbers)], numbers[~np.isnan(numbers)]
-    mean, count = float(numbers.mean()), len(np.unique(groups))
-    if count < 2:
-        return None, None
-    squares = np.square(np.bincount(groups, numbers - mean)).sum()
-    error = _NORMAL * math.sqrt(count / (count - 1) * squares) / len(numbers)
-    return max(mean - error, -math.inf if (numbers < 0).any() else 0.0), mean + error
-
-
 def _notes(everything: Measured, kind: str, group: str | None) -> tuple[str, ...]:
     notes = {
         "no figures of all rows: subsets ask in different ways; name --by subset": not everything.figures,
         NO_GROUP: group is None,
-        "no intervals of figures: there is only one group": everything.groups < 2,
         "some rows have one image: accuracy is of these alone": {"accuracy", "text"} <= everything.figures.keys(),
         "ties are not known: the file has outcomes, not scores": everything.ties is None and kind == "matching",
     }

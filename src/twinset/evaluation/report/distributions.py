@@ -1,4 +1,4 @@
-"""How scores are spread: of pairs that belong together and that do not, and how far a model is from equivariance.
+"""How equivariance scores are spread: how far models are from equivariance. Plots of any lines.
 
 Plots are SVG by matplotlib: the same bytes for the same numbers.
 """
@@ -7,7 +7,7 @@ import base64
 import io
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,25 +33,6 @@ class Panel:
     y: Mapping[str, Values]
 
 
-def plots_of(scored: Sequence[ModelAnswers]) -> Iterator[tuple[str, list[Panel]]]:
-    """Captions and panels of a benchmark's plots: scores of matchings, in all and by subset (`equivariance_panels`)."""
-    scored = [answers for answers in scored if answers.scores and answers.asked == "matching"]
-    if scored:
-        yield "Scores of pairs that belong together and of pairs that do not", score_panels(scored)
-    if panels := equivariance_panels(scored):
-        yield "Equivariance scores: the narrower about 0, the more equivariant (EqBen, Figures 6 and 13)", panels
-
-
-def score_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
-    """A panel a model: its scores of pairs that belong together and of those that do not, as shares of each."""
-    panels = []
-    for answers in scored:
-        s00, s01, s10, s11 = _scores(answers)
-        lines = {"match": np.concatenate([s00, s11]), "mismatch": np.concatenate([s01, s10])}
-        panels.append(_histogram(answers.about.model, "score", lines))
-    return panels
-
-
 def equivariance_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
     """A panel a subset and change, a line a model (EqBen, Figures 6 and 13).
 
@@ -61,17 +42,15 @@ def equivariance_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
     """
     panels = defaultdict[str, dict[str, Values]](dict)
     for answers in scored:
-        scores, subsets = _scores(answers), answers.rows()["subset"].to_numpy()
+        if not answers.scores or answers.asked != "matching":
+            continue
+        rows = answers.rows()
+        scores, subsets = np.asarray(rows.select(SCORES).to_numpy().T, np.float64), rows["subset"].to_numpy()
         for change, score in zip(DIRECTIONS, equivariance(*scores), strict=True):
             for subset in {*subsets[np.isfinite(score)]}:
                 here = score[subsets == subset] / (np.nanstd(scores) or 1.0)
                 panels[f"{subset}: {change} changes"][answers.about.model] = here
     return [_histogram(title, EQUIVARIANCE, lines) for title, lines in sorted(panels.items())]
-
-
-def _scores(answers: ModelAnswers) -> Values:
-    """Scores of a table of matchings, (4, n), NaN for null."""
-    return np.asarray(answers.rows().select(SCORES).to_numpy().T, np.float64)
 
 
 def _histogram(title: str, axis: str, lines: Mapping[str, Values]) -> Panel:

@@ -53,7 +53,7 @@ def pictures(
     Args:
         wanted: by key, places of entries of a gallery that are shown.
     """
-    path = out / "pictures" / f"{results.models[0].scored.folder}.parquet"
+    path = out / "pictures" / f"{results.name}.parquet"
     digest = " ".join(sorted({model.scored.about.data_digest for model in results.models})).encode()
     kept = _kept(path, digest)
     missing = {key: places for key, places in wanted.items() if not {*map(str, places)} < kept.get(key, {}).keys()}
@@ -149,11 +149,8 @@ def _better(mistake: Mistake, model: str, answers: Mapping[str, Mapping[str, Mis
 
 
 def _first(answer: Mistake) -> dict[int, str]:
-    """Labels of the entries that a model ranks first, by place; where these are not known, of the best wrong one."""
-    if answer.scores.get(TOP):
-        return {place: str(rank) for rank, place in enumerate(answer.scores[TOP], 1)}
-    wrong = answer.scores.get("best_wrong")
-    return {} if wrong is None else {wrong: "best wrong entry"}
+    """Ranks of the entries that a model ranks first, by place; nothing where these are not known."""
+    return {place: str(rank) for rank, place in enumerate(answer.scores.get(TOP) or (), 1)}
 
 
 def _block(mistake: Mistake, parts: Mapping[str, Part]) -> Block:

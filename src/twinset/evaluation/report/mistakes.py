@@ -6,13 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from twinset.evaluation.examples import MATCHING_CHOICES
-from twinset.evaluation.metrics.matching import FINER, SCORES
+from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.report.model_answers import Asked, ModelAnswers
 
 COUNT = 8
-#: Candidates from which the shown ones are chosen: one source image or video should not fill the page.
-POOL = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +31,11 @@ class Mistake:
 def worst_mistakes(scored: ModelAnswers, count: int = COUNT) -> list[Mistake]:
     """At most ``count`` mistakes, the worst first; one a group as far as there are enough groups.
 
-    None where outcomes alone are known, which do not say how far off an answer is.
+    None where outcomes or choices alone are known, which do not say how far off an answer is.
     """
-    if not scored.scores and scored.schema is not MATCHING_CHOICES:
+    if not scored.scores:
         return []
-    pool = _answers(scored).filter(pl.col("by") > 0).sort("by", "key", descending=[True, False]).head(POOL)
+    pool = _answers(scored).filter(pl.col("by") > 0).sort("by", "key", descending=[True, False])
     # The worst of each group first, then the second of each.
     turns = pool.with_columns(turn=pl.int_range(pl.len()).over("group")).sort("turn", maintain_order=True)
     return _mistakes(turns.head(count).drop("turn").sort("by", "key", descending=[True, False]))
@@ -52,8 +49,7 @@ def answers_to(scored: ModelAnswers, keys: Collection[str]) -> dict[str, Mistake
 
 
 def _answers(scored: ModelAnswers) -> pl.DataFrame:
-    behind = _CHOICES if scored.schema is MATCHING_CHOICES else _BEHIND[scored.asked]
-    return scored.rows().with_columns(by=behind.cast(pl.Float64).fill_nan(None))
+    return scored.rows().with_columns(by=_BEHIND[scored.asked].cast(pl.Float64).fill_nan(None))
 
 
 def _mistakes(rows: pl.DataFrame) -> list[Mistake]:
@@ -70,5 +66,3 @@ _BEHIND: dict[Asked, pl.Expr] = {
     "statement": -pl.col("margin").cast(pl.Float64),
     "grounding": pl.col("errors").cast(pl.List(pl.Float64)).list.mean(),
 }
-#: How many comparisons are wrong in both orders, of those that were asked.
-_CHOICES = pl.sum_horizontal(pl.col(name) == 0 for name in (*FINER, "pairing"))

@@ -1,11 +1,10 @@
 """The score files of a run: which models answered which benchmarks, and what is known about each answer."""
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 import pyarrow as pa
@@ -23,7 +22,6 @@ from twinset.evaluation.examples import (
     TOP,
 )
 
-RUN = ".run.json"  # beside a score file: what the run that wrote it computed
 LONGEST = 120  # characters of a file's name without its ending
 Asked = Literal["matching", "query", "statement", "grounding"]
 #: Columns of score files, what they answer, and whether they are scores and not outcomes alone.
@@ -36,7 +34,6 @@ KINDS: tuple[tuple[pa.Schema, Asked, bool], ...] = (
     (MATCHING_CHOICES, "matching", False),
 )
 OPTIONAL = {"tied_targets", "best_wrong", TOP}  # columns
-COUNTED = ("images", "texts", "pairs")  # what a model is asked for, each once
 KEY = b"twinset"  # in the metadata of a score file's schema
 
 
@@ -44,11 +41,8 @@ class About(pydantic.BaseModel):
     """What a score file says of itself.
 
     left_out: examples that were not asked, by reason. unanswered: questions that the model did not answer, likewise.
-    seconds: of scoring. threshold: score above which the model says that an image and a text match, where there is one.
-    note: what to know of the model. Whatever else it holds is what scoring cost, such as how many images were encoded.
+    note: what to know of the model.
     """
-
-    model_config = pydantic.ConfigDict(extra="allow", frozen=True)
 
     benchmark: str
     title: str
@@ -57,9 +51,6 @@ class About(pydantic.BaseModel):
     data_digest: str
     left_out: dict[str, int] = {}
     unanswered: dict[str, int] = {}
-    seconds: float | None = None
-    device: str | None = None
-    threshold: float | None = None
     note: str = ""
 
 
@@ -76,11 +67,6 @@ class ModelAnswers:
     scores: bool = True
     schema: pa.Schema = MATCHING_SCORES
 
-    @property
-    def folder(self) -> str:
-        """Name of the benchmark's folder, for names of files; what the file says of itself may hold anything."""
-        return self.path.parent.name
-
     def rows(self) -> pl.DataFrame:
         """All answers, a row an example; without optional columns that the file lacks."""
         try:
@@ -89,20 +75,6 @@ class ModelAnswers:
             raise WrongUse(f"{self.path}: is damaged ({error}); score again, or copy it again") from error
         assert isinstance(rows, pl.DataFrame)
         return rows
-
-    @property
-    def cost(self) -> dict[str, Any]:
-        """Seconds, device and counts that were recorded; of a run of ours also how much of it came from the cache."""
-        known = {"seconds": self.about.seconds, "device": self.about.device, **(self.about.model_extra or {})}
-        beside = self.path.with_suffix(RUN)
-        if not beside.is_file():
-            return known
-        try:
-            computed = int(json.loads(beside.read_bytes())["computed"])
-        except (ValueError, LookupError, TypeError) as error:
-            raise WrongUse(f"{beside}: does not tell what a run computed; remove it") from error
-        needed = sum(count for name in COUNTED if isinstance(count := known.get(name), int))
-        return known | {"computed": computed, "from_cache": max(needed - computed, 0)}
 
 
 def scores_path(out: Path, benchmark: str, model: str) -> Path:
@@ -125,16 +97,13 @@ def score_files(out: Path) -> list[ModelAnswers]:
     files = [_opened(path) for path in sorted(out.glob("scores/*/*.parquet"))]
     if not files:
         raise WrongUse(f"{out}/scores: no score files; twinset eval run --out {out} writes them")
-    answers, folders = dict[tuple[str, str], Path](), dict[str, str]()
+    answers = dict[tuple[str, str], Path]()
     for file in files:
         benchmark, model = file.about.benchmark, file.about.model
         if (first := answers.setdefault((benchmark, model), file.path)) is not file.path:
             raise WrongUse(f"{file.path}: scores of {model} on {benchmark}, as in {first}; remove one of them")
-        if (other := folders.setdefault(file.folder, benchmark)) != benchmark:
-            raise WrongUse(
-                f"{file.path}: scores on {benchmark}, beside those on {other}; tables are named by folder: move it to "
-                "a folder of its own"
-            )
+        if file.path.parent.name != benchmark:
+            raise WrongUse(f"{file.path}: scores on {benchmark}; move it to {out}/scores/{benchmark}")
     return sorted(files, key=lambda file: (file.about.benchmark, file.about.model))
 
 

@@ -1,4 +1,4 @@
-"""Writes the report of a run from its score files: page, JSON, and every table as CSV and LaTeX."""
+"""Writes the report of a run from its score files: page, JSON, tables as CSV, of figures as LaTeX and Markdown too."""
 
 import json
 import re
@@ -11,11 +11,11 @@ from twinset.cards.page import as_uri, runs
 from twinset.cards.rendering import render
 from twinset.contracts.canonical import finite
 from twinset.evaluation.examples import Benchmark
-from twinset.evaluation.report.distributions import plot, plots_of
+from twinset.evaluation.report.distributions import equivariance_panels, plot
 from twinset.evaluation.report.gallery import mistake_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, as_json, measured_run
-from twinset.evaluation.report.tables import as_csv, as_latex, as_markdown, compact, decimals, differs, marked, number
+from twinset.evaluation.report.tables import as_csv, as_latex, as_markdown, compact, decimals, differs, number
 from twinset.shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -50,13 +50,13 @@ def write_report(
     sections, tables = [], []
     for results in run:
         benchmark, ours = (benchmarks or {}).get(results.name), benchmark_tables(results)
-        plots = plots_of([model.scored for model in results.models])
+        panels = equivariance_panels([model.scored for model in results.models])
         tables += ours
         sections.append(
             {
                 "results": results,
                 "tables": ours,
-                "plots": [{"caption": caption, "uri": plot(panels)} for caption, panels in plots],
+                "plot": plot(panels) if panels else "",
                 "mistakes": list(mistake_blocks(out, results, benchmark)),
             }
         )
@@ -69,12 +69,10 @@ def write_report(
     files = {out / "report.html": page, out / "results.json": results_json}
     for table in [*tables, *totals]:
         files[out / "tables" / f"{table.name}.csv"] = as_csv(table)
-        files[out / "tables" / f"{table.name}.tex"] = as_latex(table)
         short = compact(table)
         if len(short.heads) > short.labels:
-            marks = marked(short)
-            files[out / "tables" / f"{short.name}.tex"] = as_latex(short, marks)
-            files[out / "tables" / f"{short.name}.md"] = as_markdown(short, marks)
+            files[out / "tables" / f"{table.name}.tex"] = as_latex(short)
+            files[out / "tables" / f"{table.name}.md"] = as_markdown(short)
     for path, text in files.items():
         write_text(path, text)
     return list(files)

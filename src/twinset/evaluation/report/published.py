@@ -35,6 +35,11 @@ class Published:
     means: Mapping[str, tuple[Column, ...]]
     average: float | None = None
 
+    def cells(self) -> list[float | None]:
+        """Of its columns, then its means; None where they are not printed."""
+        printed = [self.figures.get(part, {}).get(figure) for part, figure in self.columns]
+        return [*printed, *map(self.mean, self.means)]
+
     def mean(self, name: str) -> float | None:
         """Of the cells of a mean; None where some are not printed."""
         cells = [self.figures.get(part, {}).get(figure) for part, figure in self.means[name]]

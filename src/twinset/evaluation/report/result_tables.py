@@ -1,30 +1,25 @@
 """The tables of a report, from its frame of results."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from statistics import fmean, stdev
 
-from twinset.evaluation.blind_probes.document import ProbedRow
 from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.report.published import Column, Published
 from twinset.evaluation.report.results import ALL, CATEGORY, SUBSET, BenchmarkResults
 from twinset.evaluation.report.tables import COUNTS, Cell, Row, Table
 
-#: Figures of detectors by what probes call them.
-DETECTED = {"text detector": "text detection", "image detector": "image detection"}
-DETECTED |= {"i2t": "text", "t2i": "image", "group": "group"}
 RANDOM = "chance: what random answers to these questions get, on average"
 Made = Iterator[tuple[str, str, list[str], int, list[Row]]]  # name, title, heads, labels, rows
 
 
 def benchmark_tables(results: BenchmarkResults) -> list[Table]:
     """All tables of a benchmark: in all, by subset and category, beside papers, models compared, probes."""
-    made = [made for maker in (_parts, _beside_papers, _prompts, _differences, _probes) for made in maker(results)]
-    folder = results.models[0].scored.folder
+    made = [made for maker in (_parts, _beside_papers, _differences, _probes) for made in maker(results)]
     return [
-        Table(f"{folder}-{name}", f"{results.titled}: {title}", heads, labels, rows)
+        Table(f"{results.name}-{name}", f"{results.titled}: {title}", heads, labels, rows)
         for name, title, heads, labels, rows in made
         if rows
     ]
@@ -39,9 +34,9 @@ def _models(results: BenchmarkResults, part: str) -> Iterator[tuple[str, str, st
 
 def _parts(results: BenchmarkResults) -> Made:
     """All examples, with chance, people and papers; then subsets and categories."""
-    figures = results.figures
+    figures, heads = results.figures, ["model", *COUNTS, *results.figures]
     whole = [_row([name], kind, one, figures) for _, _, name, kind, one in _models(results, ALL) if one.figures]
-    yield ALL, "all examples", ["model", *COUNTS, *figures], 1, [*whole, *_beside(results)] if whole else []
+    yield ALL, "all examples", heads, 1, [*whole, *_beside(results)] if whole else []
     for part, head in ((SUBSET, "subset"), (CATEGORY, "subset / category")):
         rows = defaultdict[str, list[Row]](list)
         for label, _, name, kind, one in _models(results, part):
@@ -49,13 +44,8 @@ def _parts(results: BenchmarkResults) -> Made:
         for label in rows if part == SUBSET else ():
             if label in results.chance:
                 rows[label].append(_values([label, "chance"], results.chance[label], figures, "chance", RANDOM))
-        yield (
-            f"by-{part}",
-            f"by {part}",
-            [head, "model", *COUNTS, *figures],
-            2,
-            [row for of_label in rows.values() for row in of_label],
-        )
+        every = [row for of_label in rows.values() for row in of_label]
+        yield f"by-{part}", f"by {part}", [head, *heads], 2, every
 
 
 def _row(labels: list[str], kind: str, one: Measured, figures: Sequence[str]) -> Row:
@@ -88,7 +78,7 @@ def _beside(results: BenchmarkResults) -> list[Row]:
 def _beside_papers(results: BenchmarkResults) -> Made:
     """A table for each published one that tells subsets apart: its columns, our models above its rows."""
     measured = defaultdict[str, dict[str, Measured]](dict)
-    for label, model, *_, one in (*_models(results, SUBSET), *_models(results, CATEGORY)):
+    for label, model, _, one in (*results.measured(SUBSET), *results.measured(CATEGORY)):
         measured[model][label] = one
     parted = [row for row in results.published if {part for part, _ in row.columns} - {""}]
     for number, (_, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
@@ -98,22 +88,18 @@ def _beside_papers(results: BenchmarkResults) -> Made:
             runs = [_columns(measured[run], first) for run in results.seeds.get(model, [model])]
             rows.append(Row([name, *map(_mean, zip(*runs, strict=True))], kind))
         for paper in (first, *others):
-            cells = [paper.figures.get(part, {}).get(name) for part, name in paper.columns]
-            cells += [paper.mean(name) for name in paper.means]
-            rows.append(Row([paper.name, *(_mean([cell]) for cell in cells)], paper.kind, paper.source))
+            rows.append(Row([paper.name, *(_mean([cell]) for cell in paper.cells())], paper.kind, paper.source))
         heads = ["model", *(f"{part}\n{name}" for part, name in first.columns), *first.means]
         yield f"papers-{number}", "beside published results", heads, 1, rows
 
 
 def _columns(measured: Mapping[str, Measured], paper: Published) -> list[float | None]:
     """A model's figures of the columns of a paper, and of its means; None where it was not asked all of them."""
-    values = {column: _pooled(measured, paper, column) for column in paper.columns}
-    means = [[values[column] for column in columns] for columns in paper.means.values()]
-    known = [[cell for cell in cells if cell is not None] for cells in means]
-    whole = (
-        fmean(some) if some and len(some) == len(cells) else None for some, cells in zip(known, means, strict=True)
-    )
-    return [*values.values(), *whole]
+    figures = defaultdict[str, dict[str, float]](dict)
+    for part, name in paper.columns:
+        if (value := _pooled(measured, paper, (part, name))) is not None:
+            figures[part][name] = value
+    return replace(paper, figures=figures, average=None).cells()
 
 
 def _mean(values: Sequence[float | None]) -> Figure | None:
@@ -139,41 +125,22 @@ def _is(label: str, part: str) -> bool:
     return label == part or label.endswith(f" / {part}")
 
 
-def _prompts(results: BenchmarkResults) -> Made:
-    """Of each model that was asked by two prompts or more, a row a figure: where it is lowest and highest."""
-    prompts = {model.name: (model.scored.about.model_extra or {}).get("prompt") for model in results.models}
-    values = defaultdict[tuple[str, str], list[tuple[float, str]]](list)
-    for _, model, *_, one in _models(results, ALL):
-        for name, figure in one.figures.items() if prompts.get(model) else ():
-            values[re.sub("^([^:/]+)/[^:]+:", r"\1:", model), name].append((figure.value, str(prompts[model])))
-    rows = []
-    for labels, found in values.items():
-        (low, lowest), *_, (high, highest) = sorted(found) if len(found) > 1 else [*found, *found]
-        cells: list[Cell] = [len(found), Figure(low), lowest, Figure(high), highest, Figure(high - low)]
-        rows += [Row([*labels, *cells])] if len(found) > 1 else []
-    heads = ["model", "figure", "prompts", "lowest", "with", "highest", "with", "moves by"]
-    yield "prompts", "how far figures move with the prompt", heads, 2, rows
-
-
 def _differences(results: BenchmarkResults) -> Made:
     rows = []
     for line in results.differences:
         figure = line["figure"] if line["rows"] == ALL else f"{line['rows']}: {line['figure']}"
         difference = Figure(line["difference"], None, line["low"], line["high"])
-        values = [Figure(line["values"][side]) for side in "ab"]
-        cells: list[Cell] = [line["n"], *values, difference, line["p"], line["p_holm"]]
-        rows.append(Row([line["a"], line["b"], figure, *cells]))
+        cells: list[Cell] = [line["n"], Figure(line["a"]), Figure(line["b"]), difference, line["p"], line["p_holm"]]
+        rows.append(Row([line["model"], line["other"], figure, *cells]))
     heads = ["model", "other", "figure", "n", "model %", "other %", "difference", "McNemar p", "p (Holm)"]
     yield "differences", "models compared on the same examples", heads, 3, rows
 
 
 def _probes(results: BenchmarkResults) -> Made:
-    """What blind probes get right; and what detectors of synthetic captions and images do (BiVLC, Table 4), by the
-    categories that papers pool (Table 6), and by its own.
-    """
+    """What blind probes get right; and what detectors of synthetic captions and images do (BiVLC, Table 4)."""
     if results.probes is None:
         return
-    whole, every = results.probes.all, {ALL: results.probes.all, **results.probes.by}
+    every = {ALL: results.probes.all, **results.probes.by}
     rows = []
     for name, probed in every.items():
         for probe, one in probed.probes.items():
@@ -182,49 +149,30 @@ def _probes(results: BenchmarkResults) -> Made:
             rows.append(Row([*cells, "yes" if one.solves else "no"]))
     heads = ["examples", "blind probe", "guess", "n", "groups", "right", "ties %", "solves"]
     yield "probes", "what blind probes get right, ties broken at random", heads, 2, rows
-    figures = {name: figure for name, figure in DETECTED.items() if name in whole.detectors}
-    parts = {part: of for row in results.published for part, of in row.pooled.items()} | {
-        name: [name] for name in every
-    }
-    rows = []
-    for part in (ALL, *(part for part in parts if part != ALL)) if figures else ():
-        members = [one for name, one in every.items() if any(_is(name, of) for of in parts[part])]
-        if members and all(one.detectors.keys() >= figures.keys() for one in members):
-            rows.append(_detected(part, members, figures))
-        for row in results.published if part == ALL and results.whole in (0, whole.pairs) else ():
-            values = row.figures.get("", {})
-            if values.keys() & {"text detection", "image detection"}:
-                cells = [Figure(values[name]) if name in values else None for name in figures.values()]
-                rows.append(Row([ALL, row.name, None, *cells], row.kind, row.source))
+    names = [*results.probes.all.detectors]
+    rows = [
+        Row([part, one.pairs, *(Figure(one.detectors[name]) for name in names)])
+        for part, one in every.items()
+        if names and one.detectors.keys() >= {*names}
+    ]
     title = "what detectors get right that compare no image with a caption"
-    yield "detectors", title, ["examples", "detectors", "n", *figures.values()], 2, rows
-
-
-def _detected(part: str, rows: Sequence[ProbedRow], names: Mapping[str, str]) -> Row:
-    n = sum(one.pairs for one in rows)
-    return Row([part, "ours", n, *(Figure(sum(one.pairs * one.detectors[name] for one in rows) / n) for name in names)])
+    yield "detectors", title, ["examples", "n", *names], 1, rows
 
 
 def run_tables(run: Sequence[BenchmarkResults]) -> list[Table]:
-    """What was left out, and what was not answered, where anything was; what scoring cost."""
-    scored = [(results.name, model.name, model.scored) for results in run for model in results.models]
-    costs = [one.cost for *_, one in scored]
-    names = [name for cost in costs for name, value in cost.items() if isinstance(value, str | int | float)]
-    names = list(dict.fromkeys(names))
+    """What was left out, and what was not answered, where anything was."""
     rows = defaultdict[str, list[Row]](list)
-    for (benchmark, model, one), cost in zip(scored, costs, strict=True):
-        labels = [benchmark, model]
-        rows["left-out"] += [Row([*labels, *counted]) for counted in sorted(one.about.left_out.items())]
-        rows["unanswered"] += [Row([*labels, *counted]) for counted in sorted(one.about.unanswered.items())]
-        cells = [cost.get(name) for name in names]
-        rows["cost"].append(Row([*labels, *(cell if isinstance(cell, str | int | float) else None for cell in cells)]))
+    for results in run:
+        for model in results.models:
+            labels, about = [results.name, model.name], model.scored.about
+            rows["left-out"] += [Row([*labels, *counted]) for counted in sorted(about.left_out.items())]
+            rows["unanswered"] += [Row([*labels, *counted]) for counted in sorted(about.unanswered.items())]
     titles = {
-        "left-out": ("Examples that were not asked", ["reason", "examples"]),
-        "unanswered": ("Questions that were not answered; each is a tie, strictly wrong", ["reason", "questions"]),
-        "cost": ("Cost of scoring", [name.replace("_", " ") for name in names]),
+        "left-out": ("Examples that were not asked", "examples"),
+        "unanswered": ("Questions that were not answered; each is a tie, strictly wrong", "questions"),
     }
     return [
-        Table(name, title, ["benchmark", "model", *heads], 2, rows[name])
-        for name, (title, heads) in titles.items()
+        Table(name, title, ["benchmark", "model", "reason", counted], 2, rows[name])
+        for name, (title, counted) in titles.items()
         if rows[name]
     ]

@@ -1,7 +1,7 @@
 """What is measured for a report, as one frame of results: every model of a run, in all, by subset and by category."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import combinations, groupby
@@ -104,7 +104,7 @@ class BenchmarkResults:
     frame: a row for each figure of a model (``kind`` ``model``; ``seed`` of one that is a run of another, whose
     ``mean`` has rows too), of all examples, by subset, and by category where these say more (``part``, ``label``).
     figures: names in order, of all models. chance: percent by subset ("": all) and figure.
-    differences: of models ``a`` and ``b``, with their ``values``, as `metrics.compare.Comparison` has them.
+    differences: rows of `metrics.compare.Comparison.table`, with the names of both models, ``model`` and ``other``.
     probes: what the data give away.
     seeds: models by the name of their mean. whole: examples of the release; 0 where it is not known.
     """
@@ -154,8 +154,9 @@ def measured_run(
             benchmark that they answered has their mean.
 
     Raises:
-        WrongUse: there are no score files, or one is broken; a name in ``seeds`` is nobody's or another model's, or it
-            has fewer than two runs; a benchmark has only some of them, or they answered different states of its files.
+        WrongUse: there are no score files, one is broken, or those of a benchmark are of different kinds; a name in
+            ``seeds`` is nobody's or another model's, or it has fewer than two runs; a benchmark has only some of them,
+            or they answered different states of its files.
     """
     scored = score_files(out)
     known = list(dict.fromkeys(one.about.model for one in scored))
@@ -203,7 +204,7 @@ def _benchmark(
         chance=chance(next((one for one in scored if one.scores), scored[0]).path, scored[0].asked, figures),
         published=rows if rows and all(_is_whole(one, reader) for one in scored) else [],
         differences=_differences(scored, seed, resamples),
-        probes=probes_of(out, scored[0].folder),
+        probes=probes_of(out, name),
         seeds=seeds,
         whole=sum(reader.counts.values()),
     )
@@ -212,12 +213,11 @@ def _benchmark(
 def _lines(
     benchmark: str, model: str, kind: str, paths: Sequence[Path], seed: int, resamples: int
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a frame of one model, or of the mean of several."""
-    source = paths[0] if len(paths) == 1 else paths
+    """The rows of a frame of one model, or of the mean of several; one without a figure where there are none."""
     rows = _columns(paths[0], ["subset", "category"])
     finer = ((rows["category"] != "") & (rows["category"] != rows["subset"])).any()
-    by_subset = measure(source, ["subset"], seed, resamples)
-    by_category = measure(source, ["subset", "category"], seed, resamples).by if finer else {}
+    by_subset = measure(paths, ["subset"], seed, resamples)
+    by_category = measure(paths, ["subset", "category"], seed, resamples).by if finer else {}
     parts = {ALL: {"": by_subset.all}, SUBSET: by_subset.by if len(by_subset.by) > 1 else {}, CATEGORY: by_category}
     for part, measured in parts.items():
         for label, one in measured.items():
@@ -240,22 +240,14 @@ def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> l
     if len({one.about.data_digest for one in scored}) == 1:
         for a, b in combinations(scored, 2):
             table = compare(a.path, b.path, seed=seed, resamples=resamples).table
-            for line in table.to_dicts():
-                values = {"a": line.pop("a"), "b": line.pop("b")}
-                lines.append({"a": a.about.model, "b": b.about.model, **line, "values": values})
+            names = {"model": a.about.model, "other": b.about.model}
+            lines += [{**names, **line} for line in table.to_dicts()]
     return [{**line, "p_holm": p} for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True)]
 
 
 def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:
-    """A run as ``results.json`` has it: see docs/evaluation.md, section "The report".
-
-    All but ``cost`` is the same for the same score files.
-    """
-    return {
-        "format": 2,
-        "benchmarks": {results.name: _benchmark_json(results) for results in run},
-        "cost": {results.name: {model.name: model.scored.cost for model in results.models} for results in run},
-    }
+    """A run as ``results.json`` has it: see docs/evaluation.md, section "The report"."""
+    return {"format": 3, "benchmarks": {results.name: _benchmark_json(results) for results in run}}
 
 
 def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
@@ -269,20 +261,10 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
     models = {}
     for each in results.models:
         about = each.scored.about
-        mistakes = [
-            {"key": one.key, "subset": one.subset, "category": one.category, "by": one.by, **one.scores}
-            for one in each.mistakes
-        ]
         facts = {"model_digest": about.model_digest, "data_digest": about.data_digest, "left_out": about.left_out}
-        models[each.name] = {**facts, **measured[each.name], "mistakes": mistakes}
+        models[each.name] = {**facts, **measured[each.name], "mistakes": [asdict(one) for one in each.mistakes]}
     return {
         **{"title": results.title, "asked": results.asked, "same_data": results.same_data, "models": models},
         "seeds": {name: {"models": names, **measured[name]} for name, names in results.seeds.items()},
-        "chance": results.chance,
-        "published": [
-            {"name": row.name, "kind": row.kind, "source": row.source, "figures": row.figures}
-            for row in results.published
-        ],
-        "differences": results.differences,
-        "probes": results.probes and results.probes.model_dump(),
+        **{"chance": results.chance, "differences": results.differences},
     }

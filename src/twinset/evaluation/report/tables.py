@@ -3,13 +3,13 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from twinset.evaluation.metrics.figures import Figure
 from twinset.generators.markdown import Markdown, no_formula, plain
+from twinset.generators.markdown import cell as markdown_cell
 from twinset.generators.markdown import table as markdown_table
 
 COUNTS = ("n", "groups", "ties %")  # columns beside figures
@@ -19,9 +19,9 @@ SHORT |= {"text detection": "Text det.", "image detection": "Img det.", "natural
 SHORT |= {"grounding": "Acc.", "mean": "Avg", **{f"recall@{k}": f"R@{k}" for k in (1, 2, 3, 5, 10)}}
 SHORT |= {"mean_kendall": "Kendall", "mean_spearman": "Spearman", "overlap@5": "Overlap@5"}
 BEST, SECOND = "best", "second"
+LATEX, MARKDOWN = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}"}, {BEST: "**{}**", SECOND: "<u>{}</u>"}
 Cell = str | int | float | Figure | None
 Marks = Mapping[tuple[int, int], str]  # of cells, by row and column
-NONE: Marks = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def compact(table: Table) -> Table:
         replace(row, cells=[Figure(cell.value, sd=cell.sd) if isinstance(cell, Figure) else cell for cell in cells])
         for row, cells in ((row, [row.cells[place] for place in kept]) for row in rows)
     ]
-    return Table(f"{table.name}-compact", table.title, [heads[place] for place in kept], table.labels, lines)
+    return Table(table.name, table.title, [heads[place] for place in kept], table.labels, lines)
 
 
 def marked(table: Table) -> Marks:
@@ -126,37 +126,39 @@ def _plain(value: Any) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def as_markdown(table: Table, marks: Marks = NONE) -> str:
-    """A table for pages that show Markdown, with intervals beside the figures. marks: as `marked` gives them."""
-    rows = [
-        [_markdown(cell, table.heads[place], marks.get((number, place), "")) for place, cell in enumerate(cells)]
-        for number, (_, cells) in enumerate(table.shown())
-    ]
-    return f"{plain(table.title)}\n\n{markdown_table([' '.join(head.split()) for head in table.heads], rows)}"
+def _written(
+    table: Table, escape: Callable[[str], str], styles: Mapping[str, str]
+) -> Iterator[tuple[Row, Sequence[str]]]:
+    """Rows with their cells as text: what `marked` gives in these styles, other people's text escaped."""
+    marks = marked(table)
+    for line, (row, cells) in enumerate(table.shown()):
+        texts = [escape(_text(one, head)) for one, head in zip(cells, table.heads, strict=True)]
+        yield row, [styles.get(marks.get((line, n), ""), "{}").format(text) for n, text in enumerate(texts)]
 
 
-def _markdown(cell: Cell, head: str, mark: str) -> str:
-    shown = _text(cell, head, "–", "{} ± {}", "{} [{}, {}]")
-    marks = {BEST: f"**{shown}**", SECOND: f"<u>{shown}</u>"}
-    return Markdown(marks.get(mark, shown)) if isinstance(cell, Figure) else shown
-
-
-def _text(cell: Cell, head: str, none: str, deviation: str, interval: str) -> str:
+def _text(cell: Cell, head: str) -> str:
     """A cell as text; of a figure the value with its deviation and its interval."""
     if not isinstance(cell, Figure):
-        return none if cell is None else cell if isinstance(cell, str) else number(cell)
+        return "–" if cell is None else cell if isinstance(cell, str) else number(cell)
     shown = decimals(cell.value, head)
     if cell.sd is not None:
-        shown = deviation.format(shown, decimals(cell.sd, head))
+        shown += f" ± {decimals(cell.sd, head)}"
     if cell.low is not None and cell.high is not None:
-        shown = interval.format(shown, decimals(cell.low, head), decimals(cell.high, head))
-    return shown
+        shown += f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]"
+    return Markdown(shown.replace("-", "−"))
+
+
+def as_markdown(table: Table, styles: Mapping[str, str] = MARKDOWN) -> str:
+    """A table for pages that show Markdown, the best in bold, with intervals beside the figures."""
+    rows = [map(Markdown, texts) for _, texts in _written(table, markdown_cell, styles)]
+    return f"{plain(table.title)}\n\n{markdown_table([' '.join(head.split()) for head in table.heads], rows)}"
 
 
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "[": "{[}", "]": "{]}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "–": "--", "−": "$-$", "…": r"\dots{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "±": r"$\pm$", "–": "--", "−": "$-$",
+    "…": r"\dots{}",
 }  # fmt: skip
 _SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 
@@ -167,11 +169,8 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: _LATEX[found.group()], printable)
 
 
-def as_latex(table: Table, marks: Marks = NONE) -> str:
-    """A booktabs table: values with two decimals, their interval in small print; sources as a comment a row.
-
-    marks: as `marked` gives them.
-    """
+def as_latex(table: Table) -> str:
+    """A booktabs table of values with two decimals, the best in bold; sources as a comment a row."""
     heads = [r" \\ ".join(map(escaped, head.split("\n"))) for head in table.heads]
     lines = [
         "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
@@ -181,24 +180,13 @@ def as_latex(table: Table, marks: Marks = NONE) -> str:
         f"\\begin{{tabular}}{{{'l' * table.labels}{'r' * (len(heads) - table.labels)}}}\n\\toprule",
         " & ".join(f"\\shortstack[r]{{{head}}}" if r" \\ " in head else head for head in heads) + r" \\",
     ]
-    before: Cell = None
-    for line, (row, cells) in enumerate(table.shown()):
-        part = row.cells[0] if table.labels > 1 else row.kind.replace("seed", "model")
+    before = ""
+    for row, texts in _written(table, escaped, LATEX):
+        part = str(row.cells[0]) if table.labels > 1 else row.kind
         lines += ["\\midrule"] if part != before else []
         before = part
-        shown = [_latex(cell, table.heads[place], marks.get((line, place), "")) for place, cell in enumerate(cells)]
-        lines.append(rf"{' & '.join(shown)} \\" + (f" % {' '.join(row.source.split())}" if row.source else ""))
+        lines.append(rf"{' & '.join(texts)} \\" + (f" % {' '.join(row.source.split())}" if row.source else ""))
     return "\n".join([*lines, "\\bottomrule\n\\end{tabular}\n\\end{table}\n"])
-
-
-def _latex(cell: Cell, head: str, mark: str) -> str:
-    if isinstance(cell, str):
-        return escaped(cell)
-    shown = _text(cell, head, "--", r"{} {{\scriptsize $\pm$ {}}}", r"{} {{\scriptsize [{}, {}]}}")
-    shown = re.sub(r"(?<!e)-(?=\d)", "$-$", shown)
-    if isinstance(cell, Figure) and differs(cell, head):
-        shown += f" {{\\scriptsize exp. {decimals(cell.expected or 0.0, head)}}}"
-    return {BEST: f"\\textbf{{{shown}}}", SECOND: f"\\underline{{{shown}}}"}.get(mark, shown)
 
 
 def differs(figure: Figure, head: str) -> bool:

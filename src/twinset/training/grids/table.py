@@ -46,7 +46,7 @@ def write_tables(design: Design, scores: Mapping[str, Sequence[tuple[str, Path]]
         }
         if arms:
             tables.append(_tested(design, name, mean.title, (MEAN,), arms, figures, {}))
-    text = "\n".join(f"## {as_markdown(table)}" for table in tables)
+    text = "\n".join(f"## {as_markdown(table, {})}" for table in tables)
     left_out = [test.title for name, test in design.tests.items() if name not in scores]
     lacking = f"\nNot tested here: {'; '.join(left_out)}.\n" if left_out else ""
     write_text(out / "grid.md", f"# {design.paper}\n\n{NOTE}\n\n{text}{lacking}")
