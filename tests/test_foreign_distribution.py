@@ -108,7 +108,8 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
         pairs.append([f"square{number}", *(f"{number}-{side}.png" for side in "ab")])
         for name, level in zip(pairs[-1][1:], levels, strict=True):
             Image.fromarray(np.full((40, 40, 3), level, np.uint8)).save(folder / "photos" / name)
-    (folder / "photos/pairs.json").write_text(json.dumps(pairs))
+    named = [dict(zip(("name", "image0", "image1"), pair, strict=True)) for pair in pairs]
+    (folder / "photos/pairs.json").write_text(json.dumps(named))
     (folder / "pairs.json").write_text(json.dumps([*pairs, ["odd"]]))
     open_clip_config(folder)
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", "installed"]

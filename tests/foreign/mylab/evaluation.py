@@ -13,7 +13,7 @@ from twinset.models.encoders.contract import Floats, Matcher, ModelKind, Running
 
 
 class Greys(Pairs):
-    """``pairs.json``: ``[[NAME, IMAGE0, IMAGE1], …]``, and the images beside it."""
+    """``pairs.json``: ``[{name, image0, image1}, …]``, and the images beside it."""
 
     name = "mylab-greys"
     title = "Greys (2026)"
@@ -21,7 +21,6 @@ class Greys(Pairs):
     expects = "pairs.json and its images"
     obtained = "Draw them yourself"
     files: ClassVar = {"greys": "pairs.json"}
-    header = ("name", "image0", "image1")
     image_columns, key_column = ("image0", "image1"), "name"
 
     def captions(self, row: Row) -> Sequence[str]:

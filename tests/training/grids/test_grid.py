@@ -157,7 +157,7 @@ def test_a_test_that_asks_nothing_is_refused_before_the_first_arm(
     tests = [f"triplets={made_triplets.root}"]
     settings = ["tests.triplets.subsets=[two-images]"]
     with pytest.raises(
-        WrongUse, match=r"--test triplets: .* 8 examples are left out, .* no distractor; .*distractors=true"
+        WrongUse, match=r"--test triplets: .* 8 examples are left out, .* no distractor .*distractors=true"
     ):
         open_grid(tmp_path / "design.yaml", [], tests, tmp_path / "grid", settings)
 
