@@ -142,7 +142,10 @@ def load_beside(kind: Any, folder: Path, **options: Any) -> Any:
         options: more for ``from_pretrained``.
     """
     with loading(folder / options.get("gguf_file", "")):
-        return kind.from_pretrained(folder, local_files_only=True, **NO_CODE, **options)
+        opened = kind.from_pretrained(folder, local_files_only=True, **NO_CODE, **options)
+    if not isinstance(longest := getattr(opened, "model_max_length", 0), int | float):
+        raise WrongUse(f"{folder}/tokenizer_config.json: model_max_length is {longest!r:.40}; fetch the model again")
+    return opened
 
 
 def load_with_tokenizer(kind: str, files: ModelFiles, dtype: Any, left_over: Collection[str] = ()) -> tuple[Any, Any]:

@@ -146,6 +146,13 @@ def test_weights_that_lack_tensors_are_refused(tmp_path: Path, save: Any, lost: 
         engine(folder).answers([inquiry()])
 
 
+def test_a_tokenizer_whose_length_is_no_number_is_refused(tmp_path: Path) -> None:
+    path = save_blip(tmp_path / "model") / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"model_max_length": [512]}))
+    with pytest.raises(WrongUse, match=r"tokenizer_config\.json: model_max_length is \[512\]; fetch the model again"):
+        engine(path.parent).answers([inquiry()])
+
+
 def test_threads_and_random_numbers_stay(folders: dict[str, Path]) -> None:
     threads = torch.get_num_threads()
     torch.manual_seed(5)
