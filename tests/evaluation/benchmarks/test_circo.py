@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.evaluation.benchmarks.made_layouts import circo
 from tests.evaluation.benchmarks.test_published_counts import at_hand
 from tests.evaluation.scorers.tiny_models import open_clip_config
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import QUERY_TARGETS, Query
 from twinset.evaluation.features.score_table import ranks
@@ -125,3 +126,11 @@ def test_a_server_takes_the_numbers_of_images(tmp_path: Path) -> None:
     (path,) = write_submissions(opened, model, tmp_path / "out", tmp_path / "cache")
     found = json.loads(path.read_text())
     assert [*found] == ["0", "1", "2"] and all(sorted(names) == [0, 1, 2, 3, 4, 5] for names in found.values())
+
+
+def test_a_listed_image_that_is_no_object_is_named(tmp_path: Path) -> None:
+    circo(tmp_path)
+    listing = tmp_path / "annotations/image_info_unlabeled2017.json"
+    listing.write_text(json.dumps({"images": [7]}))
+    with pytest.raises(WrongUse, match=r"image_info_unlabeled2017\.json record 0: .* not 7"):
+        list(open_benchmark("circo", tmp_path).examples())

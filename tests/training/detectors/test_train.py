@@ -11,6 +11,7 @@ import pytest
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from twinset.cli.main import main
+from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.blind_probes.detectors import FACTS, Detector, Detectors, read_detectors, write_detectors
 from twinset.training.detectors import train as of_train
@@ -128,7 +129,7 @@ def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
     assert f"detectors: trained on {made_pairs.root}:eq-ag" in found["notes"]
     assert main([*said, *more, f"random:{tmp_path / 'tiny.json'}:7"]) == 2
     assert "the detectors were trained on features of random:" in capsys.readouterr().err
-    assert main(said) == 2 and "name theirs with --model" in capsys.readouterr().err
+    assert main(said) == 2 and "name it with --model" in capsys.readouterr().err
 
 
 def test_the_command_says_how_often_held_out_halves_are_told_right(
@@ -175,6 +176,9 @@ def test_damaged_detectors_are_refused(
         weights.write_bytes(weights.read_bytes()[:-5])
     else:
         save_file({"weight": np.zeros((2, 8), np.float32), "bias": np.zeros(2, np.float32)}, weights)
+        said = json.loads(facts.read_text())
+        said["sha256"][weights.name] = sha256_of_file(weights)[0]
+        facts.write_text(json.dumps(said))
     with pytest.raises(WrongUse, match=FACTS if damage in ("absent", "facts") else weights.name):
         read_detectors(tmp_path / "trained")
 

@@ -206,7 +206,13 @@ class SeveralTargets(BaseModel):
     gt_img_ids: list[StrictInt] = []
 
 
-SEVERAL = TypeAdapter(SeveralTargets)
+class ListedImage(BaseModel):
+    """An image of COCO's list."""
+
+    file_name: Text
+
+
+SEVERAL, LISTED = TypeAdapter(SeveralTargets), TypeAdapter(ListedImage)
 
 
 class Circo(Cirr):
@@ -228,7 +234,7 @@ class Circo(Cirr):
     listing_folders = ("", "annotations", "COCO2017_unlabeled/annotations")
 
     def listed(self, path: Path) -> Iterator[str]:
-        return (Row("", where, "", image).text("file_name") for where, _, image in read_values(path, "images"))
+        return (checked(image, LISTED, where).file_name for where, _, image in read_values(path, "images"))
 
     def example(self, row: Row) -> Item:
         record = checked(row.fields, SEVERAL, row.where)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
+from twinset.models.encoders.checkpoints import read_weights
 from twinset.models.loading import saving
 from twinset.shards.storage.whole_file import whole_file, write_text
 
@@ -177,9 +178,10 @@ def read_detectors(folder: Path) -> Detectors:
 
 
 def _read(path: Path, written: Mapping[str, str]) -> Detector:
-    from safetensors.numpy import load_file
-
     if not path.is_file() or sha256_of_file(path)[0] != written.get(path.name):
         raise WrongUse(f"{path}: absent, or not what {FACTS} names; {_AGAIN}")
-    weights = load_file(path)
+    weights = {name: value.float().numpy() for name, value in read_weights(path).items()}
+    shapes = {name: value.shape for name, value in weights.items()}
+    if shapes != {"weight": (1, *shapes.get("weight", ())[1:2]), "bias": (1,)}:
+        raise WrongUse(f"{path}: not a detector, which is a layer with one output, but {shapes}; {_AGAIN}")
     return Detector(weights["weight"][0], float(weights["bias"][0]))
