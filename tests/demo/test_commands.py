@@ -39,9 +39,6 @@ def test_every_kind_is_a_benchmark_of_its_own_with_a_page(
             figures = model["all"].keys() & {"group", "accuracy", "recall@1"}
             # One sample of each kind has a text too long to ask.
             assert len(figures) == 1 and model["all"]["n"] >= 7, name
-    costs = list(found["cost"]["demo-galleries"].values())
-    assert costs[0]["computed"] > 0 and costs[1]["computed"] == 0, "rules share what was encoded"
-    assert all(cost["images"] + cost["texts"] == cost["computed"] + cost["from_cache"] for cost in costs)
     assert (out / "report.html").read_text().count("<img") > 10, "mistakes are shown"
 
 

@@ -18,7 +18,7 @@ LINES = {
     "cards": 1699,
     "review": 2443,
     "training": 7553,
-    "evaluation": 7671,
+    "evaluation": 7673,
     "cli": 1588,
     "demo": 152,
     "extras": 5434,

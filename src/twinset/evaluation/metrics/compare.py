@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from scipy.stats import binomtest
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.bootstrap import interval, percents
@@ -63,6 +62,8 @@ def compare(
     Raises:
         WrongUse: a key twice in a file, no key in common, or tables of different kinds.
     """
+    from scipy.stats import binomtest  # the command line does without
+
     files = [open_scores(one) for one in (a, b)]
     apart = bool(files[0].about.get(APART))
     by = by or (["subset"] if apart else [])

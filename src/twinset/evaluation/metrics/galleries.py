@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import comb
 
 from twinset.evaluation.metrics.row_values import Floats, Places, RowValues
 from twinset.evaluation.score_files.opening import Batch
@@ -61,6 +60,8 @@ def _hit(places: Places, wrong: Places, targets: Places) -> Floats:
     The first r of w wrong entries and t targets are all wrong with chance C(w, r) / C(w + t, r).
     For one target, 1 minus this is r / (w + 1).
     """
+    from scipy.special import comb  # the command line does without
+
     first = np.clip(places, 0, wrong + targets)
     return np.asarray(1 - comb(wrong, first) / comb(wrong + targets, first), np.float64)
 
