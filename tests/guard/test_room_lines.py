@@ -18,10 +18,10 @@ LINES = {
     "cards": 1699,
     "review": 2443,
     "training": 7553,
-    "evaluation": 7673,
+    "evaluation": 7678,
     "cli": 1588,
     "demo": 152,
-    "extras": 5434,
+    "extras": 5436,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -6,7 +6,6 @@ from math import comb
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import kendalltau, spearmanr
 
 from twinset.evaluation.metrics.galleries import precision
 from twinset.evaluation.metrics.row_values import Floats, RowValues, certain
@@ -107,6 +106,8 @@ def correlations(a: Floats, b: Floats) -> tuple[float, float, float]:
 
     NaN where one of them ties all, or ``b`` has no first five.
     """
+    from scipy.stats import kendalltau, spearmanr  # a list of kinds does without
+
     first, theirs = (_first(order) for order in (a, b))
     overlap = float((first & theirs).sum()) / FIRST if theirs.sum() == FIRST else float("nan")
     if np.ptp(a) == 0 or np.ptp(b) == 0:

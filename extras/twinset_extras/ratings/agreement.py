@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from twinset import WrongUse
 from twinset.evaluation.metrics.bootstrap import interval
@@ -13,7 +12,6 @@ from twinset.evaluation.metrics.figures import Figure, figures_json
 from twinset_extras.ratings.released import Ratings
 
 LEAST = 4  # values: of three, one order in six is the same by chance
-TESTS = {"kendall": kendalltau, "spearman": spearmanr, "pearson": pearsonr}  # -1 to 1
 PEOPLE = "people: one against the others"
 
 
@@ -84,13 +82,16 @@ def correlations(
     """Kendall's tau-b, Spearman's rho and Pearson's r, with intervals of groups drawn with replacement; of rows where
     there are none. NaN where one list has a single value.
     """
+    from scipy.stats import kendalltau, pearsonr, spearmanr  # the command line does without
+
+    tests = {"kendall": kendalltau, "spearman": spearmanr, "pearson": pearsonr}  # -1 to 1
     pairs, rng = np.stack([a, b], axis=1).astype(np.float64), np.random.default_rng(seed)
     which = np.arange(len(pairs)) if groups is None else np.unique(groups, return_inverse=True)[1]
     members = [pairs[which == one] for one in range(int(which.max()) + 1)]
     orders = rng.integers(0, len(members), (resamples if len(members) > 1 else 0, len(members)))
     drawn = [pairs, *(np.concatenate([members[one] for one in order]) for order in orders)]
     figures = dict[str, Figure]()
-    for name, test in TESTS.items():
+    for name, test in tests.items():
         values = np.array([test(*each.T).statistic if np.ptp(each, axis=0).all() else np.nan for each in drawn])
         figures[name] = Figure(float(values[0]), None, *interval(values[1:]))
     return figures

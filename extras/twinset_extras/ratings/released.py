@@ -34,7 +34,7 @@ class Rated:
 class Ratings:
     """Rated images by key, and the scores that checks give them.
 
-    where: for messages. published: correlations of checks, by the names of `agreement.TESTS`. notes: for
+    where: for messages. published: correlations of checks, by the names of `agreement.correlations`. notes: for
     people.
     """
 

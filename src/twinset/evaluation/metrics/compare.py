@@ -43,6 +43,13 @@ class Comparison:
         return {**counts, "table": self.table.to_dicts(), "notes": [*self.notes]}
 
 
+def mcnemar(only_a: int, only_b: int) -> float:
+    """p of McNemar's exact test. only_a, only_b: rows that one of two is right about."""
+    from scipy.stats import binomtest  # refusals of the command line do without
+
+    return float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0
+
+
 def compare(
     a: pa.Table | str | Path,
     b: pa.Table | str | Path,
@@ -62,8 +69,6 @@ def compare(
     Raises:
         WrongUse: a key twice in a file, no key in common, or tables of different kinds.
     """
-    from scipy.stats import binomtest  # the command line does without
-
     files = [open_scores(one) for one in (a, b)]
     apart = bool(files[0].about.get(APART))
     by = by or (["subset"] if apart else [])
@@ -94,7 +99,7 @@ def compare(
                 "rows": label, "figure": name, "n": int((~np.isnan(of_a)).sum()), "groups": int(groups.max()) + 1,
                 "a": 100 * np.nanmean(of_a), "b": 100 * np.nanmean(of_b), "difference": difference[0],
                 "low": low, "high": high, "only_a": only_a, "only_b": only_b,
-                "p": binomtest(only_a, only_a + only_b).pvalue if only_a + only_b else 1.0,
+                "p": mcnemar(only_a, only_b),
             })  # fmt: skip
     for count, file, other in zip(only, files, files[::-1], strict=True):
         notes += [f"{count:,} rows of {file.where} are not in {other.where} and are left out"] if count else []
