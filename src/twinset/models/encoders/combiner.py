@@ -32,7 +32,7 @@ class CombinerNetwork(nn.Module):
     def forward(self, image: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
         """Combined features (n, d), not normalised, of features that are not normalised either, (n, d) each."""
         # z = [drop(relu(W_t g(T))); drop(relu(W_i f(I)))]
-        both = torch.cat(
+        read = torch.cat(
             (
                 self.dropout(functional.relu(self.text_projection_layer(text))),
                 self.dropout(functional.relu(self.image_projection_layer(image))),
@@ -40,8 +40,8 @@ class CombinerNetwork(nn.Module):
             dim=-1,
         )
         # λ = σ(MLP(z)) weights the text: so has it the released code, while the paper's (2) weights the image.
-        share: torch.Tensor = self.dynamic_scalar(both)
-        mixed: torch.Tensor = self.output_layer(self.dropout(functional.relu(self.combiner_layer(both))))
+        share: torch.Tensor = self.dynamic_scalar(read)
+        mixed: torch.Tensor = self.output_layer(self.dropout(functional.relu(self.combiner_layer(read))))
         # q = MLP'(z) + λ g(T) + (1 − λ) f(I)
         return mixed + share * text + (1 - share) * image
 

@@ -36,17 +36,17 @@ class FusionScorer(TransformersModel, Matcher):
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         import torch
 
-        each_once = {id(image): image for image in images}
-        shown, rows = list(each_once.values()), {one: row for row, one in enumerate(each_once)}
+        distinct = list({id(image): image for image in images}.values())
+        rows = {id(image): row for row, image in enumerate(distinct)}
         size = min(SEEN, len(images))
         with torch.inference_mode():
-            parts = [shown[start : start + size] for start in range(0, len(shown), size)]
+            parts = [distinct[start : start + size] for start in range(0, len(distinct), size)]
             parts[-1] += parts[-1][-1:] * (size - len(parts[-1]))
             each = [self.see(self.pixels(part)) for part in parts]
-        seen = {key: torch.cat([one[key] for one in each]) for key in each[0]}
+        seen = {key: torch.cat([part[key] for part in each]) for key in each[0]}
 
         def match(places: list[int], tokens: Tensors) -> torch.Tensor:
-            at = [rows[id(images[one])] for one in places]
+            at = [rows[id(images[place])] for place in places]
             return self.match({key: value[at] for key, value in seen.items()}, tokens)
 
         return self.by_length(texts, match)
@@ -89,17 +89,13 @@ class Flava(FusionScorer):
         return {"pixel_values": pixels["pixel_values"]}
 
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        found = self.model.flava(
-            input_ids=tokens["input_ids"],
-            attention_mask=tokens["attention_mask"],
-            pixel_values=seen["pixel_values"],
-        )
-        return log_odds(self.model.itm_head(found.multimodal_embeddings))
+        out = self.model.flava(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"], **seen)
+        return log_odds(self.model.itm_head(out.multimodal_embeddings))
 
     def image_features(self, pixels: Tensors) -> torch.Tensor:
         """As `FusionScorer.image_features`: the class token of the image tower."""
-        found: torch.Tensor = self.model.flava.image_model(pixel_values=pixels["pixel_values"]).last_hidden_state
-        return found[:, 0]
+        states: torch.Tensor = self.model.flava.image_model(**self.see(pixels)).last_hidden_state
+        return states[:, 0]
 
 
 class Vilt(FusionScorer):
@@ -130,8 +126,8 @@ class Vilt(FusionScorer):
     def image_features(self, pixels: Tensors) -> torch.Tensor:
         """As `FusionScorer.image_features`: there is no image tower; images are read with an empty text."""
         empty = self.tokens([""] * len(pixels["pixel_values"]), 2)
-        found: torch.Tensor = self.model.vilt(**_read(empty), **pixels).last_hidden_state
-        return found[:, 0]
+        states: torch.Tensor = self.model.vilt(**_read(empty), **pixels).last_hidden_state
+        return states[:, 0]
 
 
 def _read(tokens: Tensors) -> Tensors:
