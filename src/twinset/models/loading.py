@@ -6,8 +6,7 @@
 * No attention of kernels that a configuration names, and no quantized weights but GGUF's.
 * Nothing asks the network: files are read with ``local_files_only``.
 
-`models.files` finds the files. Layouts of papers' checkpoints are those of `models.encoders.checkpoints`, open_clip's
-configurations are checked by `models.encoders.open_clip_files`.
+`models.files` finds the files. `models.encoders` has papers' checkpoints and open_clip's configurations.
 """
 
 import errno
@@ -44,26 +43,19 @@ def loading(place: Path) -> Iterator[None]:
     except Exception as error:
         if ran_out(error) or (isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)):
             raise  # torch seeks to before the beginning of a file that was cut short
+        problem = " ".join(_COLOURS.sub("", str(error)).split())[:LONGEST] or type(error).__name__
+        remedy = "get its files again: weights may have been cut short, or belong to another config.json"
         if isinstance(error, pickle.UnpicklingError):
             named = re.search(r"GLOBAL (\S+)", str(error))
-            holds = f"needs {named[1]}, which could run code" if named else "holds more than tensors, or is damaged"
-            raise WrongUse(
-                f"{place}: is not loaded, as it {holds}; ask its authors for safetensors, or save its state_dict alone "
-                "where you trust it"
-            ) from error
-        problem = " ".join(_COLOURS.sub("", str(error)).split())[:LONGEST] or type(error).__name__
-        raise WrongUse(
-            f"{place}: cannot be loaded ({problem}); get its files again: weights may have been cut short, or belong "
-            "to another config.json"
-        ) from error
+            problem = f"it needs {named[1]}, which could run code" if named else "it holds more than tensors"
+            remedy = "ask its authors for safetensors, or save its state_dict alone where you trust it"
+        raise WrongUse(f"{place}: cannot be loaded ({problem}); {remedy}") from error
 
 
 @contextmanager
 def saving(place: Path, then: str = "") -> Iterator[None]:
     """Raise errors of safetensors as OSError: it names the system's error, such as a full disk, only in its text.
-
-    Args:
-        place: of the file, for the message. then: what the message adds.
+    place, then: of the file, and what the message adds.
     """
     from safetensors import SafetensorError
 
@@ -96,12 +88,11 @@ def load_network(kind: Any, folder: Path, dtype: Any, left_over: Collection[str]
     Args:
         kind: class of one of the libraries with ``from_pretrained``; what the folder names as its class is not asked.
         dtype: torch's, or its name.
-        left_over: patterns of names, besides `LEFT_OVER`, of tensors that the weights may have without a use for them.
+        left_over: patterns of names of tensors that the weights may have without a use, besides `LEFT_OVER`.
         options: more for ``from_pretrained``.
 
     Raises:
-        WrongUse: files are damaged or of another model, tensors are missing or left over, or an adapter lies beside
-            them.
+        WrongUse: files are damaged or hostile, or tensors are missing or left over.
     """
     refuse_adapter(folder)
     for path in sorted(folder.glob("config.*json")):  # config.json can name one for a version of the library
@@ -131,11 +122,8 @@ def load_network(kind: Any, folder: Path, dtype: Any, left_over: Collection[str]
 
 
 def load_beside(kind: Any, folder: Path, **options: Any) -> Any:
-    """A tokenizer or an image processor of transformers that lies beside a network; raises `WrongUse`.
-
-    Args:
-        kind: class of transformers with ``from_pretrained``.
-        options: more for ``from_pretrained``.
+    """A tokenizer or an image processor that lies beside a network; raises `WrongUse`. kind, options: as
+    `load_network`.
     """
     with loading(folder / options.get("gguf_file", "")):
         opened = kind.from_pretrained(folder, local_files_only=True, **NO_CODE, **options)
@@ -165,10 +153,8 @@ def check_vocabulary(tokenizer: Any, vocabulary: int, folder: Path, longest: int
     """Raise `WrongUse` where a tokenizer and the network that reads its tokens are of different models.
 
     Args:
-        vocabulary: tokens that the network knows.
-        folder: of the tokenizer, for messages.
-        longest: tokens of a text that the network reads, where the tokenizer must know it; 0 where it need not.
-        unread: a token of the tokenizer that texts never hold.
+        vocabulary: tokens that the network knows. longest: tokens of a text that it reads, where the tokenizer must
+            know it. folder, unread: of the tokenizer; a token that texts never hold.
     """
     if (tokens := len(tokenizer) - (unread in tokenizer.get_vocab())) > vocabulary:
         raise WrongUse(

@@ -11,15 +11,10 @@ from PIL.Image import Resampling
 
 from twinset.models.device import GPU
 from twinset.models.encoders.contract import DualEncoder, Floats, Running, unit
-from twinset.models.encoders.open_clip_files import CONFIG, FILES
+from twinset.models.encoders.open_clip_files import CONFIG, OPEN_CLIP
 from twinset.models.encoders.transformers_encoders import LAYOUT
-from twinset.models.files import TOKENIZERS, Layout, ModelFiles, check_type, find_model, local_folder
+from twinset.models.files import ModelFiles, check_type, find_model, local_folder
 
-OPEN_CLIP = Layout(
-    f"For open_clip, a CLIP model is a folder with {CONFIG} and {FILES[0]}",
-    ((CONFIG,), FILES),
-    (CONFIG, FILES, *TOKENIZERS),
-)
 TYPES = ("clip", "siglip")  # of models of transformers
 #: The name of a tower without a network: `thumbnail_features`.
 THUMBNAIL = "thumbnail"

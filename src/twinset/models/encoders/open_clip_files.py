@@ -12,9 +12,10 @@ from twinset.contracts.locations import is_model_folder
 from twinset.models.files import (
     BROUGHT,
     TOKENIZERS,
+    Layout,
     ModelMissing,
     brought_model,
-    check_files,
+    find_model,
     local_folder,
     read_json,
     weights_in,
@@ -26,6 +27,11 @@ FILES = (
     *("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors"),
     *("open_clip_pytorch_model.bin", "open_clip_pytorch_model.pth"),
 )
+OPEN_CLIP = Layout(
+    f"For open_clip, a CLIP model is a folder with {CONFIG} and {FILES[0]}",
+    ((CONFIG,), FILES),
+    (CONFIG, FILES, *TOKENIZERS),
+)
 QUICK = "-quickgelu"
 TOKENIZER_SETTINGS = frozenset({"clean", "strip_sep_token"})  # of the configurations that open_clip ships
 _LOG = logging.getLogger("twinset")
@@ -33,10 +39,8 @@ _LOG = logging.getLogger("twinset")
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A model without its weights.
-
-    name: for messages. model, image: open_clip's ``model_cfg`` and ``preprocess_cfg``. folder: where its own tokenizer
-    may lie.
+    """A model without its weights. name: for messages. model, image: open_clip's ``model_cfg`` and ``preprocess_cfg``.
+    folder: where its own tokenizer may lie.
     """
 
     name: str
@@ -82,14 +86,19 @@ class Architecture:
 
 def find_architecture(name: str) -> Architecture:
     """An architecture by open_clip's name, from a JSON file or a folder in its layout, or of a model that an installed
-    package brings. Raises `WrongUse`: there is none of this name; near ones are suggested. Or the file is not a
-    configuration.
+    package brings. Raises `WrongUse`: there is none of this name, or the file is not a configuration.
     """
     path = _model_path(name)
     if path.is_dir():
-        path = local_folder(name, "open_clip's layout is meant") / CONFIG
+        path = local_folder(name, OPEN_CLIP.words) / CONFIG
     elif path.suffix != ".json":
-        return _shipped(name)
+        import open_clip  # type: ignore[import-untyped]
+
+        known = open_clip.list_models()
+        if (shipped := name.replace("/", "-")) in known:  # open_clip would look for other names on a hub
+            return Architecture(name, open_clip.get_model_config(shipped))
+        near = ", ".join(get_close_matches(name, [*known, *BROUGHT.kinds()], 3, 0.5)) or "ViT-B-32"
+        raise WrongUse(f"no folder or model of open_clip is called {name!r}; near are {near}; or name a JSON of sizes")
     if not path.is_file():
         raise ModelMissing(f"there is no configuration {path}: it is open_clip's JSON of a model's sizes")
     settings = read_json(path)
@@ -97,19 +106,6 @@ def find_architecture(name: str) -> Architecture:
     if not isinstance(model, dict) or not {"embed_dim", "vision_cfg", "text_cfg"} <= set(model):
         raise WrongUse(f"{path}: not a configuration of open_clip: it needs embed_dim, vision_cfg and text_cfg")
     return Architecture(name, model, settings.get("preprocess_cfg") or {}, path.parent)
-
-
-def _shipped(name: str) -> Architecture:
-    import open_clip  # type: ignore[import-untyped]
-
-    shipped, known = name.replace("/", "-"), open_clip.list_models()
-    if shipped not in known:  # open_clip would look for other names on a hub
-        near = get_close_matches(name, [*known, *BROUGHT.kinds()], 3, 0.5) or ["ViT-B-32"]
-        raise WrongUse(
-            f"no folder or model of open_clip is called {name!r}; near are {', '.join(near)}; or name a JSON file of "
-            "sizes"
-        )
-    return Architecture(name, open_clip.get_model_config(shipped))
 
 
 def _model_path(name: str) -> Path:
@@ -133,20 +129,24 @@ def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path
         ModelMissing: weights are not on this machine.
         WrongUse: there is no such architecture, or no weights are named.
     """
-    architecture, folder = find_architecture(parts[0]), _model_path(parts[0])
-    if len(parts) == 1 and folder.is_dir():
-        check_files(parts[0], folder, [FILES], "They are open_clip's weights")
-    checkpoint = parts[1] if len(parts) > 1 else weights_of_folder(parts[0])
-    path = Path(checkpoint).expanduser()
-    if path.is_file():
-        if architecture.folder is None:
-            _warn_of_gelu(architecture, path)
-        return architecture, path
+    architecture = find_architecture(parts[0])
+    if len(parts) == 1 and _model_path(parts[0]).is_dir():
+        return architecture, next(path for path in find_model(parts[0], OPEN_CLIP).paths if path.name in FILES)
     import open_clip
 
-    shipped = parts[0].replace("/", "-")
+    checkpoint, shipped = parts[1] if len(parts) > 1 else "", parts[0].replace("/", "-")
+    path = Path(checkpoint).expanduser()
+    if path.is_file():
+        if not architecture.model.get("quick_gelu") and shipped + QUICK in open_clip.list_models():
+            # A file does not say its activation. BiVLC's, NegCLIP's and GeneCIS's were all tuned from OpenAI's weights.
+            _LOG.warning(
+                "%s: runs with GELU; if it was trained from OpenAI's weights, as those of BiVLC, NegCLIP and GeneCIS "
+                "were, it needs QuickGELU, and its scores drop without it: write open_clip:%s:FILE",
+                *(path, shipped + QUICK),
+            )
+        return architecture, path
     if facts := open_clip.get_pretrained_cfg(shipped, checkpoint):
-        return tagged(architecture, checkpoint, facts)
+        return _tagged(architecture, checkpoint, facts)
     tags = open_clip.list_pretrained_tags_by_model(shipped)
     near = get_close_matches(checkpoint, tags, 3, 0.5) or tags[:6]
     problem = ModelMissing if checkpoint else WrongUse
@@ -156,33 +156,15 @@ def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path
     )
 
 
-def _warn_of_gelu(architecture: Architecture, path: Path) -> None:
-    import open_clip
-
-    quick = architecture.name + QUICK
-    if not architecture.model.get("quick_gelu") and quick in open_clip.list_models():
-        # A file does not say its activation. BiVLC's, NegCLIP's and GeneCIS's were all tuned from OpenAI's weights.
-        _LOG.warning(
-            "%s: runs with GELU; if it was trained from OpenAI's weights, as those of BiVLC, NegCLIP and GeneCIS were, "
-            "it needs QuickGELU, and its scores drop without it: write open_clip:%s:FILE",
-            *(path, quick),
-        )
-
-
-def tagged(architecture: Architecture, tag: str, facts: Mapping[str, Any]) -> tuple[Architecture, Path]:
-    """Published weights in the Hugging Face cache, with the activation and the transform that they need.
-
-    Args:
-        facts: what open_clip knows of the tag.
-    """
+def _tagged(architecture: Architecture, tag: str, facts: Mapping[str, Any]) -> tuple[Architecture, Path]:
+    """Published weights in the Hugging Face cache, with the activation and the transform that open_clip knows of."""
     name, model, quick = architecture.name, architecture.model, bool(facts.get("quick_gelu"))
     if quick != bool(model.get("quick_gelu")):
         model = {**model, "quick_gelu": quick}
         activation = "QuickGELU" if quick else "GELU"
         _LOG.warning("open_clip:%s:%s: runs with %s, as these weights need", name, tag, activation)
     repository, _, file = str(facts["hf_hub"]).rpartition("/")
-    files = (file,) if file else FILES
-    folder = local_folder(repository, "It holds open_clip's weights")
-    check_files(repository, folder, [files], "They are open_clip's weights")
+    weights = (file,) if file else FILES
+    files = find_model(repository, Layout("It holds open_clip's weights", (weights,), (weights,)))
     image = {key: facts[key] for key in ("mean", "std", "interpolation", "resize_mode") if facts.get(key)}
-    return Architecture(f"{name} ({tag})", model, image, folder), weights_in(folder, files)[0]
+    return Architecture(f"{name} ({tag})", model, image, files.folder), files.paths[0]

@@ -27,10 +27,7 @@ MOST_DIGITS = 18  # of a seed, which torch takes as 64 bits
 
 
 class OpenClip(DualEncoder):
-    """A model of open_clip in float32.
-
-    weights: digest of its checkpoint.
-    """
+    """A model of open_clip in float32. weights: digest of its checkpoint."""
 
     def __init__(self, name: str, architecture: Architecture, weights: str, network: Any, tokens: Any) -> None:
         import open_clip  # type: ignore[import-untyped]
@@ -41,7 +38,7 @@ class OpenClip(DualEncoder):
             settings = open_clip.transform.PreprocessCfg(**network.visual.preprocess_cfg)
             self._transform = open_clip.transform.image_transform_v2(settings, is_train=False)
         self._device = next(network.parameters()).device
-        libraries = {one: version(one) for one in ("torch", "open_clip_torch", "torchvision", "pillow", "numpy")}
+        libraries = {name: version(name) for name in ("torch", "open_clip_torch", "torchvision", "pillow", "numpy")}
         model = {key: architecture.model[key] for key in sorted(architecture.model)}
         facts = {"image": dict(network.visual.preprocess_cfg), "libraries": libraries, "precision": "float32"}
         if (words := architecture.tokenizer()) is not None:
@@ -135,10 +132,5 @@ def _build(architecture: Architecture) -> tuple[Any, Any]:
 
 
 OPEN_CLIP = ModelKind(open_open_clip, "NAME:TAG|FILE, or FOLDER", 2, find_checkpoint)
-RANDOM = ModelKind(
-    open_random,
-    "NAME[:SEED]",
-    2,
-    _find_random,
-    note="Its weights are random: its figures are those of an untrained model.",
-)
+NOTE = "Its weights are random: its figures are those of an untrained model."
+RANDOM = ModelKind(open_random, "NAME[:SEED]", 2, _find_random, note=NOTE)

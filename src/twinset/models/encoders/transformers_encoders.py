@@ -31,9 +31,8 @@ LIBRARIES = ("torch", "torchvision", "transformers", "tokenizers", "pillow", "nu
 
 
 class TransformersModel:
-    """What CLIP, SigLIP and the fusion models share: a network with its image processor and its tokenizer.
-
-    Images go through the model's own processor, in Pillow's variant, which the papers' scores were made with.
+    """What CLIP, SigLIP and the fusion models share: a network with its tokenizer and its image processor, in Pillow's
+    variant, which the papers' scores were made with.
     """
 
     types: tuple[str, ...]  # ``model_type`` of config.json
@@ -83,35 +82,27 @@ class TransformersModel:
 
     def too_long(self, texts: Sequence[str]) -> list[str]:
         """As `Scorer.too_long`."""
-        counts = map(len, self._ids(texts, self.most() + 1))
-        return [text for text, count in zip(texts, counts, strict=True) if count > self.most()]
+        ids = self._read(texts, self.most() + 1)["input_ids"] if texts else []
+        return [text for text, own in zip(texts, ids, strict=True) if len(own) > self.most()]
 
-    def _ids(self, texts: Sequence[str], length: int) -> list[list[int]]:
-        """The tokens of each text, cut to a length."""
-        if not texts:
-            return []
-        ids: list[list[int]] = self.tokenizer(self._clean(texts), truncation=True, max_length=length)["input_ids"]
-        return ids
+    def _read(self, texts: Sequence[str], length: int, **options: Any) -> Any:
+        """What the tokenizer makes of texts, cut to a length."""
+        if self.cleaning:  # as the model was trained: transformers' tokenizers lack a part of that, or all of it
+            from open_clip.tokenizer import get_clean_fn  # type: ignore[import-untyped]
 
-    def _clean(self, texts: Sequence[str]) -> list[str]:
-        """Texts as the model was trained on them: transformers' tokenizers lack a part of that, or all of it."""
-        if not self.cleaning:
-            return list(texts)
-        from open_clip.tokenizer import get_clean_fn  # type: ignore[import-untyped]
-
-        return list(map(get_clean_fn(self.cleaning), texts))
+            texts = list(map(get_clean_fn(self.cleaning), texts))
+        return self.tokenizer(list(texts), truncation=True, max_length=length, **options)
 
     def tokens(self, texts: Sequence[str], length: int) -> dict[str, Any]:
         """Texts as tokens, cut or filled up to a length."""
-        read = self.tokenizer(
-            self._clean(texts), padding="max_length", truncation=True, max_length=length, return_tensors="pt"
-        )
+        read = self._read(texts, length, padding="max_length", return_tensors="pt")
         return {key: value.to(self.device) for key, value in read.items()}
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Of `LENGTHS`, the one that each text is filled up to."""
         buckets = [length for length in LENGTHS if length < self.most()] + [self.most()]
-        return [next(length for length in buckets if len(ids) <= length) for ids in self._ids(texts, self.most())]
+        ids = self._read(texts, self.most())["input_ids"]
+        return [next(length for length in buckets if len(own) <= length) for own in ids]
 
     def by_length(self, texts: Sequence[str], give: Callable[[list[int], Tensors], torch.Tensor]) -> Floats:
         """What a network gives of texts, float32, a row a text, in passes over texts of one length.
