@@ -13,6 +13,7 @@ from typing import Any
 
 from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
+from prefect.context import TagsContext
 from prefect.futures import PrefectFuture, wait
 from prefect.task_runners import ThreadPoolTaskRunner
 
@@ -78,12 +79,7 @@ def build_recipe(
 
 @told
 def build_loaded(
-    recipe: Recipe,
-    out: str,
-    workers: int,
-    runner: Runner | None,
-    pools: bool = False,
-    shards_a_run: int = 100,
+    recipe: Recipe, out: str, workers: int, runner: Runner | None, pools: bool = False, shards_a_run: int = 100
 ) -> dict[str, Any]:
     """As `build_recipe`, of a recipe that is loaded already; called within a flow run."""
     check_inputs(recipe, ("annotations", "media", "models"))
@@ -96,7 +92,8 @@ def build_loaded(
         make_shards = partial(make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
     job = Job(recipe, Store(out))
     _build.set((job, make_shards))
-    with tags(*labels_of(out), recipe.name), job.store.for_one_build():
+    # For each tag of a task the server is asked for a slot, for seconds at times: the subflows alone have tags.
+    with TagsContext(current_tags=set()), job.store.for_one_build():
         try:
             return _run(job)
         finally:
@@ -133,7 +130,8 @@ def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Run
     for start in range(0, len(state.todo), SHARDS_A_RUN):
         part = state.todo[start : start + SHARDS_A_RUN]
         try:
-            with _one_ray if runner == "ray" else nullcontext():
+            labels = (*labels_of(job.store.root), job.recipe.name)
+            with tags(*labels), _one_ray if runner == "ray" else nullcontext():
                 build_shards(job.store.root, state.home, part[0], part[-1], workers, runner)
         except BuildFailed as error:
             failures.append(str(error))

@@ -8,6 +8,7 @@ from typing import Any
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.context import TagsContext
 from prefect.futures import wait
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task, exponential_backoff
@@ -103,7 +104,7 @@ def build_shards(
     device, visible = worker.machine.get("device", "cpu"), os.environ.get("CUDA_VISIBLE_DEVICES", "all")
     get_run_logger().info("%s: %d shards to make on %s, device %s, visible: %s", name, len(todo), host, device, visible)
     try:
-        with task_runner(runner, workers or worker.source.shards_at_a_time) as pool:
+        with TagsContext(current_tags=set()), task_runner(runner, workers or worker.source.shards_at_a_time) as pool:
             given = {"out": out, "home": subset, "isolated": worker.isolated}
             futures = {shard: pool.submit(make_shard_task, {**given, "shard": shard}) for shard in todo}
             wait([*futures.values()])

@@ -95,9 +95,9 @@ def first_shards(folder: Path) -> None:
     os.chdir(CHECKOUT)
     os.environ["PREFECT_WORKER_QUERY_SECONDS"] = "2"
     pools = ("main", "cpu")
-    for pool in pools:
+    for pool in (*pools, "render", "gpu"):
         said("prefect", "work-pool", "create", pool, "--type", "process")
-    said("prefect", "--no-prompt", "deploy", "--name", "build-eqben/build-eqben", "--name", "build-shards/cpu")
+    said("prefect", "--no-prompt", "deploy", "--all")
     workers = [subprocess.Popen(["prefect", "worker", "start", "--limit", "1", "--pool", pool]) for pool in pools]
     try:
         while any(json.loads(said(*INSPECT, pool))["status"] != "READY" for pool in pools):

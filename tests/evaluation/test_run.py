@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.evaluation.benchmarks.made_layouts import winoground
-from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBenchmark, matchings
+from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.evaluation.features.test_ranks_and_grounding import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
@@ -17,7 +16,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
 from twinset.evaluation.from_python import evaluate
 from twinset.evaluation.report.model_answers import scores_path
-from twinset.evaluation.report.results import measured_run
 from twinset.evaluation.run import run
 from twinset.models.encoders.contract import Running
 
@@ -71,18 +69,6 @@ def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
     assert "recall@1" in asked["twinset-galleries", False]
     (alone,) = open_benchmarks("twinset", made_pairs.root, ["text"])
     assert alone.name == "twinset"
-
-
-def test_a_threshold_of_a_model_gives_the_figures_of_valse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer = PlainPairs()
-    scorer.threshold = 40.0
-    monkeypatch.setattr("twinset.evaluation.run.check_model", lambda text: None)
-    monkeypatch.setattr("twinset.evaluation.run.open_model", lambda text, running: scorer)
-    monkeypatch.setattr("twinset.evaluation.run.note_on", lambda text: "")
-    one_image = [replace(one, images=one.images[:1]) for one in matchings(Shelf(), 9)]
-    run([SmallBenchmark(lambda: one_image)], ["m"], tmp_path, tmp_path / "cache", FAST)
-    (results,) = measured_run(tmp_path, resamples=0)
-    assert [*results.figures] == ["accuracy", "acc", "p_c", "p_f", "min"]
 
 
 def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, model: str) -> None:

@@ -18,10 +18,10 @@ LINES = {
     "cards": 1699,
     "review": 2443,
     "training": 7553,
-    "evaluation": 7678,
+    "evaluation": 7763,
     "cli": 1588,
     "demo": 152,
-    "extras": 5436,
+    "extras": 5365,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -16,8 +16,6 @@ CASES = {
     "mmvp-vlm": Case(layouts.mmvp_vlm, {"test": 2}),
     "naturalbench": Case(layouts.naturalbench, {"test": 2}),
     "whatsup": Case(layouts.whatsup, {"a": 4, "coco-one": 1}),
-    "aro": Case(layouts.aro, {"attribution": 2, "relation": 1}),
-    "aro-order": Case(layouts.aro_order, {"coco": 2}),
     "sugarcrepe++": Case(layouts.sugarcrepe_pp, {"replace_att": 2, "swap_obj": 2}),
     "spec": Case(layouts.spec, {"absolute-size-i2t": 3, "absolute-size-t2i": 3}),
     "vl-checklist": Case(layouts.vl_checklist, {"attribute-vaw-size": 2, "relation-action": 1}),

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from tests.evaluation.benchmarks.made_files import parquet, picture, put
 
@@ -126,27 +125,6 @@ def whatsup(root: Path, word: str = "mug") -> None:
     put(root / "coco_qa_one_obj.json", one)
     _pictures(root / "controlled_images", names)
     put(root / "val2017" / "000000000139.jpg", picture(9))
-
-
-def aro(root: Path, word: str = "red") -> None:
-    box: dict[str, Any] = {"bbox_x": 2, "bbox_y": 3, "bbox_w": 12, "bbox_h": 9}
-    said = {"true_caption": f"the {word} cup and the open door", "false_caption": f"the open cup and the {word} door"}
-    rows = [{"image_path": f"{n}.jpg", **box, **said, "attributes": [word, "open"]} for n in range(2)]
-    put(root / "visual_genome_attribution.json", rows)
-    put(root / "visual_genome_relation.json", [{"image_path": "0.jpg", **box, **said, "relation_name": "on"}])
-    _pictures(root / "images", ["0.jpg", "1.jpg"])
-
-
-def aro_order(root: Path, word: str = "red") -> None:
-    rows = [
-        {
-            "image": f"val2014/COCO_val2014_{n:012d}.jpg",
-            "caption_options": [f"a {word} cup {n}", "cup a", "a", "b", "c"],
-        }
-        for n in range(2)
-    ]
-    put(root / "coco_order.json", rows)
-    _pictures(root / "val2014", [f"COCO_val2014_{n:012d}.jpg" for n in range(2)])
 
 
 def sugarcrepe_pp(root: Path, word: str = "red") -> None:

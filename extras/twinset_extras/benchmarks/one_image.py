@@ -1,43 +1,21 @@
-"""One image and captions of which one or more are right: What'sUp, ARO, SugarCrepe++, SPEC, VL-CheckList."""
+"""One image and captions of which one or more are right: What'sUp, SugarCrepe++, SPEC, VL-CheckList."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import PurePosixPath
 from typing import ClassVar
 
-import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter
 
 from twinset import WrongUse
-from twinset.evaluation.benchmarks.pictures import as_png
-from twinset.evaluation.benchmarks.reader import Item, Pairs, Reader
+from twinset.evaluation.benchmarks.reader import Item, Ranked, Reader, all_alike
 from twinset.evaluation.benchmarks.rows import REFETCH, TEXTS, WHOLE, Row, Text
-from twinset.evaluation.examples import Picture, Query
-from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.evaluation.examples import Query
 from twinset.shards.media.media_folder import COCO_DIGITS
 from twinset_extras.benchmarks.listed import Listed
 
 
-class Ranked(Listed):
-    """An image asks for its captions among all of its row; recall@1 is the accuracy."""
-
-    def right(self, row: Row) -> frozenset[int]:
-        """The places of the captions that are right."""
-        return frozenset({0})
-
-    def example(self, row: Row) -> Item:
-        image, captions = self.picture(row, self.image_columns[0]), tuple(self.captions(row))
-        targets = all_alike(captions, self.right(row))
-        return Query(image=image, text=None, gallery=captions, targets=targets, **self.identity(row))
-
-
-def all_alike(gallery: Sequence[str], targets: Iterable[int]) -> frozenset[int]:
-    """Targets, and the other entries that say the same as one of them: they cannot be wrong."""
-    texts = {gallery[target] for target in targets}
-    return frozenset(place for place, text in enumerate(gallery) if text in texts)
-
-
-class WhatsUp(Ranked):
+class WhatsUp(Ranked, Listed):
     """Where one object is relative to another (Kamath et al., 2023): four prepositions in photographs made for it (A on
     and under furniture, B before and behind objects), and two in images of COCO and Visual Genome.
 
@@ -86,55 +64,6 @@ class WhatsUp(Ranked):
         """Of ``mug_left_of_knife.jpeg`` both objects."""
         parts = PurePosixPath(self.image_name(row, self.image_columns[0])).stem.split("_")
         return f"{parts[0]} {parts[-1]}" if row.subset in ("a", "b") else super().group(row)
-
-
-class Aro(Pairs):
-    """Attributes or the two things of a relation exchanged (Yuksekgonul et al., 2023), in a box of an image."""
-
-    name, title = "aro", "ARO (2023), attribution and relation"
-    citation, licence = "https://arxiv.org/abs/2210.01936", "MIT"
-    expects = "visual_genome_attribution.json or visual_genome_relation.json, and the folder images of both"
-    obtained = "The repository mertyg/vision-language-models-are-bows links them"
-    apart = True
-    files: ClassVar = {"attribution": "visual_genome_attribution.json", "relation": "visual_genome_relation.json"}
-    image_columns, caption_columns = ("image_path",), ("true_caption", "false_caption")
-
-    def picture(self, row: Row, column: str) -> Picture:
-        x, y, width, height = (max(0, row.value(f"bbox_{side}", WHOLE)) for side in "xywh")
-        whole = self.named(row, self.image_name(row, column))
-        name = whole.where.removeprefix(f"{self.data}/")
-        read = partial(_cut, self.data, name, slice(y, y + height), slice(x, x + width))
-        return Picture(f"{whole.where}#{x},{y},{width},{height}", read)
-
-    def category(self, row: Row) -> str:
-        """The relation, or both attributes."""
-        return row.text("relation_name") if row.subset == "relation" else "_".join([*row.value("attributes", TEXTS)])
-
-
-def _cut(root: Path, name: str, rows: slice, columns: slice) -> bytes:
-    frame = ImageFiles(root, upright=False).read([name])[name]
-    if isinstance(frame, UnusableImage):
-        raise WrongUse(f"{root}: {frame.detail}")
-    if not (cut := frame.pixels[rows, columns]).size:
-        raise WrongUse(f"{root}/{name}: its box has no pixel in an image of {frame.pixels.shape[1::-1]}; {REFETCH}")
-    return as_png(np.ascontiguousarray(cut))
-
-
-class AroOrder(Ranked):
-    """A caption and four shuffles of its words (Yuksekgonul et al., 2023), the caption first.
-
-    The released code shuffles while it runs; save what its ``COCO_Order`` or ``Flickr30k_Order`` has in ``test_cases``.
-    """
-
-    name, title = "aro-order", "ARO (2023), order"
-    citation, licence = Aro.citation, Aro.licence
-    expects = "coco_order.json or flickr30k_order.json: a list of {image, caption_options}, and the images below"
-    obtained = "Save test_cases of COCO_Order and Flickr30k_Order (mertyg/vision-language-models-are-bows) as JSON"
-    apart = True
-    files: ClassVar = {"coco": "coco_order.json", "flickr30k": "flickr30k_order.json"}
-
-    def captions(self, row: Row) -> Sequence[str]:
-        return row.value("caption_options", TEXTS)
 
 
 class SugarCrepePlus(Ranked):

@@ -1,7 +1,5 @@
 """How free answers are read: the forms that models write, and anything else without an error."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,12 +88,11 @@ def test_a_quoted_caption_is_told_from_the_other_one_and_its_words_are_not_read(
 
 
 @pytest.mark.parametrize("piece", ["not ", "both captions ", "(1) is ", "neither (1) or ", "no " * 40, "\n1. "])
-def test_long_answers_take_little_time(piece: str) -> None:
-    began = time.process_time()
+def test_long_answers_are_read_without_backtracking(piece: str) -> None:
+    """... or this would not end."""
     parse(piece * (LONGEST // len(piece)), (DOG, CAT))
     assert parse(piece * (10_000_000 // len(piece))) == Reading((), "too long")
     parse_pairing((piece + "1;2 not ") * (LONGEST // (len(piece) + 8)))
-    assert time.process_time() - began < 5
 
 
 WORDS = ["(1)", "(2)", "1", "neither", "nor", "both", "not", "first", "caption", "is", "better", "than", "<think>", ONE]

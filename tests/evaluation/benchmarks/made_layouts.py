@@ -57,6 +57,30 @@ def valse(root: Path, word: str = "red") -> None:
     put(root / "coco" / "000000000007.jpg", picture(7))
 
 
+def aro(root: Path, word: str = "red") -> None:
+    box: dict[str, Any] = {"bbox_x": 2, "bbox_y": 3, "bbox_w": 12, "bbox_h": 9}
+    right, wrong = f"the {word} cup and the open door", f"the open cup and the {word} door"
+    captions = {"true_caption": right, "false_caption": wrong}
+    rows = [{"image_path": f"{n}.jpg", **box, **captions, "attributes": [word, "open"]} for n in range(2)]
+    put(root / "visual_genome_attribution.json", rows)
+    put(root / "visual_genome_relation.json", [{"image_path": "0.jpg", **box, **captions, "relation_name": "on"}])
+    for number in range(2):
+        put(root / "images" / f"{number}.jpg", picture(number))
+
+
+def aro_order(root: Path, word: str = "red") -> None:
+    rows = [
+        {
+            "image": f"val2014/COCO_val2014_{n:012d}.jpg",
+            "caption_options": [f"a {word} cup {n}", "cup a", "a", "b", "c"],
+        }
+        for n in range(2)
+    ]
+    put(root / "coco_order.json", rows)
+    for number in range(2):
+        put(root / "val2014" / f"COCO_val2014_{number:012d}.jpg", picture(number))
+
+
 def winoground(root: Path, word: str = "red") -> None:
     lines = [
         {
@@ -230,6 +254,8 @@ def gebc(root: Path, word: str = "red") -> None:
 LAYOUTS: Mapping[str, Callable[..., None]] = {
     **{"sugarcrepe": sugarcrepe, "valse": valse, "winoground": winoground, "bivlc": bivlc, "genecis": genecis},
     **{"cirr": cirr, "mit-states": mit_states, "flickr30k": flickr30k, "coco": coco, "eqben": eqben, "gebc": gebc},
+    "aro": aro,
+    "aro-order": aro_order,
     "cirr-test": cirr_test,
     "circo": circo,
     "circo-test": partial(circo, split="test"),

@@ -91,14 +91,6 @@ def test_map_of_circos_submission_example() -> None:
         assert (figure.value, figure.expected) == pytest.approx((mean(values), mean(values)), abs=1e-9)
 
 
-def test_aspects_are_means_over_their_queries_alone() -> None:
-    made = [({0}, "addition;negation"), ({1}, "negation"), ({1}, "")]
-    rows = [ranks(np.array([2, 1], np.float32), frozenset(one), frozenset()) | {"tags": tags} for one, tags in made]
-    found = measure(table(rows), resamples=0).all.figures
-    named = {name: figure.value for name, figure in found.items() if name.startswith("map@10 ")}
-    assert named == {"map@10 addition": 100, "map@10 negation": 75}
-
-
 def test_all_targets_of_the_release_and_its_test_without(tmp_path: Path) -> None:
     """COCO's list of unlabelled images is not at hand: one is made of those that the annotations name."""
     folder = at_hand("benchmarks/circo") / "annotations"

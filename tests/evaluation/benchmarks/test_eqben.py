@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from tests.evaluation.benchmarks.made_files import parquet, picture, put
@@ -16,7 +14,6 @@ from tests.evaluation.benchmarks.made_layouts import bivlc, bivlc_rows, matching
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
-from twinset.evaluation.benchmarks.rows import ParquetImages
 from twinset.evaluation.examples import LeftOut, Matching
 
 Opener = Callable[..., Reader]
@@ -66,21 +63,6 @@ def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> 
 ROWS, IMAGES = 100, ("image", "negative_image")
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("parquet") / "test.parquet"
-    parquet(path, bivlc_rows(ROWS), IMAGES)
-    return path
-
-
-@settings(max_examples=40)
-@given(asked=st.lists(st.tuples(st.integers(0, ROWS - 1), st.sampled_from(IMAGES)), max_size=12))
-def test_images_are_those_of_their_rows_in_any_order(file: Path, asked: list[tuple[int, str]]) -> None:
-    stored, expected = ParquetImages(file, IMAGES), bivlc_rows(ROWS)
-    for row, column in asked:
-        assert stored.picture(row, column).read() == expected[row][column]["bytes"]
-
-
 def test_rows_of_one_photo_are_one_group(tmp_path: Path) -> None:
     bivlc(tmp_path)
     found = [item for item in open_benchmark("bivlc", tmp_path).examples() if isinstance(item, Matching)]
@@ -106,19 +88,3 @@ def test_a_row_without_an_image_is_left_out(tmp_path: Path) -> None:
     assert isinstance(items[2], Matching)
     with pytest.raises(WrongUse, match=r"test\.parquet: row 3 negative_image holds no image"):
         items[2].images[1].read()
-
-
-@pytest.mark.parametrize("place", [0.02, 0.5, 1.0])
-def test_a_damaged_file_is_named(tmp_path: Path, place: float) -> None:
-    path = tmp_path / "test.parquet"
-    parquet(path, bivlc_rows(60), IMAGES)
-    content = bytearray(path.read_bytes())
-    at = min(int(place * len(content)), len(content) - 12)
-    content[at : at + 12] = b"\xff" * 12
-    path.write_bytes(content)
-    with pytest.raises(WrongUse, match=r"test\.parquet"):
-        for item in open_benchmark("bivlc", tmp_path).examples():
-            if isinstance(item, Matching):
-                for shown in item.images:
-                    shown.read()
-        raise WrongUse("test.parquet: the damage lay within an image, where nothing but its decoder can tell")

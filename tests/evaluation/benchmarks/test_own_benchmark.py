@@ -57,11 +57,3 @@ def test_an_odd_row_is_refused_with_its_place(cups: type[Pairs], tmp_path: Path,
     benchmark = cups(written(tmp_path, "v,a.jpg,a cup,a jug,", row))
     with pytest.raises(WrongUse, match=words):
         list(benchmark.examples())
-
-
-def test_an_odd_file_is_refused(cups: type[Pairs], tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match=r"holds no annotation of it \(Cups \(2026\)\)\. Expected: test\.csv"):
-        cups(tmp_path)
-    put(written(tmp_path) / "test.csv", "id,photo,caption\n")
-    with pytest.raises(WrongUse, match=r"no column 'foil' of text \(it has id, photo, caption\); fetch the file again"):
-        list(cups(tmp_path).examples())

@@ -97,14 +97,6 @@ def test_features_are_found_by_what_they_are_of_by_all_processes(tmp_path: Path)
     assert FeatureStore(tmp_path / "cache", "other").missing(names) == names
 
 
-def test_seconds_count_each_feature_that_was_asked_for_once(tmp_path: Path) -> None:
-    kept = FeatureStore(tmp_path, "m")
-    kept.keep(names_of("abcd"), np.zeros((4, 1), np.float32), 8.0)
-    kept.find(names_of("ab"))
-    kept.find(names_of("bc"))
-    assert kept.counted() == {"texts": 3, "seconds": 6.0}
-
-
 @pytest.mark.parametrize("damage", ["cut", "empty", "changed", "other bytes"])
 def test_a_block_that_is_torn_or_damaged_is_encoded_again(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture

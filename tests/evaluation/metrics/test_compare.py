@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 import scipy.stats
 
-from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.compare import compare, holm
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.measure import measure
@@ -67,23 +66,3 @@ def test_rows_are_joined_by_key_and_the_others_counted() -> None:
     found = compare(a, b.slice(30), resamples=0)
     assert (found.n, found.only_in_a, found.only_in_b) == (70, 30, 0)
     assert any("30 rows of table are not in table" in note for note in found.notes)
-
-
-def test_rows_that_only_one_file_asks_are_said() -> None:
-    two = scores(5, 1.0, 0)
-    mixed = pa.table({**two.to_pydict(), "s10": [None, 1.0, 1.0, 1.0, 1.0], "s11": [None, 1.0, 1.0, 1.0, 1.0]})
-    found = compare(two, mixed)
-    assert not len(found.table) and "text is not compared: it is not asked of the same rows in both" in found.notes
-
-
-def test_files_that_cannot_be_compared() -> None:
-    a = scores(5, 1.0, 0)
-    ranks = pa.table({"key": ["k1"], "higher": [0], "tied": [0], "entries": [9], "targets": [1]})
-    for pair, words, how in (
-        ((a, a.set_column(0, "key", [["1", "2", "3", "4", "5"]])), "no key in common", {}),
-        ((a, ranks), "different kinds", {}),
-        ((a, a), "no column 'name' for --key", {"key": ["name"]}),
-        ((a, a.slice(1)), "not as many rows", {"key": None}),
-    ):
-        with pytest.raises(WrongUse, match=words):
-            compare(*pair, **how)  # type: ignore[arg-type]

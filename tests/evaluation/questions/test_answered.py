@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.evaluation.benchmarks.made_layouts import cirr, flickr30k, picture, put, winoground
+from tests.evaluation.benchmarks.made_layouts import flickr30k, picture, put, winoground
 from tests.evaluation.features.small_benchmark import SmallBenchmark
 from tests.evaluation.scorers.shown_images import matching
 from tests.evaluation.scorers.tiny_models import save_transformers
@@ -21,7 +21,6 @@ from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.from_python import evaluate, put_scores
 from twinset.evaluation.questions.answered import score_answers
 from twinset.evaluation.questions.asked import write_questions
-from twinset.models.encoders.contract import NotApplicable
 
 PAGE = Path(__file__).parents[3] / "docs" / "scores.md"
 
@@ -77,13 +76,6 @@ def test_images_that_cannot_be_read_are_asked_of_nobody_and_left_out_of_both(tmp
     assert (found["images"], found["pairs"], found["left_out"]) == (5, 10, {"undecodable image": 1})
     (one,) = put_scores(scored(tmp_path / "Q"), "mine", tmp_path / "run", {}, tmp_path / "Q", None)["scores"]
     assert (one["rows"], one["left_out"]) == (2, {"undecodable image": 1})
-
-
-def test_a_query_of_image_and_text_together_is_not_a_pair(tmp_path: Path) -> None:
-    cirr(tmp_path / "cirr")
-    with pytest.raises(NotApplicable, match=r"does not ask about pairs .*--model image\+text:ENCODER"):
-        write_questions([("cirr", str(tmp_path / "cirr"))], [], tmp_path / "Q")
-    assert not (tmp_path / "Q").exists()
 
 
 def test_scores_that_are_not_those_of_all_pairs_are_refused(tmp_path: Path, asked: Path) -> None:

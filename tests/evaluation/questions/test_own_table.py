@@ -10,7 +10,6 @@ from tests.evaluation.benchmarks.made_layouts import flickr30k, sugarcrepe, wino
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.from_python import evaluate, put_scores
-from twinset.evaluation.metrics.matching import RELEASED
 
 
 def scored(folder: Path, benchmark: str) -> dict[str, Any]:
@@ -59,13 +58,3 @@ def test_what_is_measured_of_one_image_is_put_beside_a_benchmark_too(tmp_path: P
         rows = [f"{kind}/{n},{right if n == 0 else wrong}" for kind in ("swap_obj", "add_att") for n in range(3)]
         found = put_text(tmp_path, "sugarcrepe", "\n".join([f"key,{header}", *rows]))
         assert found["rows"] == 6 and found["figures"]["accuracy"] == pytest.approx(100 / 3)
-
-
-def test_released_outcomes_of_two_images_are_read_by_both_of_their_names(tmp_path: Path) -> None:
-    winoground(tmp_path / "winoground")
-    for names in RELEASED:
-        lines = [",".join(("key", *names)), *(f"test/{n},1,1,0,1" for n in range(3))]
-        found = put_text(tmp_path, "winoground", "\n".join(lines))
-        assert (found["figures"]["text"], found["figures"]["tpos2i"]) == (100, 0)
-    with pytest.raises(WrongUse, match=r"winoground needs s00, s01, s10, s11; or ipos2t, ineg2t, tpos2i, tneg2i; or"):
-        put_text(tmp_path, "winoground", "key,s00,s01\ntest/0,1,0")

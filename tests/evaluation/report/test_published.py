@@ -17,7 +17,6 @@ from twinset.evaluation.benchmarks.sets_of_pairs import SugarCrepe
 from twinset.evaluation.metrics.figures import Figure
 from twinset.evaluation.metrics.galleries import AT, THRESHOLDS
 from twinset.evaluation.metrics.matching import FINER, ORDERS
-from twinset.evaluation.report.page import explained
 from twinset.evaluation.report.published import MEAN, published
 from twinset.evaluation.report.tables import (
     BEST,
@@ -147,15 +146,3 @@ def test_figures_of_papers_stay_with_their_heads_and_the_best_are_marked() -> No
     assert marked(found) == {(2, 1): BEST, (1, 1): SECOND}  # where all tie, none is the best
     tied = [Row([name, Figure(value)]) for name, value in (("a", 25.0), ("b", 25.001), ("c", 20.0))]
     assert marked(Table("all", "title", ["model", "Group"], 1, tied)) == {(0, 1): BEST, (1, 1): BEST, (2, 1): SECOND}
-
-
-EXPLAINED = {
-    *("text", "image", "group", "group_match", "accuracy", "ipos2t", "order12", "p_c", "grounding", "grounding@0.1"),
-    *("recall@1", "recall@50", "mean_equivariance_text", "text_detection", "vqa_acc", "all_targets", "map@5"),
-    *("map@10 negation", "pair_accuracy", "mean_kendall"),
-}
-
-
-def test_every_figure_of_our_own_is_explained_and_no_other() -> None:
-    assert all(explained([figure]) for figure in EXPLAINED)
-    assert explained(["accuracy"]).startswith("accuracy: ") and explained(["mylab_score"]) == ""

@@ -30,14 +30,12 @@ from tests.evaluation.report.made_scores import (
     save,
 )  # fmt: skip
 from twinset.cli.main import main
-from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import MATCHING_CHOICES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.matching import FINER
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.page import write_report
-from twinset.evaluation.report.result_tables import benchmark_tables
-from twinset.evaluation.report.results import TWO_IMAGES, chance, measured_run, recall
+from twinset.evaluation.report.results import TWO_IMAGES, chance, recall
 
 PROBED = {
     "sees": "captions", "guess": "shorter", "n": 15, "groups": 10, "right": 90.0, "expected": 93.25,
@@ -203,15 +201,6 @@ def test_the_mean_stands_with_its_deviation_and_an_interval(out: Path) -> None:
         assert f"{value:.2f} {sign} {sd:.2f}" in table and "ours, mean of 3" in table and "seed-0" not in table
 
 
-def test_seeds_that_are_not_there_or_do_not_fit_are_refused(out: Path) -> None:
-    for seeds in ({"other": RUNS}, {"ours": [*RUNS, "absent"]}, {"ours": RUNS[:1]}):
-        with pytest.raises(WrongUse, match=r"names two or more of open_clip:B:seed-0.pt, .* by a name of its own"):
-            measured_run(out, seeds=seeds)
-    save(out, "sugarcrepe", RUNS[0], matchings(6, 0, 0.1), SCHEMAS["matching"])
-    with pytest.raises(WrongUse, match=r"--seeds ours: sugarcrepe: .*no scores of open_clip:B:seed-1.pt"):
-        measured_run(out, resamples=0, seeds={"ours": RUNS})
-
-
 def test_of_two_images_chance_is_the_share_of_all_orders_of_four_scores() -> None:
     s00, s01, s10, s11 = np.array([*permutations((1, 2, 4, 8))]).T
     right = dict(zip(FINER, (s00 > s01, s11 > s10, s00 > s10, s11 > s01), strict=True))
@@ -248,14 +237,3 @@ def test_chance_is_that_of_choices(tmp_path: Path) -> None:
     assert found["four"]["chance"][""]["group"] == 6.25 and found["four"]["chance"][""]["text"] == 25
     assert found["whole"]["chance"][""] == {"group": 50, "order12": 50, "order21": 50}
     assert "four,vlm/choose:F,refusal,2" in (tmp_path / "tables" / "unanswered.csv").read_text()
-
-
-def test_a_row_that_a_paper_prints_in_two_tables_is_one(tmp_path: Path) -> None:
-    save(tmp_path, "winoground", "m", matchings(8, 0, 0.5), SCHEMAS["matching"])
-    with released(winoground={"first": 4, "second": 4}):
-        (results,) = measured_run(tmp_path)
-    rows = benchmark_tables(results)[0].rows
-    named = [row for row in rows if row.cells[0] == "FIBER + EqSim (COCO)"]
-    assert len(named) == 1 and "Table 5" in named[0].source and "Table 9" in named[0].source
-    # Two tables disagree about this one.
-    assert len([row for row in rows if row.cells[0] == "FIBER + FT (F30K)"]) == 2

@@ -11,7 +11,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.figures import Results
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.score_files.opening import open_scores
 
 HEADER = "caption,type,s00,s01,s10,s11\n"
 GOOD = HEADER + '"A dog,\nasleep.",add,0.5,0.25,0.125,1\ncat,swap, 0.5 ,0.75,-1e-3,1\n'
@@ -50,13 +49,6 @@ def test_odd_booleans(tmp_path: Path) -> None:
     assert values(measure(written(tmp_path, "correct\n" + "\n".join(words)))) == {"accuracy": 62.5}
     for column in ([1.0, 0.0], [True, False], ["true", "n"], pa.array([1, 0], pa.uint8())):
         assert values(measure(pa.table({"correct": column}))) == {"accuracy": 50}
-
-
-def test_rows_of_any_length_are_read(tmp_path: Path) -> None:
-    captions = ["long " * (300_000 if row % 5 == 0 else row) for row in range(20)]
-    lines = [f"1,k{row},{caption}{',' * 3000}\n" for row, caption in enumerate(captions)]
-    path = written(tmp_path, "correct,key,caption" + ",x" * 3000 + "\n" + "".join(lines))
-    assert open_scores(path).read(["key"]).columns["key"].to_pylist() == [f"k{row}" for row in range(20)]
 
 
 def damaged() -> bytes:
@@ -106,11 +98,6 @@ def test_bad_columns(change: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongUse) as error:
         measure(table, ["type", "g"], group="g")
     assert message in str(error.value)
-
-
-def test_too_many_values() -> None:
-    with pytest.raises(WrongUse, match="--by row: more than 1,000 values"):
-        measure(pa.table({"correct": [1] * 1001, "row": [*range(1001)]}), ["row"])
 
 
 @pytest.mark.parametrize("text", ["no JSON", "[1]", '{"threshold": "high"}', pytest.param("[" * 200_000, id="deep")])

@@ -12,7 +12,7 @@ import torch
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
 from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.scorers.kinds import check_model, open_model
+from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Composer, NotApplicable, unit
 
 
@@ -112,12 +112,3 @@ def test_the_predicted_category_follows_the_asked_attribute_in_all_templates(tmp
     best = (inner.encode_images(shown) @ np.stack([said(name) for name in names]).T).argmax(1)
     expected = [said(f"{one} {names[at]}") for one, at in zip(conditions, best, strict=True)]
     assert np.allclose(asked.queries(shown, conditions), expected, atol=1e-5)
-
-
-def test_another_file_is_another_model(tmp_path: Path) -> None:
-    digests = {rule("focus-attribute", tmp_path, TYPES | {"size": ["large"] * n}).digest() for n in range(1, 3)}
-    assert len(digests) == 2
-    with pytest.raises(WrongUse, match=r"there is no file nowhere\.json; write focus-attribute:ATTRIBUTE_TYPES\.json"):
-        check_model("focus-attribute:nowhere.json:random:ViT-B-32")
-    with pytest.raises(WrongUse, match="name VAW's annotations"):
-        rule("change-attribute", tmp_path, ["dog"]).queries(images(1), ["red"])

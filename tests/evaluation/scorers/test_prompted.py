@@ -18,7 +18,7 @@ from tests.models.language_models.chat_server import Body, Reply, completion, fa
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.run import run
-from twinset.evaluation.scorers.asking import ADDRESS, KEY, SETTINGS
+from twinset.evaluation.scorers.asking import KEY, SETTINGS
 from twinset.evaluation.scorers.kinds import check_model, open_model, with_prompts
 from twinset.models.encoders.contract import Question, Running
 
@@ -125,15 +125,9 @@ def test_the_environment_leads_to_the_server(environment: Callable[..., None], m
         monkeypatch.setenv(KEY, "sesame")
         chooser().choose(asked([RED]))
         assert server.keys == ["Bearer sesame"]
-    for variable, value, problem in (
-        (ADDRESS, "", "--model openai-chooser:m: base_url: .*write the address of a server"),
-        (SETTINGS, '{"prize_in": 1}', "prize_in: unknown key; did you mean 'price_in'"),
-        (SETTINGS, '{"model": "n"}', f"{SETTINGS} has model, which --model"),
-        (SETTINGS, "{", f"Invalid JSON: .*correct {ADDRESS} or {SETTINGS}: write such as"),
-    ):
-        monkeypatch.setenv(variable, value)
-        with pytest.raises(WrongUse, match=problem):
-            chooser()
+    monkeypatch.setenv(SETTINGS, '{"prize_in": 1}')
+    with pytest.raises(WrongUse, match="prize_in: unknown key; did you mean 'price_in'"):
+        chooser()
 
 
 def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ CASES: dict[str, Case] = {
     "valse": Case(layouts.valse, {"existence": 1, "foil-it": 2}, {"foil not validated": 1}),
     "winoground": Case(layouts.winoground, {"test": 3}),
     "bivlc": Case(layouts.bivlc, {"test": 4}, images="inside"),
+    "aro": Case(layouts.aro, {"attribution": 2, "relation": 1}),
+    "aro-order": Case(layouts.aro_order, {"coco": 2}),
     "genecis": Case(layouts.genecis, {"focus-attribute": 2, "change-object": 2}),
     "cirr": Case(layouts.cirr, {"global": 3, "subset": 3}, images="named"),
     "cirr-test": Case(layouts.cirr_test, {"global": 3, "subset": 3}, images="named", targets=False),

@@ -14,6 +14,8 @@ KINDS = {
     "valse": "twinset.evaluation.benchmarks.sets_of_pairs:Valse",
     "sugarcrepe": "twinset.evaluation.benchmarks.sets_of_pairs:SugarCrepe",
     "bivlc": "twinset.evaluation.benchmarks.sets_of_pairs:BiVlc",
+    "aro": "twinset.evaluation.benchmarks.aro:Aro",
+    "aro-order": "twinset.evaluation.benchmarks.aro:AroOrder",
     "genecis": "twinset.evaluation.benchmarks.composed_retrieval:GeneCis",
     "cirr": "twinset.evaluation.benchmarks.composed_retrieval:Cirr",
     "circo": "twinset.evaluation.benchmarks.composed_retrieval:Circo",

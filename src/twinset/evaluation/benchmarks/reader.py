@@ -3,7 +3,7 @@
 import hashlib
 from abc import ABC
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
@@ -274,6 +274,25 @@ class Pairs(Reader):
     def identity(self, row: Row) -> dict[str, Any]:
         """What every example has of a row."""
         return {"key": self.key(row), "subset": row.subset, "group": self.group(row), "category": self.category(row)}
+
+
+class Ranked(Pairs):
+    """An image asks for its captions among all of its row; recall@1 is the accuracy."""
+
+    def right(self, row: Row) -> frozenset[int]:
+        """The places of the captions that are right."""
+        return frozenset({0})
+
+    def example(self, row: Row) -> Item:
+        image, captions = self.picture(row, self.image_columns[0]), tuple(self.captions(row))
+        targets = all_alike(captions, self.right(row))
+        return Query(image=image, text=None, gallery=captions, targets=targets, **self.identity(row))
+
+
+def all_alike(gallery: Sequence[str], targets: Iterable[int]) -> frozenset[int]:
+    """Targets, and the other entries that say the same as one of them: they cannot be wrong."""
+    texts = {gallery[target] for target in targets}
+    return frozenset(place for place, text in enumerate(gallery) if text in texts)
 
 
 def image_group(name: str) -> str:
