@@ -176,17 +176,8 @@ class Composer(Scorer, Protocol):
     encoder: DualEncoder
 
     @abstractmethod
-    def compose(self, images: Floats, texts: Floats) -> Floats:
-        """Queries of norm 1 from features of the encoder that are not normalised; all (n, d)."""
-
-    def compose_said(self, images: Floats, texts: Floats, said: Sequence[str]) -> Floats:
-        """As `compose`, for rules that read the texts themselves. Optional. said: the texts, as many as features."""
-        return self.compose(images, texts)
-
-    def queries(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """Queries of norm 1 from images and texts, shape (n, d)."""
-        prepared = [self.encoder.prepare(image) for image in images]
-        return self.compose_said(self.encoder.image_features(prepared), self.encoder.text_features(texts), texts)
+    def compose(self, images: Floats, texts: Floats, words: Sequence[str]) -> Floats:
+        """Queries of norm 1, (n, d), from the encoder's features, not normalised, (n, d), and the texts themselves."""
 
 
 @dataclass(frozen=True, slots=True)
