@@ -19,8 +19,7 @@ T = TypeVar("T")
 os.environ["MKL_CBWR"] = "AUTO,STRICT"
 
 GPU = "cuda:0"
-#: Errors that torch raises as plain RuntimeErrors: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two,
-#: oneDNN's.
+#: Plain RuntimeErrors of torch: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two, oneDNN's.
 RAN_OUT = (
     *("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate memory", "not enough memory"),
     "could not create a primitive",
@@ -41,11 +40,7 @@ class OnDevice(PlacedSettings):
     extra: ClassVar[str] = "models"
 
     def device_name(self, setting: str) -> str:
-        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none.
-
-        Args:
-            setting: key path of ``device``, for the message.
-        """
+        """``cpu``, or the GPU's model name; raises `WrongUse`, naming the key path, where there is no GPU."""
         return "cpu" if self.device == "cpu" else gpu_name(setting)
 
     def check_device(self, key: str) -> None:
@@ -146,11 +141,7 @@ def within_memory(work: Callable[[], T]) -> T:
 
 
 def load_within_memory(what: str, load: Callable[[], T]) -> T:
-    """What ``load`` returns; raises `BuildFailed` when memory runs out, since smaller batches would not help.
-
-    Args:
-        what: is loaded, for the message.
-    """
+    """What ``load`` returns; raises `BuildFailed`, naming ``what``, when memory runs out, whatever the batch."""
     try:
         return within_memory(load)
     except OutOfMemory as error:

@@ -89,7 +89,7 @@ class ModelFiles:
 
     def digest(self) -> str:
         """Of names and contents, in order."""
-        return files_digest(self.paths)
+        return digest([[path.name, sha256_once(path)] for path in self.paths])
 
 
 def find_model(name: str, layout: Layout) -> ModelFiles:
@@ -111,11 +111,7 @@ def find_model(name: str, layout: Layout) -> ModelFiles:
 
 
 def check_files(name: str, folder: Path, needs: Sequence[Sequence[str]], layout: str) -> None:
-    """Raise `ModelMissing` where a folder of the model ``name`` has no file of a group, such as weights of two forms.
-
-    Args:
-        layout: the files that such a model has, for messages.
-    """
+    """Raise `ModelMissing`, with the layout in words, where a model's folder has no file of a group."""
     lacking = [group for group in needs if not any((folder / file).is_file() for file in group)]
     if lacking:
         words = (" or ".join(file for file in group if not file.endswith(".index.json")) for group in lacking)
@@ -123,10 +119,8 @@ def check_files(name: str, folder: Path, needs: Sequence[Sequence[str]], layout:
 
 
 def check_type(path: Path, known: Collection[str], key: str = "model_type") -> str:
-    """The type of a network by its configuration; raises `WrongUse` where it is none of ``known``.
-
-    Args:
-        key: of the configuration; ``_class_name`` in those of diffusers.
+    """The type of a network by its configuration; raises `WrongUse` where it is none of ``known``. key: diffusers'
+    configurations have ``_class_name``.
     """
     value = read_json(path).get(key)
     if value not in [*known]:
@@ -184,11 +178,8 @@ def safetensors_of(folder: Path, stem: str) -> list[Path]:
 def local_folder(name: str, layout: str) -> Path:
     """The folder of a model by its name of an installed package, its path, or its hub id in the cache, in this order.
 
-    Args:
-        layout: the files that such a model has, for messages.
-
     Raises:
-        ModelMissing: there is no such folder, or it cannot be read.
+        ModelMissing: there is no such folder, or it cannot be read; the message has the layout.
         WrongUse: an adapter lies there, or a link leads out of the folder.
     """
     brought = brought_model(name)
@@ -212,9 +203,7 @@ def refuse_links(folder: Path) -> None:
 
 
 def refuse_adapter(folder: Path) -> None:
-    """Raise `WrongUse` for an adapter of peft beside a model: transformers loads it where peft is installed, and only
-    there.
-    """
+    """Raise `WrongUse` for an adapter of peft beside a model: transformers loads it only where peft is installed."""
     if (folder / ADAPTER).is_file():
         raise WrongUse(
             f"{folder}: holds an adapter ({ADAPTER}); merge both (peft's merge_and_unload, then save_pretrained) and "
@@ -245,11 +234,6 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise WrongUse(f"{path}: no JSON object; get the file again")
     return settings
-
-
-def files_digest(files: Sequence[Path]) -> str:
-    """One digest of files of a folder and their names; each is read once a process."""
-    return digest([[path.name, sha256_once(path)] for path in files])
 
 
 def sha256_once(path: Path) -> str:

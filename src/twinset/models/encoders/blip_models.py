@@ -26,12 +26,10 @@ class Blip(FusionScorer):
     network = "BlipForImageTextRetrieval"
 
     def see(self, pixels: Tensors) -> Tensors:
-        """As `FusionScorer.see`: the patches that the image tower gives."""
         return {"patches": self.model.vision_model(pixel_values=pixels["pixel_values"]).last_hidden_state}
 
     def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """As `FusionScorer.image_features`: the class token of the image tower."""
-        return self.see(pixels)["patches"][:, 0]
+        return self.see(pixels)["patches"][:, 0]  # the class token
 
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
         # BlipForImageTextRetrieval.forward makes the mask on the CPU, wherever the model is.
@@ -55,7 +53,6 @@ class Blip(FusionScorer):
         return states[:, 0]
 
     def contrasted(self, seen: Tensors, tokens: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `FusionScorer.contrasted`, by the ITC head."""
         from torch.nn.functional import normalize
 
         return normalize(self.projected_images(seen), dim=-1), normalize(self.projected_texts(tokens), dim=-1)
@@ -69,18 +66,16 @@ class Blip(FusionScorer):
             raise WrongUse(f"image_size: {size} pixels are no multiple of the patches' {embeddings.patch_size}")
         number = (size // embeddings.patch_size) ** 2 + 1
         held = embeddings.position_embedding
-        with torch.no_grad():
-            positions = embeddings.interpolate_pos_encoding(held.new_empty(1, number, held.shape[2]), size, size)
-        embeddings.position_embedding = torch.nn.Parameter(positions.clone())
+        positions = embeddings.interpolate_pos_encoding(held.new_empty(1, number, held.shape[2]), size, size)
+        embeddings.position_embedding = torch.nn.Parameter(positions.detach().clone())
         embeddings.image_size, embeddings.num_patches, embeddings.num_positions = size, number - 1, number
         self.model.config.vision_config.image_size = size
         self.processor.size = {"height": size, "width": size}
 
 
 class Blip2(Blip):
-    """BLIP-2's first stage: the image tower and the Q-Former, whose queries give an image several features.
-
-    A score is the mean of what the ITM head gives of all queries; class 1 is a match.
+    """BLIP-2's first stage: the image tower and the Q-Former, whose queries give an image several features. A score is
+    the mean of what the ITM head gives of all queries.
     """
 
     types = ("blip-2",)
@@ -100,7 +95,7 @@ class Blip2(Blip):
         mask = _mask(queries)
         if tokens is not None:
             read = self.model.embeddings(input_ids=tokens["input_ids"], query_embeds=queries)
-            mask = mask.new_ones(read.shape[:2])
+            mask = _mask(read)
             mask[:, queries.shape[1] :] = tokens["attention_mask"]
         states: torch.Tensor = self.model.qformer(
             query_embeds=read,

@@ -26,8 +26,7 @@ class FusionScorer(TransformersModel, Matcher):
     """Networks with a head that says whether an image and a text match; pairs in passes of one shape, by texts' length.
     What does not depend on a text is computed once for all texts of an image that are scored together.
 
-    A score is the head's log-odds of a match, not its probability: the order of pairs is the same, and float32
-    probabilities of 1 would tie.
+    A score is the head's log-odds of a match: float32 probabilities of 1 would tie.
     """
 
     precision = f"float32, images by {SEEN}"
@@ -57,11 +56,7 @@ class FusionScorer(TransformersModel, Matcher):
 
     @abstractmethod
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        """Log-odds of a match of image i and text i, shape (n,), with gradients where these are on.
-
-        Args:
-            seen: as `see` gives it. tokens: as `TransformersModel.tokens` gives them.
-        """
+        """Log-odds of a match of image i, as `see` gives it, and text i, shape (n,), with gradients if these are on."""
 
     @abstractmethod
     def image_features(self, pixels: Tensors) -> torch.Tensor:
@@ -85,23 +80,20 @@ class Flava(FusionScorer):
     network = "FlavaForPreTraining"
 
     def see(self, pixels: Tensors) -> Tensors:
-        """As `FusionScorer.see`: pixels, without those of the codebook."""
-        return {"pixel_values": pixels["pixel_values"]}
+        return {"pixel_values": pixels["pixel_values"]}  # without those of the codebook
 
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
         out = self.model.flava(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"], **seen)
         return log_odds(self.model.itm_head(out.multimodal_embeddings))
 
     def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """As `FusionScorer.image_features`: the class token of the image tower."""
         states: torch.Tensor = self.model.flava.image_model(**self.see(pixels)).last_hidden_state
         return states[:, 0]
 
 
 class Vilt(FusionScorer):
-    """ViLT fine-tuned for retrieval: its ranking head gives the log-odds at once.
-
-    Its images keep their shape, and are filled up to the largest of a pass: so a pass has one pair.
+    """ViLT fine-tuned for retrieval: its ranking head gives the log-odds at once. Its images keep their shape, and are
+    filled up to the largest of a pass: so a pass has one pair.
     """
 
     types = ("vilt",)
@@ -112,8 +104,7 @@ class Vilt(FusionScorer):
         return int(self.model.config.max_position_embeddings)
 
     def resize(self, size: int) -> None:
-        """As `FusionScorer.resize`: of the shorter side; positions are interpolated in each pass."""
-        self.processor.size = {"shortest_edge": size}
+        self.processor.size = {"shortest_edge": size}  # positions are interpolated in each pass
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         one_by_one = super().score
@@ -124,7 +115,7 @@ class Vilt(FusionScorer):
         return odds
 
     def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """As `FusionScorer.image_features`: there is no image tower; images are read with an empty text."""
+        # There is no image tower: images are read with an empty text.
         empty = self.tokens([""] * len(pixels["pixel_values"]), 2)
         states: torch.Tensor = self.model.vilt(**_read(empty), **pixels).last_hidden_state
         return states[:, 0]

@@ -13,6 +13,7 @@ from twinset.models.files import (
     BROUGHT,
     TOKENIZERS,
     Layout,
+    ModelFiles,
     ModelMissing,
     brought_model,
     find_model,
@@ -73,15 +74,15 @@ class Architecture:
                     "it, or export the model in transformers' layout and name clip:FOLDER"
                 )
 
-    def tokenizer(self) -> tuple[Path, list[Path]] | None:
-        """The folder of its tokenizer of transformers, and the files there; raises as `local_folder`."""
+    def tokenizer(self) -> ModelFiles | None:
+        """Its tokenizer of transformers; raises as `local_folder`."""
         if not (name := self.model["text_cfg"].get("hf_tokenizer_name")):
             return None
         folder = self.folder
         if folder is None or not any((folder / file).is_file() for file in TOKENIZERS):
             folder = local_folder(str(name), "It holds a tokenizer")
         words = (*TOKENIZERS, "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "config.json")
-        return folder, [folder / file for file in words if (folder / file).is_file()]
+        return ModelFiles(folder, tuple(folder / file for file in words if (folder / file).is_file()))
 
 
 def find_architecture(name: str) -> Architecture:

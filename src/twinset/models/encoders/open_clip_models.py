@@ -17,7 +17,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.checkpoints import fit, read_weights
 from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, as_floats
 from twinset.models.encoders.open_clip_files import Architecture, find_architecture, find_checkpoint
-from twinset.models.files import files_digest, sha256_once
+from twinset.models.files import sha256_once
 from twinset.models.loading import NO_CODE, loading
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class OpenClip(DualEncoder):
             self._transform = open_clip.transform.image_transform_v2(settings, is_train=False)
         self._device = next(network.parameters()).device
         libraries = {name: version(name) for name in ("torch", "open_clip_torch", "torchvision", "pillow", "numpy")}
-        model = {key: architecture.model[key] for key in sorted(architecture.model)}
-        facts = {"image": dict(network.visual.preprocess_cfg), "libraries": libraries, "precision": "float32"}
+        facts = {"weights": weights, "model": architecture.model, "image": network.visual.preprocess_cfg}
+        facts |= {"libraries": libraries, "precision": "float32"}
         if (words := architecture.tokenizer()) is not None:
-            facts["tokenizer"] = files_digest(words[1])
-        self._digest = digest(json.loads(json.dumps({"weights": weights, "model": model, **facts}, default=str)))
+            facts["tokenizer"] = words.digest()
+        self._digest = digest(json.loads(json.dumps(facts, default=str)))
 
     def digest(self) -> str:
         return self._digest
@@ -128,7 +128,7 @@ def _build(architecture: Architecture) -> tuple[Any, Any]:
         if (words := architecture.tokenizer()) is None:
             return network, open_clip.SimpleTokenizer(**options)
         options |= {"tokenizer_mode": text.get("tokenizer_mode"), "local_files_only": True, **NO_CODE}
-        return network, open_clip.tokenizer.HFTokenizer(str(words[0]), **options)
+        return network, open_clip.tokenizer.HFTokenizer(str(words.folder), **options)
 
 
 OPEN_CLIP = ModelKind(open_open_clip, "NAME:TAG|FILE, or FOLDER", 2, find_checkpoint)

@@ -82,10 +82,10 @@ class TransformersModel:
 
     def too_long(self, texts: Sequence[str]) -> list[str]:
         """As `Scorer.too_long`."""
-        ids = self._read(texts, self.most() + 1)["input_ids"] if texts else []
+        ids = self._tokenized(texts, self.most() + 1)["input_ids"] if texts else []
         return [text for text, own in zip(texts, ids, strict=True) if len(own) > self.most()]
 
-    def _read(self, texts: Sequence[str], length: int, **options: Any) -> Any:
+    def _tokenized(self, texts: Sequence[str], length: int, **options: Any) -> Any:
         """What the tokenizer makes of texts, cut to a length."""
         if self.cleaning:  # as the model was trained: transformers' tokenizers lack a part of that, or all of it
             from open_clip.tokenizer import get_clean_fn  # type: ignore[import-untyped]
@@ -95,20 +95,18 @@ class TransformersModel:
 
     def tokens(self, texts: Sequence[str], length: int) -> dict[str, Any]:
         """Texts as tokens, cut or filled up to a length."""
-        read = self._read(texts, length, padding="max_length", return_tensors="pt")
+        read = self._tokenized(texts, length, padding="max_length", return_tensors="pt")
         return {key: value.to(self.device) for key, value in read.items()}
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Of `LENGTHS`, the one that each text is filled up to."""
         buckets = [length for length in LENGTHS if length < self.most()] + [self.most()]
-        ids = self._read(texts, self.most())["input_ids"]
+        ids = self._tokenized(texts, self.most())["input_ids"]
         return [next(length for length in buckets if len(own) <= length) for own in ids]
 
     def by_length(self, texts: Sequence[str], give: Callable[[list[int], Tensors], torch.Tensor]) -> Floats:
-        """What a network gives of texts, float32, a row a text, in passes over texts of one length.
-
-        Args:
-            give: from the places of the texts of a pass and their tokens; with a masked filling.
+        """What a network gives of texts, float32, a row a text, in passes over texts of one length. give: from the
+        places of the texts of a pass and their tokens, with a masked filling.
         """
         import torch
 
