@@ -21,7 +21,6 @@ from twinset.shards.metering import Tally
 
 class Engine(Protocol):
     """An engine at work. It may have a ``version``, ``isolation`` and ``libraries``, as `contracts.parts.Part`.
-
     micro_batch: what one pass of its network makes; for servers, requests that are handed over at a time.
     """
 
@@ -66,8 +65,8 @@ class EngineSettings(PlacedSettings):
 class LocalSettings(OnDevice, EngineSettings):
     """Settings of an engine with a network of transformers in this process.
 
-    model: a folder, or an id of the hub whose files are in the local cache. device, threads: as `OnDevice`.
-    micro_batch: what one pass makes; halved for a shard when memory runs out.
+    model: a folder, or an id of the hub in the local cache. device, threads: as `OnDevice`. micro_batch: what one pass
+    makes; halved for a shard when memory runs out.
     """
 
     model: Annotated[str, Place("model", "models")] = Field(min_length=1)

@@ -45,10 +45,7 @@ class Pipeline:
 
 
 def find_pipeline(name: str = EMBEDDED) -> Pipeline:
-    """The pipeline called so: one of `ALL_EMBEDDED`, an installed package, or a folder, in this order.
-
-    Raises `WrongUse` when there is none.
-    """
+    """One of `ALL_EMBEDDED`, an installed package, or a folder, in this order; raises `WrongUse` for another name."""
     package = None if name in ALL_EMBEDDED else _package(name)
     folder = package or (parsers_folder() / name if name in ALL_EMBEDDED else Path(name).expanduser())
     if not folder.is_dir():
@@ -57,16 +54,19 @@ def find_pipeline(name: str = EMBEDDED) -> Pipeline:
         refuse_links(folder)
     if not (folder / "config.cfg").is_file() and not (package and any(package.glob("*/config.cfg"))):
         raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg; {REMEDY}")
-    return _pipeline(name, name if package else str(folder.resolve()), folder)
+    settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
+    networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
+    torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
+    hashed = hashlib.blake2b(digest_size=16)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
+            hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
+    return Pipeline(name, name if package else str(folder.resolve()), hashed.hexdigest(), torch)
 
 
 def check_installed(key: str, name: str, *libraries: str) -> None:
-    """Raise `WrongUse` where spaCy, a pipeline or another library is not installed.
-
-    Args:
-        key: in the recipe, of the settings that hold ``pipeline``.
-        name: of the pipeline, or its folder.
-        libraries: what is needed besides spaCy.
+    """Raise `WrongUse` where spaCy, a pipeline or another library is not installed. key: of the settings in the recipe
+    that hold ``pipeline``.
     """
     try:
         for library in (*LIBRARIES, *libraries):
@@ -118,17 +118,6 @@ def _import_spacy_alone() -> None:
         import spacy  # noqa: F401
     finally:
         del modules["torch"]
-
-
-def _pipeline(name: str, source: str, folder: Path) -> Pipeline:
-    settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
-    networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
-    torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
-    hashed = hashlib.blake2b(digest_size=16)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
-            hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
-    return Pipeline(name, source, hashed.hexdigest(), torch)
 
 
 def parsers_folder() -> Path:
