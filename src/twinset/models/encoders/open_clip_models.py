@@ -66,13 +66,13 @@ class OpenClip(DualEncoder):
     def too_long(self, texts: Sequence[str]) -> list[str]:
         most = int(self._network.context_length)
         marks = self._tokens([""], most)[0].unique().tolist()
-
-        def words(text: str, room: int) -> int:
-            return sum(token not in marks for token in self._tokens([text], room)[0].tolist())
-
         # A token is a byte or more. More of a text is read where there is room for twice as many.
         long = [text for text in texts if len(text.encode("utf-8", "surrogatepass")) + 3 > most]
-        return [text for text in long if words(text, 2 * most) > words(text, most)]
+        if not long:
+            return []
+        rows = (self._tokens(long, room).tolist() for room in (most, 2 * most))
+        read, whole = ([sum(token not in marks for token in row) for row in each] for each in rows)
+        return [text for text, part, all_of_it in zip(long, read, whole, strict=True) if all_of_it > part]
 
 
 def open_open_clip(name: str, parts: Sequence[str], running: Running) -> OpenClip:
