@@ -49,10 +49,10 @@ class ImageCandidate(Candidate):
 class ImageFeatures(OnDevice, Source):
     """Features with norm 1 of each image of a stage, a row an image, however many samples have it.
 
-    images: the stage of samples, or the folder of a finished one. model: whose image tower encodes them: CLIP in the
-    layout of transformers or of open_clip, BLIP, ViLT or FLAVA, as a folder, an id of the hub whose files are in the
-    local cache, or a name that an installed package brings; or ``thumbnail``, no network but 16 × 16 pixels less their
-    mean. device, threads: as `OnDevice`. micro_batch: images a pass. licence: of the images.
+    images: the stage of samples, or the folder of a finished one. model: whose image tower encodes them: CLIP or SigLIP
+    in the layout of transformers or of open_clip, as a folder, an id of the hub whose files are in the local cache, or
+    a name that an installed package brings; or ``thumbnail``, no network but 16 × 16 pixels less their mean. device,
+    threads: as `OnDevice`. micro_batch: images a pass. licence: of the images.
     """
 
     kind: Literal["image-features"]

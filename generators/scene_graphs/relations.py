@@ -201,7 +201,7 @@ class SceneGraphParser:
 
     def __init__(self, pipeline: Pipeline) -> None:
         """Raises `WrongUse` when the pipeline cannot be loaded or lacks what the rules need."""
-        self.nlp: Language = load_pipeline(pipeline, ("DEP", "POS", "LEMMA"))
+        self.nlp: Language = load_pipeline(pipeline)
         import sng_parser  # imports spaCy, which `load_pipeline` may import without torch
 
         self._parser = sng_parser.Parser("spacy", model=str(pipeline.source))

@@ -66,7 +66,7 @@ WRONG = [
     ("kinds image-pair", "did you mean 'image-pairs'"),
     ("review out --annotator anna", "use --annotators"),
     (f"{' '.join(TRAIN)}", "Missing option '--data'"),
-    (f"{' '.join(TRAIN)} --data out", "twinset downloads nothing"),
+    (f"{' '.join(TRAIN)} --data out --model absent.json", "there is no configuration absent.json"),
     ("train combiner --data out --out new", "training on triplets reads triplet"),
     ("train fusion --data out --out new --model blip-itm:absent", "there is no model folder absent"),
     ("train grid absent.yaml --out new", "absent.yaml: cannot be read"),

@@ -24,7 +24,7 @@ def load_pipeline(folder: Path) -> None:
     from twinset.models import spacy_pipelines
 
     spacy_pipelines.load_pipeline.cache_clear()
-    spacy_pipelines.load_pipeline(spacy_pipelines.find_pipeline(str(folder / "pipeline")), ("DEP",))
+    spacy_pipelines.load_pipeline(spacy_pipelines.find_pipeline(str(folder / "pipeline")))
 
 
 def ratings(folder: Path) -> None:

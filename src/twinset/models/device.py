@@ -1,8 +1,6 @@
 """The device that runs a network: the settings that name it, whether there is a GPU, and whether memory ran out."""
 
 import os
-import platform
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -12,7 +10,6 @@ from pydantic import Field
 
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.parts import OutOfMemory
-from twinset.contracts.recipe.models import PARTS
 from twinset.contracts.source import PlacedSettings
 
 T = TypeVar("T")
@@ -22,8 +19,7 @@ T = TypeVar("T")
 os.environ["MKL_CBWR"] = "AUTO,STRICT"
 
 GPU = "cuda:0"
-#: Errors that torch raises as plain RuntimeErrors: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two,
-#: oneDNN's.
+#: Plain RuntimeErrors of torch: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two, oneDNN's.
 RAN_OUT = (
     *("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate memory", "not enough memory"),
     "could not create a primitive",
@@ -34,9 +30,7 @@ class OnDevice(PlacedSettings):
     """A base of sources and engines with a network of their own; it stands before the others.
 
     device: ``gpu`` is the first CUDA device, and one shard is made at a time unless --workers says otherwise. threads:
-    torch's, of each process.
-
-    extra: the optional dependencies that the network needs.
+    torch's, of each process. extra: the optional dependencies that the network needs.
     """
 
     device: Literal["cpu", "gpu"] = "cpu"
@@ -46,48 +40,34 @@ class OnDevice(PlacedSettings):
     extra: ClassVar[str] = "models"
 
     def device_name(self, setting: str) -> str:
-        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none.
-
-        Args:
-            setting: key path of ``device``, for the message.
-        """
+        """``cpu``, or the GPU's model name; raises `WrongUse`, naming the key path, where there is no GPU."""
         return "cpu" if self.device == "cpu" else gpu_name(setting)
 
     def check_device(self, key: str) -> None:
         """As `contracts.source.PlacedSettings.check_device`; ``key`` is that of these settings."""
-        if self.device == "cpu":
-            return
-        try:
+        if self.device == "gpu":
+            check_installed(f"{key}.device", ("torch",), self.extra)
             check_gpu(f"{key}.device")
-        except ImportError as error:
-            raise WrongUse(f"{key}.device: {error}; pip install 'twinset[{self.extra}]'") from error
 
 
 def check_installed(key: str, libraries: Iterable[str], extra: str) -> None:
     """Raise `WrongUse`, naming the setting and the optional dependencies, where a library is not installed."""
     for library in libraries:
         if find_spec(library) is None:
-            if extra == "render" and sys.version_info[:2] != (3, 11):
-                raise WrongUse(
-                    f"{key}: Kubric needs Python 3.11, the only one that Blender's module `bpy` 4.2 is published for; "
-                    f"this is Python {platform.python_version()}. Install twinset with Python 3.11 for this stage"
-                )
             raise WrongUse(f"{key}: {library} is not installed; it is needed here: pip install 'twinset[{extra}]'")
 
 
 def check_opencv(key: str) -> None:
     """Raise `WrongUse`, naming the setting and the remedy, where OpenCV cannot be imported.
 
-    Its usual package needs X libraries, which servers lack. The headless one of the same version makes the same bytes
-    without them, and counts as the same library in a stage's digest.
+    Its usual package needs X libraries, which servers lack; the headless one of the same version makes the same bytes.
     """
     try:
         import cv2  # noqa: F401
     except ImportError as error:
         raise WrongUse(
-            f"{key}: OpenCV cannot be imported ({error}). If it is not installed: pip install opencv-python. If a "
-            "library of the system is missing: apt-get install libgl1 libglib2.0-0 as root, or, without X: pip "
-            "uninstall opencv-python, then pip install opencv-python-headless"
+            f"{key}: OpenCV cannot be imported ({error}); pip install opencv-python, and apt-get install libgl1 "
+            "libglib2.0-0 as root; or, without X, pip install opencv-python-headless in its place"
         ) from error
 
 
@@ -96,18 +76,14 @@ def check_gpu(setting: str = "source.device") -> None:
     import torch
 
     if not torch.cuda.is_available():
-        if setting.startswith("--"):
-            remedy = f"use {setting} cpu"
-        else:  # a key path of a recipe, or of settings whose place in it is not known here
-            remedy = f"use --set {setting}=cpu" if setting.partition(".")[0] in PARTS else "write `device: cpu`"
         raise WrongUse(
-            f"{setting} is gpu, but torch finds no CUDA device here; {remedy}, or run this where `nvidia-smi` lists a "
-            "GPU (in a container: --gpus all)"
+            f"{setting} is gpu, but torch finds no CUDA device here; set it to cpu, or run this where `nvidia-smi` "
+            "lists a GPU (in a container: --gpus all)"
         )
 
 
 def gpu_name(setting: str = "source.device") -> str:
-    """Model name of the GPU that draws; raises `WrongUse` where torch finds none."""
+    """Model name of the GPU; raises `WrongUse` where torch finds none."""
     import torch
 
     check_gpu(setting)
@@ -115,10 +91,7 @@ def gpu_name(setting: str = "source.device") -> str:
 
 
 def round_alike(threads: int) -> None:
-    """From now on in this process: a number of threads, and the same kernels in every run.
-
-    The fastest convolution is found by trying, which can end differently from run to run.
-    """
+    """From now on in this process: a number of threads, and the same kernels in every run instead of the fastest."""
     import torch
 
     torch.set_num_threads(threads)
@@ -128,7 +101,7 @@ def round_alike(threads: int) -> None:
 
 @contextmanager
 def inference(threads: int) -> Iterator[None]:
-    """The same for as long as it is entered, since other networks of a process have settings of theirs; no gradients.
+    """As `round_alike` while it is entered, since a process may have other networks; no gradients.
 
     Convolutions do without cuDNN: language models have none, and those that see images one, of their patches.
     """
@@ -149,14 +122,11 @@ def ran_out(error: BaseException) -> bool:
 
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
-    return isinstance(error, RuntimeError) and any(saying in str(error) for saying in RAN_OUT)
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in RAN_OUT)
 
 
 def within_memory(work: Callable[[], T]) -> T:
-    """What ``work`` returns; raises `OutOfMemory` when it needs more memory than there is, on the GPU or the CPU.
-
-    torch is imported where it is needed: a run that finds all in the cache does without.
-    """
+    """What ``work`` returns; raises `OutOfMemory` when it needs more memory than there is, on the GPU or the CPU."""
     try:
         return work()
     except (RuntimeError, MemoryError) as error:
@@ -171,15 +141,11 @@ def within_memory(work: Callable[[], T]) -> T:
 
 
 def load_within_memory(what: str, load: Callable[[], T]) -> T:
-    """What ``load`` returns; raises `BuildFailed` when memory runs out, since smaller batches would not help.
-
-    Args:
-        what: is loaded, for the message.
-    """
+    """What ``load`` returns; raises `BuildFailed`, naming ``what``, when memory runs out, whatever the batch."""
     try:
         return within_memory(load)
     except OutOfMemory as error:
         raise BuildFailed(
-            f"memory runs out while {what} is loaded ({error}), before anything is made; end what else fills it, make "
-            "fewer shards at a time (--workers 1), set a smaller precision, or use a machine with more memory"
+            f"memory runs out while {what} is loaded ({error}), before anything is made; make fewer shards at a time "
+            "(--workers 1), set a smaller precision, or use a machine with more memory"
         ) from error

@@ -20,8 +20,7 @@ from twinset.shards.metering import Tally
 
 
 class Engine(Protocol):
-    """An engine at work. It may say its ``version``, ``isolation`` and ``libraries``, as `contracts.parts.Part` does.
-
+    """An engine at work. It may have a ``version``, ``isolation`` and ``libraries``, as `contracts.parts.Part`.
     micro_batch: what one pass of its network makes; for servers, requests that are handed over at a time.
     """
 
@@ -44,10 +43,10 @@ class Engine(Protocol):
 
 
 class EngineSettings(PlacedSettings):
-    """Settings of an engine, light to import. Of an engine with a network here, `OnDevice` stands before this base.
+    """Settings of an engine, light to import.
 
-    worker: ``MODULE:CLASS`` of the engine, which these settings make. Heavy libraries are imported there. metered:
-    whether the logs of shards say how many answers and tokens they took.
+    worker: ``MODULE:CLASS`` of the engine, which imports heavy libraries. metered: whether the logs of shards say how
+    many answers and tokens they took.
     """
 
     worker: ClassVar[str]
@@ -59,15 +58,15 @@ class EngineSettings(PlacedSettings):
         return getattr(import_module(module), name)(self)
 
     def cost(self, spent: Tally) -> float | None:
-        """What language models cost, in the unit of the recipe's prices; None where it names none."""
+        """What answers cost, in the unit of the recipe's prices; None where it names none."""
         return None
 
 
 class LocalSettings(OnDevice, EngineSettings):
     """Settings of an engine with a network of transformers in this process.
 
-    model: a folder, or an id of the hub whose files are in the local cache. device, threads: as `OnDevice`.
-    micro_batch: what one pass makes; halved for a shard when memory runs out.
+    model: a folder, or an id of the hub in the local cache. device, threads: as `OnDevice`. micro_batch: what one pass
+    makes; halved for a shard when memory runs out.
     """
 
     model: Annotated[str, Place("model", "models")] = Field(min_length=1)
@@ -80,22 +79,18 @@ class LocalSettings(OnDevice, EngineSettings):
         """The model's files; raises `ModelMissing`, or `WrongUse` where they are of another kind."""
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        if "models" not in needs:
-            return
-        with naming(f"{key}.model"):
-            files = self.files()
-        if "media" in needs:
-            check_installed(key, files.libraries, self.extra)
+        if "models" in needs:
+            with naming(f"{key}.model"):
+                files = self.files()
+            if "media" in needs:
+                check_installed(key, files.libraries, self.extra)
 
 
 L = TypeVar("L", bound=LocalSettings)
 
 
 class LocalEngine(Engine, Generic[L]):
-    """As `Engine`, with a network of transformers that is loaded once.
-
-    name: of the model's files in `weights`.
-    """
+    """An engine with a network of transformers that is loaded once. name: of its files in `weights`."""
 
     name: ClassVar[str]
 
@@ -124,10 +119,7 @@ class LocalEngine(Engine, Generic[L]):
 
 
 class EngineSource(Source):
-    """A source whose work is done where its engine runs.
-
-    engine: its settings; subclasses say which ones there are.
-    """
+    """A source whose work is done where its engine runs. engine: its settings; subclasses declare which."""
 
     engine: EngineSettings
 
@@ -140,7 +132,7 @@ class EngineSource(Source):
 
     @cached_property
     def worker(self) -> Any:
-        """The engine at work, as its settings open it; what it loads belongs to one worker."""
+        """The engine at work; what it loads belongs to one worker."""
         return self.engine.open()
 
     @property
@@ -161,10 +153,9 @@ class EngineSource(Source):
         return device
 
     def weights(self) -> Mapping[str, str]:
-        weights: Mapping[str, str] = self.worker.weights()
-        if version := getattr(self.worker, "version", None):
-            return {"engine": digest([self.engine.kind, version]), **weights}
-        return weights
+        version = getattr(self.worker, "version", None)
+        own = {"engine": digest([self.engine.kind, version])} if version else {}
+        return {**own, **self.worker.weights()}
 
     def batch_size(self) -> int:
         return int(self.worker.micro_batch)

@@ -1,13 +1,11 @@
 """Where a model lies, and which of its files decide what it gives: a folder, a package, or the hub's cache.
 
-Nothing is downloaded. Only files are looked at, without the libraries that load them: a machine that plans may have
-none. `models.loading` opens what is found here.
+Nothing is downloaded. Only files are looked at, without the libraries that load them; `models.loading` opens them.
 """
 
 import json
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -17,16 +15,13 @@ from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.doors import MORE, Registry
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import MODEL_FOLDERS, is_brought_model
-from twinset.shards.media.media_folder import EscapesRoot, inside
 
 ADAPTER = "adapter_config.json"
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZERS = (
     *("vocab.json", "merges.txt", "tokenizer_config.json"),
     *("tokenizer.json", "special_tokens_map.json", "added_tokens.json"),
 )
-#: Weights of transformers by the name of their first file, the preferred first. Older checkpoints have no safetensors:
-#: of them only tensors are unpickled (``weights_only``).
+#: Weights of transformers by the name of their first file, the preferred first.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
@@ -38,11 +33,10 @@ class ModelMissing(WrongUse):
 class ModelFolder:
     """A model that an installed package brings, named by its entry point of the group ``twinset.model_folders``.
 
-    title: of the model in cards; origin: what it was trained on, and its licence, in a sentence. defaults: settings
-    that go with it where the recipe does not say, of all classes that can draw with it. notes: a Markdown list for
-    cards; of a scorer a sentence for reports. vocabularies: files of edited captions by name, in the form of
-    ``manifests/vocabularies/eq_sd.yaml``, if the model knows the words of no others. scorer: the kind of ``--model``
-    that opens it, such as ``open_clip``.
+    title: of the model in cards. origin: what it was trained on, and its licence, in a sentence. defaults: settings
+    that go with it where the recipe does not say. notes: a Markdown list for cards; of a scorer a sentence for reports.
+    vocabularies: files of edited captions by name, if the model knows the words of no others. scorer: the kind of
+    ``--model`` that opens it, such as ``open_clip``.
     """
 
     folder: Path
@@ -68,8 +62,7 @@ class Layout:
     """The files of one kind of models.
 
     words: the layout in a sentence, for messages. needs: one file of each group must be there. files: those that decide
-    what a model gives, as far as they are there, in the order of its digest; `WEIGHTS` stands for the weights and, of
-    weights in pieces, for the index and its pieces.
+    what a model gives, as far as they are there, in the order of its digest; a group is of weights, with their pieces.
     """
 
     words: str
@@ -96,7 +89,7 @@ class ModelFiles:
 
     def digest(self) -> str:
         """Of names and contents, in order."""
-        return files_digest(self.paths)
+        return digest([[path.name, sha256_once(path)] for path in self.paths])
 
 
 def find_model(name: str, layout: Layout) -> ModelFiles:
@@ -107,21 +100,49 @@ def find_model(name: str, layout: Layout) -> ModelFiles:
         WrongUse: as `local_folder` and `weights_in`.
     """
     folder = local_folder(name, layout.words)
-    lacking = [some for some in layout.needs if not any((folder / file).is_file() for file in some)]
-    if lacking:
-        words = (" or ".join(file for file in some if not file.endswith(".index.json")) for some in lacking)
-        raise ModelMissing(f"the model {name} lacks {', '.join(words)}: put them into {folder}. {layout.words}")
+    check_files(name, folder, layout.needs, layout.words)
     paths = list[Path]()
-    for one in layout.files:
-        if isinstance(one, tuple):
-            paths += weights_in(folder, one)
-        elif (folder / one).is_file():
-            paths.append(folder / one)
+    for file in layout.files:
+        if isinstance(file, tuple):
+            paths += weights_in(folder, file)
+        elif (folder / file).is_file():
+            paths.append(folder / file)
     return ModelFiles(folder, tuple(paths))
 
 
+def check_files(name: str, folder: Path, needs: Sequence[Sequence[str]], layout: str) -> None:
+    """Raise `ModelMissing`, with the layout in words, where a model's folder has no file of a group."""
+    lacking = [group for group in needs if not any((folder / file).is_file() for file in group)]
+    if lacking:
+        words = (" or ".join(file for file in group if not file.endswith(".index.json")) for group in lacking)
+        raise ModelMissing(f"the model {name} lacks {', '.join(words)}: put them into {folder}. {layout}")
+
+
+def check_type(path: Path, known: Collection[str], key: str = "model_type") -> str:
+    """The type of a network by its configuration; raises `WrongUse` where it is none of ``known``. key: diffusers'
+    configurations have ``_class_name``.
+    """
+    value = read_json(path).get(key)
+    if value not in [*known]:
+        raise WrongUse(
+            f"{path}: {key} is {str(value)[:80]!r}, and must be {' or '.join(known)} here; name a model of this type, "
+            "or get its files again, all from one model"
+        )
+    return str(value)
+
+
+def check_whole(path: Path, key: str, most: int, absent: int) -> int:
+    """A number of a configuration, ``absent`` where it has none; raises `WrongUse` for one that is not whole, or not
+    from 1 to ``most``.
+    """
+    value = read_json(path).get(key, absent)
+    if type(value) is not int or not 1 <= value <= most:
+        raise WrongUse(f"{path}: {key} is {str(value)[:50]}, no whole number from 1 to {most:,}; get the file again")
+    return value
+
+
 def weights_in(folder: Path, names: Sequence[str]) -> list[Path]:
-    """The first of some files of weights that is there, and the pieces of an index; none where none is there.
+    """The first of these files of weights that is there, and the pieces of an index; none where none is there.
 
     Raises:
         ModelMissing: a piece is not there.
@@ -130,14 +151,12 @@ def weights_in(folder: Path, names: Sequence[str]) -> list[Path]:
     first = next((folder / file for file in names if (folder / file).is_file()), None)
     if first is None or first.suffix != ".json":
         return [first] if first else []
-    kind = ".safetensors" if ".safetensors." in first.name else ".bin"
-    found = pieces(first)
-    for piece in found:
-        if piece.suffix != kind:
-            raise WrongUse(f"{first}: {piece.name!r} is no {kind[1:]} file; get the model's files again")
-        if not piece.is_file():
-            raise ModelMissing(f"{folder}: lacks {piece.name}, which {first.name} lists: put it there")
-    return [first, *found]
+    kind, pieces = ".safetensors" if ".safetensors." in first.name else ".bin", read_json(first).get("weight_map")
+    named = sorted({str(piece) for piece in pieces.values()}) if isinstance(pieces, dict) else []
+    if not named or any(Path(piece).name != piece or Path(piece).suffix != kind for piece in named):
+        raise WrongUse(f"{first}: weight_map must give the {kind[1:]} file of each tensor, beside it; get it again")
+    check_files(str(folder), folder, [(piece,) for piece in named], f"{first.name} lists them")
+    return [first, *(folder / piece for piece in named)]
 
 
 def safetensors_of(folder: Path, stem: str) -> list[Path]:
@@ -147,32 +166,24 @@ def safetensors_of(folder: Path, stem: str) -> list[Path]:
     """
     if (old := folder / f"{stem}.safetensors.fp16.index.json").exists():  # which diffusers reads before all others
         raise WrongUse(f"{old}: an index of an old form; name it {stem}.safetensors.index.fp16.json")
-    for whole, index in (
-        (f"{stem}.safetensors", f"{stem}.safetensors.index.json"),
-        (f"{stem}.fp16.safetensors", f"{stem}.safetensors.index.fp16.json"),
-    ):
+    for variant in ("", ".fp16"):
+        whole, index = f"{stem}{variant}.safetensors", f"{stem}.safetensors.index{variant}.json"
         if (folder / whole).is_file() and (folder / index).is_file():
             raise WrongUse(f"{folder}: has {whole} and {index}, which names other files; remove one of both")
-        if found := weights_in(folder, (whole, index)):
-            return found
+        if paths := weights_in(folder, (whole, index)):
+            return paths
     return []
 
 
 def local_folder(name: str, layout: str) -> Path:
-    """The folder of a model by its name, its path or its hub id.
-
-    What an installed package brings comes first, then a folder that is here; otherwise OWNER/NAME is looked up in the
-    cache.
-
-    Args:
-        layout: the files that such a model has, for messages.
+    """The folder of a model by its name of an installed package, its path, or its hub id in the cache, in this order.
 
     Raises:
-        ModelMissing: there is no such folder, or it cannot be read.
-        WrongUse: as `refuse_adapter`, or a link leads out of the folder.
+        ModelMissing: there is no such folder, or it cannot be read; the message has the layout.
+        WrongUse: an adapter lies there, or a link leads out of the folder.
     """
     brought = brought_model(name)
-    folder = brought.folder if brought is not None else _found_folder(name, layout)
+    folder = brought.folder if brought is not None else _folder_here(name, layout)
     refuse_adapter(folder)
     refuse_links(folder)
     return folder
@@ -180,95 +191,54 @@ def local_folder(name: str, layout: str) -> Path:
 
 def refuse_links(folder: Path) -> None:
     """Raise `WrongUse` for a link that leads out of a model's folder."""
-    root = Path(os.path.realpath(folder))  # unlike `resolve`, it takes a link to itself, which fails when it is opened
-    # The cache of Hugging Face links from snapshots/REVISION to the blobs of the same model.
-    roots = [root, *([root.parent.parent / "blobs"] if root.parent.name == "snapshots" else ())]
+    roots = [Path(os.path.realpath(folder))]  # unlike `resolve`, it takes a link to itself: opening it fails
+    if roots[0].parent.name == "snapshots":  # the hub's cache links from snapshots/REVISION to the same model's blobs
+        roots.append(roots[0].parent.parent / "blobs")
     for path in (*folder.glob("*"), *folder.glob("*/*")):
         aim = Path(os.path.realpath(path))
-        if path.is_symlink() and not any(aim.is_relative_to(one) for one in roots):
+        if path.is_symlink() and not any(aim.is_relative_to(root) for root in roots):
             raise WrongUse(
-                f"{path}: links to {aim}, out of the model's folder; put the file itself there, if you "
-                "trust where the folder comes from"
+                f"{path}: links to {aim}, out of the model's folder; put the file itself there, if you trust its source"
             )
 
 
 def refuse_adapter(folder: Path) -> None:
-    """Raise `WrongUse` for a model with an adapter of peft beside it.
-
-    Transformers would load the adapter where peft is installed, and only there; the model that it names lies elsewhere.
-    """
+    """Raise `WrongUse` for an adapter of peft beside a model: transformers loads it only where peft is installed."""
     if (folder / ADAPTER).is_file():
         raise WrongUse(
-            f"{folder}: holds an adapter ({ADAPTER}), which would change the model only where peft is installed; merge "
-            "both (peft's merge_and_unload, then save_pretrained) and name the new folder, or remove the adapter"
+            f"{folder}: holds an adapter ({ADAPTER}); merge both (peft's merge_and_unload, then save_pretrained) and "
+            "name the new folder, or remove the adapter"
         )
 
 
-def _found_folder(name: str, layout: str) -> Path:
+def _folder_here(name: str, layout: str) -> Path:
     try:
-        folder = Path(name).expanduser()
-        if folder.is_dir():
+        if (folder := Path(name).expanduser()).is_dir():
             return folder
-    except (RuntimeError, OSError) as error:  # an unknown user; a name too long; no permission
-        raise ModelMissing(f"there is no model folder {name[:200]} that can be read ({error}). {layout}") from error
-    if not HUB_ID.fullmatch(name):
-        raise ModelMissing(f"there is no model folder {name}: put a model there{MORE}. {layout}")
-    try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-    except ImportError as error:
-        raise ModelMissing(
-            f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or name "
-            f"the model's folder. {layout}"
-        ) from error
-    try:
+
         return Path(snapshot_download(name, local_files_only=True))
-    except (HFValidationError, LocalEntryNotFoundError) as error:
+    except (ImportError, RuntimeError, ValueError, OSError) as error:  # an unknown user, a name too long, no id, …
         raise ModelMissing(
-            f"the model {name} is neither a folder here nor in the Hugging Face cache, and twinset downloads nothing: "
-            f"run `hf download {name}` where there is a network (HF_HOME: where the cache is), or put its files into a "
-            f"folder and name that. {layout}"
+            f"there is no model folder {name[:200]}{MORE}: it is neither a folder here nor in the Hugging Face cache, "
+            f"and twinset downloads nothing; put its files into a folder, or run `hf download {name[:200]}`. {layout}"
         ) from error
-
-
-def pieces(index: Path) -> list[Path]:
-    """The files that an index of weights names, in order, whether they are there or not. Raises `WrongUse`: it is no
-    such index, or names a file outside of its folder.
-    """
-    named = read_json(index).get("weight_map")
-    if not isinstance(named, dict) or not named or not all(isinstance(piece, str) for piece in named.values()):
-        raise WrongUse(f"{index}: weight_map must give the file of each tensor; get the file again")
-    found = []
-    for name in sorted(set(named.values())):
-        try:
-            found.append(inside(index.parent, name))
-        except EscapesRoot as error:
-            raise WrongUse(
-                f"{index}: {name!r} leaves the folder; take the model from a place that you trust"
-            ) from error
-    return found
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """What a configuration of a model says; raises `WrongUse` where the file holds no JSON object."""
     try:
-        found: Any = json.loads(path.read_bytes())
+        settings: Any = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise WrongUse(f"{path}: not JSON ({error}); get the file again, it may have been cut short") from error
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise WrongUse(f"{path}: no JSON object; get the file again")
-    return found
-
-
-def files_digest(files: Sequence[Path]) -> str:
-    """One digest of files of a folder and their names; each is read once a process."""
-    return digest([[path.name, sha256_once(path)] for path in files])
+    return settings
 
 
 def sha256_once(path: Path) -> str:
     """sha256 of a file; a process reads it again only when its size or time of change differ."""
-    stat = path.stat()
-    return _sha256_of_version(path, stat.st_size, stat.st_mtime_ns)
+    return _sha256_of_version(path, path.stat().st_size, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
@@ -16,22 +15,20 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import Location, cache_folder
 from twinset.contracts.recipe.allowed import refuse_unbound_key
 from twinset.contracts.source import Need, Place
+from twinset.models.device import check_installed
 from twinset.models.engines import EngineSettings
-
-REMEDY = "pip install 'twinset[language-models]'"
 
 
 def _server(url: str) -> str:
-    if not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueError("an address of printable ASCII without spaces; write other names of hosts as xn--...")
     parts = urlsplit(url)
     # Of plain characters, so that everything that reads it sees the same host; a port above 65535 raises.
-    plain = re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d+)?", parts.netloc.rpartition("@")[2])
-    if parts.scheme not in ("http", "https") or not plain or not parts.hostname or parts.port == 0:
-        raise ValueError("write the address of a server, such as http://127.0.0.1:8000/v1")
-    # A recipe lies beside the dataset.
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError("an address without user, password, query and #; a key comes from api_key_variable")
+    plain = re.fullmatch(r"https?://([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d+)?(/[!-~]*)?", url, re.ASCII | re.IGNORECASE)
+    # A recipe lies beside the dataset: it holds no user or password.
+    if not plain or not parts.hostname or parts.port == 0 or "?" in url or "#" in url:
+        raise ValueError(
+            "write the address of a server in ASCII, such as http://127.0.0.1:8000/v1, without user, password, query "
+            "and #; a key comes from api_key_variable"
+        )
     return url
 
 
@@ -39,11 +36,11 @@ class PaidServer(EngineSettings):
     """A base that stands before the others.
 
     model: its name on the server. base_url: of the API, mostly ending in ``/v1``. api_key_variable: environment
-    variable that holds the key, which is stored nowhere, and sent only where the operator bound it to this server
-    (docs/security.md). answers: the folder, below OUT or in twinset's cache; ``answers`` in the cache when absent.
+    variable with the key, which is stored nowhere, and sent only where the operator bound it to this server
+    (docs/security.md). answers: the folder, below OUT or in twinset's cache, where it is ``answers`` when absent.
     concurrency: requests that wait for an answer at a time. timeout: seconds for one try. retries: of a request that
     met a timeout, a lost connection, an overload or a fault of the server. longest_wait: seconds between two tries, at
-    most, whatever the server asks for. max_cost: that all answers may cost, in the unit of the prices.
+    most. max_cost: that all answers may cost, in the unit of the prices.
     """
 
     model: str = Field(min_length=1)
@@ -73,18 +70,13 @@ class PaidServer(EngineSettings):
             return "none"
         refuse_unbound_key(self.base_url, self.api_key_variable)
         # Files of secrets end with a line break, which no header can hold.
-        found = os.environ.get(self.api_key_variable, "").strip()
-        if not found:
-            raise WrongUse(
-                f"api_key_variable: there is no environment variable {self.api_key_variable}; set it to the "
-                "server's key, or leave the setting out for a server without one"
-            )
-        if not found.isascii() or not found.isprintable():
+        key = os.environ.get(self.api_key_variable, "").strip()
+        if not key or not key.isascii() or not key.isprintable():
             raise WrongUse(
                 f"api_key_variable: the environment variable {self.api_key_variable} holds other characters than "
-                "printable ASCII, so that it is not a key; set it again"
+                "printable ASCII, or is absent; set it to the server's key, or leave the setting out"
             )
-        return found
+        return key
 
     @property
     def answers_folder(self) -> Path:
@@ -92,11 +84,9 @@ class PaidServer(EngineSettings):
         return self.answers or cache_folder() / "answers"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        if "media" not in needs:
-            return
-        if find_spec("openai") is None:
-            raise WrongUse(f"{key}: openai is not installed; servers are asked with it: {REMEDY}")
-        try:
-            self.api_key()
-        except WrongUse as error:
-            raise WrongUse(f"{key}.{error}") from None
+        if "media" in needs:
+            check_installed(key, ("openai",), "language-models")
+            try:
+                self.api_key()
+            except WrongUse as error:
+                raise WrongUse(f"{key}.{error}") from None

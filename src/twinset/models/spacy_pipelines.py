@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from twinset.contracts.canonical import sha256_of_file
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.locations import shipped
 from twinset.models.files import refuse_links
 
@@ -22,22 +22,20 @@ if TYPE_CHECKING:
 
 EMBEDDED = "en_captions_sm"  # the default
 ALL_EMBEDDED = (EMBEDDED, "en_ewt_sm")  # the pipelines that come with twinset: CREDITS.md
-#: What a pipeline can be needed for, by spaCy's attribute of a token.
+#: What is read of a pipeline's documents, by spaCy's attribute of a token.
 GIVES = {"DEP": "dependencies", "POS": "parts of speech", "LEMMA": "lemmas"}
 LIBRARIES = ("spacy", "thinc", "blis", "numpy")  # what a pipeline's results depend on, besides itself
 
 REMEDY = (
-    f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or one "
-    f"that comes with twinset: {', '.join(ALL_EMBEDDED)}"
+    "name an installed package (nothing is downloaded here), the folder of a pipeline, or one that comes with twinset: "
+    f"{', '.join(ALL_EMBEDDED)}"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A pipeline by name. source: where spaCy finds it, the name of a package or a folder. digest: blake2b over
-    names and sha256 of all files below its folder, in order.
-
-    torch: whether it may need PyTorch; False where all of its networks are spaCy's own.
+    """A pipeline by name. source: where spaCy finds it, the name of a package or a folder. digest: over names and
+    contents of all files. torch: whether it may need PyTorch: some of its networks are not spaCy's own.
     """
 
     name: str
@@ -47,54 +45,41 @@ class Pipeline:
 
 
 def find_pipeline(name: str = EMBEDDED) -> Pipeline:
-    """The pipeline called so: one of `ALL_EMBEDDED`, an installed package, or a folder, in this order.
-
-    Raises `WrongUse` when there is none.
-    """
-    if name in ALL_EMBEDDED:
-        folder = parsers_folder() / name
-        return _pipeline(name, str(folder), folder)
-    if (package := _package(name)) is not None:
-        if not any(package.glob("*/config.cfg")) and not (package / "config.cfg").is_file():
-            raise WrongUse(f"pipeline {name}: a package without a spaCy pipeline, which has a config.cfg; {REMEDY}")
-        return _pipeline(name, name, package)
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    """One of `ALL_EMBEDDED`, an installed package, or a folder, in this order; raises `WrongUse` for another name."""
+    package = None if name in ALL_EMBEDDED else _package(name)
+    folder = package or (parsers_folder() / name if name in ALL_EMBEDDED else Path(name).expanduser())
+    if not folder.is_dir():
+        raise WrongUse(f"pipeline {name}: neither an installed package nor a folder; {REMEDY}")
+    if package is None:
         refuse_links(folder)
-        if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
-            raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg and a meta.json; {REMEDY}")
-        return _pipeline(name, str(folder.resolve()), folder)
-    raise WrongUse(f"pipeline {name}: neither an installed package nor a folder; {REMEDY}")
+    if not (folder / "config.cfg").is_file() and not (package and any(package.glob("*/config.cfg"))):
+        raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg; {REMEDY}")
+    settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
+    networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
+    torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
+    hashed = hashlib.blake2b(digest_size=16)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
+            hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
+    return Pipeline(name, name if package else str(folder.resolve()), hashed.hexdigest(), torch)
 
 
 def check_installed(key: str, name: str, *libraries: str) -> None:
-    """Raise `WrongUse` where spaCy, a pipeline or another library is not installed.
-
-    Args:
-        key: in the recipe, of the settings that hold ``pipeline``, such as ``subsets.eq-ag.source``.
-        name: of the pipeline, or its folder.
-        libraries: what is needed besides spaCy.
+    """Raise `WrongUse` where spaCy, a pipeline or another library is not installed. key: of the settings in the recipe
+    that hold ``pipeline``.
     """
     try:
         for library in (*LIBRARIES, *libraries):
             version(library)
-        find_pipeline(name)
     except PackageNotFoundError as error:
         raise WrongUse(f"{key}: {error.name} is not installed; pip install 'twinset[text]'") from error
-    except WrongUse as error:
-        raise WrongUse(f"{key}.pipeline: {error}") from error
+    with naming(f"{key}.pipeline"):
+        find_pipeline(name)
 
 
 @cache
-def load_pipeline(pipeline: Pipeline, needs: tuple[str, ...]) -> Language:
-    """A pipeline, loaded once a process.
-
-    Args:
-        needs: keys of `GIVES` that its documents must have; with ``DEP`` also noun chunks.
-
-    Raises:
-        WrongUse: it cannot be loaded, or lacks what is needed.
-    """
+def load_pipeline(pipeline: Pipeline) -> Language:
+    """A pipeline, loaded once a process; raises `WrongUse` where it cannot be loaded, or lacks what `GIVES` names."""
     if not pipeline.torch:
         _import_spacy_alone()
     import spacy
@@ -104,13 +89,11 @@ def load_pipeline(pipeline: Pipeline, needs: tuple[str, ...]) -> Language:
         doc = nlp("A woman is playing the piano in the room.")
     except MemoryError:
         raise
-    except Exception as error:  # whatever its files make spaCy and what it reads them with raise; some in use alone
+    except Exception as error:  # whatever its files make spaCy raise, some only in use
         raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({error}); install it again") from error
-    missing = [GIVES[attribute] for attribute in needs if not doc.has_annotation(attribute)]
-    if "DEP" in needs and nlp.vocab.get_noun_chunks is None:
-        missing.append(f"noun chunks of its language, {nlp.lang}")
-    if missing:
-        raise WrongUse(f"pipeline {pipeline.name}: gives no {', no '.join(missing)}; {REMEDY}")
+    missing = [words for attribute, words in GIVES.items() if not doc.has_annotation(attribute)]
+    if missing or nlp.vocab.get_noun_chunks is None:
+        raise WrongUse(f"pipeline {pipeline.name}: gives no {', no '.join(missing or ['noun chunks'])}; {REMEDY}")
     return nlp
 
 
@@ -126,27 +109,15 @@ def _package(name: str) -> Path | None:
 
 
 def _import_spacy_alone() -> None:
-    """Import spaCy without PyTorch, in a process that needs only the one: thinc imports it wherever it is installed,
-    which costs 3 s and 500 MB a process."""
+    """Import spaCy without PyTorch, which thinc imports wherever it is installed: 500 MB a process."""
     if "torch" in sys.modules or "spacy" in sys.modules:
         return
-    modules = cast(dict[str, Any], sys.modules)
+    modules: dict[str, Any] = sys.modules
     modules["torch"] = None
     try:
         import spacy  # noqa: F401
     finally:
         del modules["torch"]
-
-
-def _pipeline(name: str, source: str, folder: Path) -> Pipeline:
-    settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
-    networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
-    torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
-    hashed = hashlib.blake2b(digest_size=16)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
-            hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
-    return Pipeline(name, source, hashed.hexdigest(), torch)
 
 
 def parsers_folder() -> Path:

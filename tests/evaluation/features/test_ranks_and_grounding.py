@@ -19,6 +19,7 @@ from tests.evaluation.features.small_benchmark import (
     pixels,
     scored,
 )
+from tests.evaluation.scorers.opened import queries as composed_queries
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding, Query
 from twinset.evaluation.features.pairs import ByPairs
@@ -49,7 +50,7 @@ def test_composed_queries_rank_by_what_the_composer_makes_of_unnormalised_featur
     shelf, rule = Shelf(), Averaged("averaged", PlainEncoder(), 0.5)
     similarities = by_features(tmp_path, rule.encoder, composer=rule)
     table = scored(lambda: queries(shelf, image=shelf.picture(20)), similarities, tmp_path / "s.parquet")
-    asked = rule.queries([pixels(20)], ["frame"])[0].astype(np.float64)
+    asked = composed_queries(rule, [pixels(20)], ["frame"])[0].astype(np.float64)
     scores = (rule.encoder.encode_images([pixels(n) for n in range(12)]) @ asked).astype(np.float32)
     assert table["higher"].to_pylist() == [int((scores[1:] > scores[3]).sum())] * 5
 

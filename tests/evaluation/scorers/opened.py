@@ -1,7 +1,10 @@
 """What tests of scorers open and encode."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.models.encoders.contract import Composer, DualEncoder, Matcher, Running
+from twinset.models.encoders.contract import Composer, DualEncoder, Floats, Matcher, Running
 
 TEXTS = ["a cat on the mat.", "the red dog", "a blue cat " * 20]
 FAST = Running(batch=4, threads=1)
@@ -11,3 +14,9 @@ def encoder(text: str) -> DualEncoder:
     found = open_model(text, FAST)
     assert isinstance(found, DualEncoder) and not isinstance(found, Matcher | Composer)
     return found
+
+
+def queries(rule: Composer, images: Sequence[Any], texts: Sequence[str]) -> Floats:
+    """What a rule makes of images and texts."""
+    prepared = [rule.encoder.prepare(image) for image in images]
+    return rule.compose(rule.encoder.image_features(prepared), rule.encoder.text_features(texts), texts)

@@ -44,23 +44,22 @@ def save_tokenizer(folder: Path, kind: str) -> None:
     tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    single = f"{first} $A {last}" if not kind.startswith("siglip") else f"$A {last}"
+    single = f"{first} $A {last}" if kind != "siglip" else f"$A {last}"
     tokenizer.post_processor = processors.TemplateProcessing(
         single=single, special_tokens=[(word, WORDS.index(word)) for word in (first, last)]
     )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": first, "sep_token": last, "eos_token": last}
-    names |= {"bos_token": first, "mask_token": "[MASK]"} if kind == "siglip2" else {}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
 
 
 def save_transformers(folder: Path, kind: str, seed: int = 0) -> Path:
-    """A tiny model of ``kind`` (clip, siglip, siglip2, blip, blip-2, vilt, flava) as ``save_pretrained`` writes it."""
+    """A tiny model of ``kind`` (clip, siglip, blip, blip-2, vilt, flava) as ``save_pretrained`` writes it."""
     import transformers
 
     small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     vision, square = {**small, "image_size": SIZE, "patch_size": 16}, {"height": SIZE, "width": SIZE}
     words = {**small, "vocab_size": len(WORDS), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
-    longest = {"clip": 77, "siglip": 64, "siglip2": 64, "blip": 48, "blip-2": 48, "vilt": 40, "flava": 77}
+    longest = {"clip": 77, "siglip": 64, "blip": 48, "blip-2": 48, "vilt": 40, "flava": 77}
     text = {**words, "max_position_embeddings": longest[kind]}
     towers: dict[str, Any] = {"text_config": text, "vision_config": vision}
     torch.manual_seed(seed)
@@ -71,11 +70,6 @@ def save_transformers(folder: Path, kind: str, seed: int = 0) -> Path:
         text["projection_size"] = 16
         model = transformers.SiglipModel(transformers.SiglipConfig(**towers))
         processor = transformers.SiglipImageProcessor(size=square)
-    elif kind == "siglip2":
-        text["projection_size"] = 16
-        towers["vision_config"] = {**small, "patch_size": 16, "num_patches": 16}
-        model = transformers.Siglip2Model(transformers.Siglip2Config(**towers))
-        processor = transformers.Siglip2ImageProcessor(patch_size=16, max_num_patches=12)
     elif kind == "blip":
         text["encoder_hidden_size"] = 16
         config = transformers.BlipConfig(**towers, image_text_hidden_size=8)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.evaluation.scorers.tiny_models import images, save_transformers
+from tests.evaluation.scorers.tiny_models import save_transformers
 from tests.generators.finished_stage import finish
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
@@ -95,16 +95,6 @@ def test_a_build_gives_the_same_table_in_other_shards_and_processes(model: Path,
     build_here(chosen, str(tmp_path / "again"), 2, runner="processes")
     tables = [FinishedStage(Store(str(tmp_path / name)), "near") for name in ("out", "again")]
     assert tables[0].digest == tables[1].digest
-
-
-@pytest.mark.parametrize("kind", ["blip", "vilt", "flava", "siglip"])
-def test_towers_of_fusion_models_encode_images(kind: str, tmp_path: Path) -> None:
-    from twinset.models.encoders.image_towers import InBuild, open_tower
-
-    tower = open_tower(str(save_transformers(tmp_path / kind, kind)), InBuild("cpu", 2, 1))
-    with torch.inference_mode():
-        found = tower(images(2))
-    assert found.shape[0] == 2 and np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1024, 1 << 15), (3, 4)])

@@ -1,314 +1,224 @@
-"""Encoders and fusion models of open_clip and transformers, as published and as their own code computes them."""
+"""Encoders and fusion models of transformers give what their own code computes; two names of one model are one."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import open_clip
 import pytest
 import torch
+import transformers
+from PIL import Image
 
-from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
-from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network, save_tokenizer
+from tests.evaluation.scorers.tiny_models import SIZE, images, open_clip_config, save_tokenizer, save_transformers
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import Matching, Query
-from twinset.evaluation.features.pictures import decode
 from twinset.evaluation.features.similarities import cosines
-from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.models.encoders.contract import DualEncoder, Matcher
+from twinset.models.encoders.contract import DualEncoder, Matcher, unit
 from twinset.models.encoders.fusion_models import FusionScorer
+from twinset.models.encoders.image_towers import THUMBNAIL, InBuild, open_tower, tower_files
+from twinset.models.files import ModelMissing
 from twinset.training.fusion.models import open_start
 from twinset.training.fusion.settings import FusionSettings
 
-LAYOUTS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "plain": lambda weights: weights,
-    "BiVLC": lambda weights: {
-        "epoch": 1,
-        "model_state_dict": weights,
-        "optimizer_state_dict": {},
-        "loss": torch.ones(()),
-    },
-    "NegCLIP": lambda weights: {
-        "epoch": 1,
-        "name": "run",
-        "state_dict": {f"module.{name}": value for name, value in weights.items()},
-        "optimizer": {},
-    },
-    "GeneCIS": lambda weights: {"clip_model": {f"module.{name}": v for name, v in weights.items()}, "combiner": {}},
-    "CLIP4Cir": lambda weights: {"epoch": 1, "CLIP": weights},
-    "OpenAI's numbers": lambda weights: weights | {"input_resolution": torch.tensor(32), "vocab_size": torch.tensor(9)},
-    "one number as a vector": lambda weights: weights | {"logit_scale": weights["logit_scale"].reshape(1)},
-    "Lightning": lambda weights: {
-        "pytorch-lightning_version": "2.2",
-        "state_dict": {f"model.{name}": value for name, value in weights.items()},
-    },
-    "compiled": lambda weights: {f"_orig_mod.{name}": value for name, value in weights.items()},
-    "compiled and shared": lambda weights: {f"module._orig_mod.{name}": value for name, value in weights.items()},
-    "numbers of NumPy": lambda weights: {
-        "state_dict": weights,
-        "best": np.float64(0.3),
-        "step": np.int64(7),
-        "losses": np.arange(3.0),
-    },
-    "half": lambda weights: {name: value.half() for name, value in weights.items()},
+#: Class of transformers, tokens that it reads, and how its own forward pass is asked for its scores.
+NETWORKS: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "clip": ("CLIPModel", 77, {}),
+    "siglip": ("SiglipModel", 64, {}),
+    "blip": ("BlipForImageTextRetrieval", 48, {}),
+    "blip-2": ("Blip2ForImageTextRetrieval", 48, {}),
+    "vilt": ("ViltForImageAndTextRetrieval", 40, {}),
+    "flava": ("FlavaForPreTraining", 77, {"return_loss": False}),
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_published_layouts_of_checkpoints_give_the_features_of_their_weights(tmp_path: Path, layout: str) -> None:
-    network, config = open_clip_network(3).eval(), open_clip_config(tmp_path)
-    torch.save(LAYOUTS[layout](network.state_dict()), tmp_path / "weights.pt")
-    if layout == "half":
-        network = network.half().float()
-    found = encoder(f"open_clip:{config}:{tmp_path / 'weights.pt'}")
-    prepared = [found.prepare(image) for image in images(3)]
-    with torch.inference_mode():
-        expected = network.encode_image(torch.from_numpy(np.stack(prepared))).numpy()
-    assert np.array_equal(found.image_features(prepared), expected)
-    assert np.allclose(np.linalg.norm(found.encode_images(images(3)), axis=1), 1, atol=1e-6)
-    assert found.encode_texts(TEXTS).dtype == np.float32
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return {kind: save_transformers(folder / kind, kind) for kind in NETWORKS}
 
 
-def test_a_folder_of_open_clip_and_safetensors_are_read(tmp_path: Path) -> None:
-    from safetensors.torch import save_file
-
-    config = json.loads(open_clip_config(tmp_path / "elsewhere").read_text())
-    save_file(open_clip_network(4).state_dict(), tmp_path / "open_clip_model.safetensors")
-    (tmp_path / "open_clip_config.json").write_text(
-        json.dumps({"model_cfg": config, "preprocess_cfg": {"mean": [0, 0, 0]}})
+def forward(kind: str, folder: Path, image: Any, text: str, padding: bool = False, **options: Any) -> Any:
+    """The output of the network's own forward pass for one pair, by its own processor and tokenizer."""
+    name, length, more = NETWORKS[kind]
+    read = transformers.AutoTokenizer.from_pretrained(folder)(
+        [text], padding="max_length" if padding else False, truncation=True, max_length=length, return_tensors="pt"
     )
-    found = encoder(f"open_clip:{tmp_path}")
-    by_name = encoder(f"open_clip:{tmp_path / 'elsewhere/tiny.json'}:{tmp_path / 'open_clip_model.safetensors'}")
-    assert np.array_equal(found.text_features(TEXTS), by_name.text_features(TEXTS))
-    assert not np.array_equal(found.prepare(images(1)[0]), by_name.prepare(images(1)[0]))  # its own transform
-    assert found.digest() != by_name.digest()
+    asked = {key: read[key] for key in ("input_ids", "attention_mask") if kind != "siglip" or key == "input_ids"}
+    asked |= {"input_ids_masked": read["input_ids"]} if kind == "flava" else {}
+    pixels = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")([image], return_tensors="pt")
+    with torch.inference_mode():
+        return getattr(transformers, name).from_pretrained(folder).eval()(**asked, **pixels, **more, **options)
 
 
-def test_features_do_not_depend_on_the_other_inputs_of_a_pass(tmp_path: Path) -> None:
-    found = encoder(f"random:{open_clip_config(tmp_path)}")
-    prepared = [found.prepare(image) for image in images(8)]
-    features = found.image_features(prepared)
-    order = [5, 2, 2, 2, 0, 7, 5, 5]
-    assert np.array_equal(found.image_features([prepared[n] for n in order]), features[order])
+@pytest.mark.parametrize("kind", ["clip", "siglip"])
+def test_encoders_give_the_cosines_of_their_own_forward_pass(saved: dict[str, Path], kind: str) -> None:
+    opened = encoder(f"{kind}:{saved[kind]}")
+    texts = TEXTS if kind == "clip" else [text.replace(".", "") for text in TEXTS]  # SigLIP reads no punctuation
+    for image, text in zip(images(3), texts, strict=True):
+        out = forward(kind, saved[kind], image, text, padding=True)
+        expected = (out.image_embeds @ out.text_embeds.T).numpy()
+        assert np.allclose(opened.encode_images([image]) @ opened.encode_texts([text]).T, expected, atol=1e-5)
+    tower = open_tower(str(saved[kind]), InBuild("cpu", 3, 1))
+    with torch.inference_mode():
+        assert np.allclose(tower(images(3)), opened.encode_images(images(3)), atol=1e-6)
 
 
-def test_quick_gelu_changes_the_digest_and_a_file_that_may_need_it_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("model", "kind"), [("blip-itm", "blip"), ("blip2-itm", "blip-2"), ("vilt", "vilt"), ("flava", "flava")]
+)
+def test_matching_heads_give_the_log_odds_of_their_own_forward_pass(
+    saved: dict[str, Path], model: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = json.loads(open_clip_config(tmp_path).read_text())
-    monkeypatch.setattr("twinset.models.encoders.open_clip_files._library", lambda: tmp_path)
-    (tmp_path / "model_configs").mkdir()
-    for name, sizes in {"Tiny": plain, "Tiny-quickgelu": plain | {"quick_gelu": True}}.items():
-        (tmp_path / f"model_configs/{name}.json").write_text(json.dumps(sizes))
-    torch.save({"model_state_dict": open_clip_network(5).state_dict()}, tmp_path / "w.pt")
-    gelu = encoder(f"open_clip:Tiny:{tmp_path / 'w.pt'}")
-    assert "write open_clip:Tiny-quickgelu:FILE" in caplog.text
-    caplog.clear()
-    quick = encoder(f"open_clip:Tiny-quickgelu:{tmp_path / 'w.pt'}")
-    assert caplog.text == ""
-    assert gelu.digest() != quick.digest()
-    assert not np.array_equal(gelu.text_features(TEXTS), quick.text_features(TEXTS))
+    opened = open_model(f"{model}:{saved[kind]}", FAST)
+    assert isinstance(opened, FusionScorer) and isinstance(opened, Matcher) and not isinstance(opened, DualEncoder)
+    shown = images(3)
+    scores = opened.score(shown, TEXTS)
+    expected = []
+    for image, text in zip(shown, TEXTS, strict=True):
+        out = forward(kind, saved[kind], image, text, **({"use_image_text_matching_head": True} if "2" in kind else {}))
+        logits = {"blip": "itm_score", "blip-2": "logits_per_image", "vilt": "logits", "flava": "itm_logits"}[kind]
+        row = out[logits][0].double()
+        expected.append(float(row[0] if kind == "vilt" else row[1] - row[0]))
+    assert scores.dtype == np.float32 and scores == pytest.approx(expected, abs=1e-5)
+    order = [2, 0, 0]
+    assert np.array_equal(opened.score([shown[n] for n in order], [TEXTS[n] for n in order]), scores[order])
+    seen, see = list[int](), opened.see
+    monkeypatch.setattr(opened, "see", lambda pixels: seen.append(len(pixels["pixel_values"])) or see(pixels))
+    again = opened.score([shown[0]] * 10, ["a cat"] * 9 + ["the dog"])
+    assert seen == ([8] if kind != "vilt" else [1] * 10)  # an image is seen once for all its texts, but by ViLT
+    assert np.array_equal(again[-1:], opened.score([shown[0]] * 10, ["the dog"] * 10)[:1])
 
 
-def test_a_tag_brings_its_activation_and_is_looked_for_in_the_cache_only(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from twinset.models.encoders import open_clip_files
-    from twinset.models.encoders.open_clip_files import find_architecture, tagged
-
-    looked_up: list[str] = []
-    monkeypatch.setattr(open_clip_files, "local_folder", lambda name, layout: looked_up.append(name) or tmp_path)
-    (tmp_path / "open_clip_model.safetensors").touch()
-    found = tagged(find_architecture("ViT-B-32"), "ViT-B-32", "openai")
-    assert found is not None and found[0].model["quick_gelu"] and found[1].parent == tmp_path
-    assert looked_up == ["timm/vit_base_patch32_clip_224.openai"]
-    assert "open_clip:ViT-B-32:openai: runs with QuickGELU" in caplog.text
-    other = tagged(find_architecture("ViT-B-32-quickgelu"), "ViT-B-32-quickgelu", "openai")
-    assert other is not None and other[0].model["quick_gelu"]
-
-
-def test_random_weights_come_from_their_seed_and_are_said_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    config = open_clip_config(tmp_path)
-    first, again, other = (encoder(f"random:{config}{seed}") for seed in ("", ":0", ":1"))
-    assert np.array_equal(first.text_features(TEXTS), again.text_features(TEXTS))
-    assert first.digest() == again.digest() != other.digest()
-    assert not np.array_equal(first.text_features(TEXTS), other.text_features(TEXTS))
-    assert "random weights" in caplog.text
+@pytest.mark.parametrize(("model", "kind"), [("blip-itc", "blip"), ("blip2-itc", "blip-2")])
+def test_contrastive_heads_score_as_their_own_forward_pass(saved: dict[str, Path], model: str, kind: str) -> None:
+    opened, head = encoder(f"{model}:{saved[kind]}"), "use_image_text_matching_head" if "2" in kind else "use_itm_head"
+    features = opened.image_features([opened.prepare(image) for image in images(3)])
+    assert features.shape == ((3, 24) if opened.several else (3, 8))
+    # Of BLIP-2's 3 features of an image the nearest counts.
+    similar = cosines(features if opened.several else unit(features), opened.encode_texts(TEXTS))
+    for row, image in zip(similar, images(3), strict=True):
+        outs = [forward(kind, saved[kind], image, text, **{head: False}) for text in TEXTS]
+        assert row == pytest.approx([float(out[1 if "2" in kind else 0][0]) for out in outs], abs=1e-5)
+    assert np.array_equal(opened.text_features(TEXTS[::-1])[::-1], opened.text_features(TEXTS))
+    assert opened.too_long([*TEXTS, "a " * 46]) == TEXTS[2:]
+    if opened.several:
+        with pytest.raises(WrongUse, match="one feature an image"):
+            open_model(f"image+text:{model}:{saved[kind]}", FAST)
 
 
 def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, saved: dict[str, Path]) -> None:
-    import transformers
-
     # CLIP reads 77 tokens, two of which mark the ends: "a" is one token.
     fits, longer = " ".join(["a"] * 75), " ".join(["a"] * 76)
-    assert encoder(f"random:{open_clip_config(tmp_path)}").too_long([fits, longer, "a", "é" * 400]) == [
-        longer,
-        "é" * 400,
-    ]
-    for kind, most in (("clip", 77), ("siglip", 64), ("vilt", 40)):
+    assert encoder(f"random:{open_clip_config(tmp_path)}").too_long([fits, longer, "a", "é" * 400])[0] == longer
+    for kind in ("clip", "siglip", "vilt"):
         read = transformers.AutoTokenizer.from_pretrained(saved[kind])
-        whole = {text: len(read(text)["input_ids"]) for text in (" ".join(["a"] * n) for n in range(30, 80))}
-        found = open_model(f"{kind}:{saved[kind]}", FAST).too_long([*whole])
-        assert found == [text for text, tokens in whole.items() if tokens > most] != [], kind
+        counts = {text: len(read(text)["input_ids"]) for text in (" ".join(["a"] * n) for n in range(30, 80))}
+        longer_ones = open_model(f"{kind}:{saved[kind]}", FAST).too_long([*counts])
+        assert longer_ones == [text for text, tokens in counts.items() if tokens > NETWORKS[kind][1]] != []
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip", "siglip2"])
-def test_encoders_of_transformers_give_the_cosines_of_its_own_forward_pass(saved: dict[str, Path], kind: str) -> None:
-    import transformers
-
-    found = encoder(f"{kind.removesuffix('2')}:{saved[kind]}")
-    names = {"clip": "CLIPModel", "siglip": "SiglipModel", "siglip2": "Siglip2Model"}
-    model = getattr(transformers, names[kind]).from_pretrained(saved[kind]).eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(saved[kind])
-    length = 77 if kind == "clip" else 64
-    texts = TEXTS if kind == "clip" else [text.replace(".", "") for text in TEXTS]  # SigLIP reads no punctuation
-    read = tokenizer(texts, padding="max_length", truncation=True, max_length=length, return_tensors="pt")
-    masked = {"attention_mask": read["attention_mask"]} if kind == "clip" else {}
-    pixels = transformers.AutoImageProcessor.from_pretrained(saved[kind], backend="pil")(images(3), return_tensors="pt")
-    with torch.inference_mode():
-        made = model(input_ids=read["input_ids"], **pixels, **masked)
-    expected = (made.image_embeds @ made.text_embeds.T).numpy()
-    assert np.allclose(found.encode_images(images(3)) @ found.encode_texts(TEXTS).T, expected, atol=1e-5)
-    if kind == "siglip2":  # 40 x 56 and 48 x 56 pixels in at most 12 patches
-        assert [found.prepare(image).shape for image in images(2)] == [(3, 4, 768)] * 2
-
-
-def reference(kind: str, folder: Path, image: Any, text: str) -> float:
-    """The log-odds of a match from the model's own forward pass, one pair at a time."""
-    import transformers
-
-    names = {
-        "blip-itm": "BlipForImageTextRetrieval",
-        "vilt": "ViltForImageAndTextRetrieval",
-        "flava": "FlavaForPreTraining",
-    }
-    model = getattr(transformers, names[kind]).from_pretrained(folder).eval()
-    most = {"blip-itm": 48, "vilt": 40, "flava": 77}[kind]
-    read = transformers.AutoTokenizer.from_pretrained(folder)(
-        [text], return_tensors="pt", truncation=True, max_length=most
-    )
-    pixels = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")([image], return_tensors="pt")
-    names_of_text = [name for name in ("input_ids", "attention_mask") if name in read]
-    asked = {name: read[name] for name in names_of_text} | dict(pixels)
-    with torch.inference_mode():
-        if kind == "vilt":
-            return float(model(**asked).logits[0, 0])
-        if kind == "blip-itm":
-            logits = model(**asked).itm_score
-        else:
-            logits = model(**asked, input_ids_masked=asked["input_ids"], return_loss=False).itm_logits
-    chances = torch.softmax(logits.double(), dim=1)[0, 1]
-    return float(torch.log(chances / (1 - chances)))
-
-
-@pytest.mark.parametrize("kind", ["blip-itm", "vilt", "flava"])
-def test_fusion_models_give_the_log_odds_of_their_own_forward_pass(saved: dict[str, Path], kind: str) -> None:
-    found = open_model(f"{kind}:{saved[kind]}", FAST)
-    assert isinstance(found, Matcher) and not isinstance(found, DualEncoder)
-    shown = images(3)
-    scores = found.score(shown, TEXTS)
-    assert scores.dtype == np.float32
-    expected = [reference(kind, saved[kind], image, text) for image, text in zip(shown, TEXTS, strict=True)]
-    assert scores == pytest.approx(expected, abs=1e-5)
-    order = [2, 0, 0]
-    assert np.array_equal(found.score([shown[n] for n in order], [TEXTS[n] for n in order]), scores[order])
-
-
-NETWORKS = {"blip": "BlipForImageTextRetrieval", "blip2": "Blip2ForImageTextRetrieval"}
-
-
-def blip_reference(kind: str, folder: Path, image: Any, text: str, matching: bool) -> torch.Tensor:
-    """The output of the network for one pair, by its own processor and tokenizer."""
-    import transformers
-
-    model = getattr(transformers, NETWORKS[kind]).from_pretrained(folder).eval()
-    read = transformers.AutoTokenizer.from_pretrained(folder)(
-        [text], return_tensors="pt", truncation=True, max_length=48
-    )
-    pixels = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")([image], return_tensors="pt")
-    asked = {"input_ids": read["input_ids"], "attention_mask": read["attention_mask"], **pixels}
-    with torch.inference_mode():
-        if kind == "blip":
-            return model(**asked, use_itm_head=matching).itm_score[0]
-        return model(**asked, use_image_text_matching_head=matching).logits_per_image[0]
-
-
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_both_heads_score_as_transformers_own_forward_pass(saved: dict[str, Path], kind: str) -> None:
-    folder, shown = saved[f"{kind}-itm"], images(3)
-    matcher, contrast = open_model(f"{kind}-itm:{folder}", FAST), encoder(f"{kind}-itc:{folder}")
-    assert isinstance(matcher, Matcher)
-    found = [matcher.score([image] * len(TEXTS), TEXTS) for image in shown]
-    logits = [[blip_reference(kind, folder, image, text, True) for text in TEXTS] for image in shown]
-    assert np.allclose(found, [[float(one[1] - one[0]) for one in row] for row in logits], atol=1e-5)
-    similar = cosines(contrast.image_features([contrast.prepare(one) for one in shown]), contrast.encode_texts(TEXTS))
-    if kind == "blip":
-        similar = contrast.encode_images(shown) @ contrast.encode_texts(TEXTS).T
-    expected = [[float(blip_reference(kind, folder, image, text, False)) for text in TEXTS] for image in shown]
-    assert np.allclose(similar, expected, atol=1e-5)
-    assert np.array_equal(contrast.text_features(TEXTS[::-1])[::-1], contrast.text_features(TEXTS))
-    assert contrast.too_long([*TEXTS, "a " * 46]) == TEXTS[2:] and contrast.digest() != matcher.digest()
-
-
-@pytest.mark.parametrize("kind", ["blip-itm", "blip2-itm"])
-def test_an_image_is_seen_once_for_the_texts_that_it_is_scored_with(
-    saved: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found, (one, two) = open_model(f"{kind}:{saved[kind]}", FAST), images(2)
-    assert isinstance(found, FusionScorer)
-    texts = [f"a {word} on the mat" for word in ("cat", "dog", "red", "blue")]
-    alone = np.array([found.score([one] * 10, [text] * 10)[0] for text in texts])
-    seen, see = list[int](), found.see
-    monkeypatch.setattr(found, "see", lambda pixels: seen.append(len(pixels["pixel_values"])) or see(pixels))
-    scores = found.score([one, one, one, one, two, two, two, two, two, two], [*texts, *texts, *texts[:2]])
-    assert seen == [8] and np.array_equal(scores[:4], alone) and np.array_equal(scores[8:], scores[4:6])
-
-
-def test_pairs_and_galleries_are_scored_by_the_nearest_of_several_features(
+def test_models_of_another_kind_and_tokenizers_of_another_model_are_refused(
     saved: dict[str, Path], tmp_path: Path
 ) -> None:
-
-    model, shelf = f"blip2-itc:{saved['blip2-itm']}", Shelf()
-    pictures, texts = [shelf.picture(n) for n in range(4)], ["a cat", "the red dog"]
-    found = encoder(model)
-    features = found.image_features([found.prepare(decode(one.where, one.read())) for one in pictures])
-    assert features.shape == (4, 24) and found.text_features(texts).shape == (2, 8)
-    each = features.reshape(4, 3, 8)
-    each = each / np.linalg.norm(each, axis=2, keepdims=True)
-    by_hand = (each @ found.encode_texts(texts).T).max(1)
-    assert np.allclose(cosines(features, found.encode_texts(texts)), by_hand, atol=1e-6)
-    pair = Matching(
-        key="m", subset="s", group="g", images=(pictures[0], pictures[1]), captions=("a cat", "the red dog")
-    )
-    captions = Query(
-        key="i", subset="s", group="g", image=pictures[0], text=None, gallery=texts, targets=frozenset({0})
-    )
-    shown = Query(key="t", subset="s", group="g", image=None, text="a cat", gallery=pictures, targets=frozenset({2}))
-    tables = []
-    for name, examples in (("pairs", [pair]), ("queries", [captions, shown])):
-        (written,) = run([SmallBenchmark(examples.copy)], [model], tmp_path / name, tmp_path / "cache", FAST)
-        tables.append(pq.read_table(written.path).to_pylist())
-    assert [tables[0][0][f"s{n}{m}"] for n in (0, 1) for m in (0, 1)] == pytest.approx(by_hand[:2].ravel(), abs=1e-6)
-    assert tables[1][0]["higher"] == int(by_hand[0, 1] > by_hand[0, 0])
-    assert tables[1][1]["higher"] == int((by_hand[:, 0] > by_hand[2, 0]).sum())
-    with pytest.raises(WrongUse, match="one feature an image"):
-        open_model(f"image+text:{model}", FAST)
-
-
-def test_a_tokenizer_of_another_model_and_a_training_are_refused(saved: dict[str, Path], tmp_path: Path) -> None:
-    import json
-    import shutil
-
-    folder = shutil.copytree(saved["blip2-itm"], tmp_path / "other")
-    save_tokenizer(folder, "blip")
-    tokens = json.loads((folder / "tokenizer.json").read_text())
-    tokens["model"]["vocab"]["purple"] = len(tokens["model"]["vocab"])
-    (folder / "tokenizer.json").write_text(json.dumps(tokens))
-    with pytest.raises(WrongUse, match="15 tokens and its Q-Former 14"):
-        open_model(f"blip2-itc:{folder}", FAST)
+    with pytest.raises(WrongUse, match="model_type is 'siglip', and must be clip"):
+        open_model(f"clip:{saved['siglip']}", FAST)
+    with pytest.raises(WrongUse, match="is not a dual encoder"):
+        open_model(f"image+text:blip-itm:{saved['blip']}", FAST)
     with pytest.raises(WrongUse, match="is not trained by its matching head"):
-        open_start(FusionSettings(model=f"blip2-itm:{saved['blip2-itm']}", data=("x",)))
+        open_start(FusionSettings(model=f"blip2-itm:{saved['blip-2']}", data=("x",)))
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelMissing, match=r"lacks model\.safetensors or pytorch_model\.bin, preprocessor_config.json"):
+        open_model(f"vilt:{tmp_path}", FAST)
+    folder = save_transformers(tmp_path / "other", "blip-2")
+    save_tokenizer(folder, "blip")
+    tokens = (folder / "tokenizer.json").read_text()
+    (folder / "tokenizer.json").write_text(
+        tokens.replace('"a":5', '"a":5,"purple":14').replace('"a": 5', '"a": 5, "purple": 14')
+    )
+    with pytest.raises(WrongUse, match="15 tokens and its network 14"):
+        open_model(f"blip2-itc:{folder}", FAST)
+
+
+#: Capitals, full stops, entities, curly quotation marks and stray blanks: what captions of the web hold.
+ODD = ["A red Cat on the mat.", "a cat &amp; a dog", "the dog’s  “mat”", "A\tCAT , a dog!", "l&#228;uft"]
+#: Names in transformers' CLIP and in open_clip's.
+RENAMED = {
+    "text_model.encoder.layers": "transformer.resblocks",
+    "vision_model.encoder.layers": "visual.transformer.resblocks",
+    "self_attn.out_proj": "attn.out_proj",
+    "fc1": "c_fc",
+    "fc2": "c_proj",
+    "text_model.final_layer_norm": "ln_final",
+    "vision_model.pre_layrnorm": "visual.ln_pre",
+    "vision_model.post_layernorm": "visual.ln_post",
+    "text_model.embeddings.position_embedding.weight": "positional_embedding",
+    "text_model.embeddings.token_embedding": "token_embedding",
+    "vision_model.embeddings.class_embedding": "visual.class_embedding",
+    "vision_model.embeddings.position_embedding.weight": "visual.positional_embedding",
+    "vision_model.embeddings.patch_embedding": "visual.conv1",
+    "text_projection.weight": "text_projection",
+    "visual_projection.weight": "visual.proj",
+    "layer_norm": "ln_",
+}
+
+
+def as_open_clip(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """A CLIP of transformers in open_clip's names."""
+    renamed = dict[str, torch.Tensor]()
+    for name, value in weights.items():
+        if ".q_proj." in name:
+            value = torch.cat([weights[name.replace("q_proj", f"{part}_proj")] for part in "qkv"])
+            name = name.replace("self_attn.q_proj.", "attn.in_proj_")
+        for old, new in RENAMED.items():
+            name = name.replace(old, new)
+        if "k_proj" not in name and "v_proj" not in name:
+            renamed[name] = value.T if name in ("text_projection", "visual.proj") else value
+    return renamed
+
+
+def test_clip_of_open_clip_and_of_transformers_give_the_same_features(tmp_path: Path) -> None:
+    words = open_clip.SimpleTokenizer()
+    small = {"num_hidden_layers": 1, "num_attention_heads": 2}
+    last = words.encoder["<end_of_text>"]
+    text = {**small, "hidden_size": 16, "intermediate_size": 64, "vocab_size": 49408, "eos_token_id": last}
+    vision = {**small, "hidden_size": 64, "intermediate_size": 256, "image_size": SIZE, "patch_size": 16}
+    torch.manual_seed(0)
+    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
+    model = transformers.CLIPModel(config)
+    model.save_pretrained(tmp_path / "clip")
+    transformers.CLIPImageProcessor(size={"shortest_edge": SIZE}, crop_size=SIZE).save_pretrained(tmp_path / "clip")
+    marks = {"<start_of_text>": "<|startoftext|>", "<end_of_text>": "<|endoftext|>"}  # as OpenAI calls them
+    vocabulary = {marks.get(word, word): at for word, at in words.encoder.items()}
+    merges = sorted(words.bpe_ranks, key=words.bpe_ranks.__getitem__)
+    transformers.CLIPTokenizer(vocab=vocabulary, merges=merges).save_pretrained(tmp_path / "clip")
+    torch.save(as_open_clip(model.state_dict()), tmp_path / "weights.pt")
+    sizes = {"width": 16, "heads": 2, "layers": 1, "context_length": 77, "vocab_size": 49408}
+    tower = {"image_size": SIZE, "layers": 1, "width": 64, "head_width": 32, "patch_size": 16}
+    path = open_clip_config(tmp_path, text_cfg=sizes, vision_cfg=tower, quick_gelu=True)
+    ours, theirs = encoder(f"open_clip:{path}:{tmp_path / 'weights.pt'}"), encoder(f"clip:{tmp_path / 'clip'}")
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (SIZE, SIZE, 3), np.uint8))
+    assert np.allclose(ours.encode_images([picture]), theirs.encode_images([picture]), atol=1e-5)
+    for caption in (*ODD, "a cat on the mat", " ".join(["word"] * 100)):
+        assert np.allclose(ours.encode_texts([caption]), theirs.encode_texts([caption]), atol=1e-5), caption
+    assert ours.too_long(["word " * 100, "a"]) == theirs.too_long(["word " * 100, "a"]) == ["word " * 100]
+
+
+def test_siglip_reads_the_tokens_that_open_clip_gives_it(saved: dict[str, Path]) -> None:
+    """open_clip's configurations of SigLIP and SigLIP 2 have ``clean: canonicalize``."""
+    opened: Any = open_model(f"siglip:{saved['siglip']}")
+    tokens = opened.tokens(ODD, 64)["input_ids"]
+    assert torch.equal(tokens, open_clip.tokenizer.HFTokenizer(str(saved["siglip"]), 64, clean="canonicalize")(ODD))
+    assert torch.equal(tokens[:1], opened.tokens(["a red cat on the mat"], 64)["input_ids"])
+
+
+def test_thumbnails_are_alike_where_layouts_of_colours_are() -> None:
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 48, 3), np.uint8))
+    bright = Image.fromarray((np.asarray(picture) // 2 + 90).astype(np.uint8))
+    flat = [Image.new("RGB", (9, 9), colour) for colour in ("red", "black", "white")]
+    features = open_tower(THUMBNAIL, InBuild("cpu", 2, 1))([picture, bright, picture.rotate(180), *flat])
+    assert tower_files(THUMBNAIL).paths == () and features.dtype == np.float32
+    alike = features @ features.T
+    assert np.allclose(np.diag(alike), 1, atol=1e-6)
+    assert alike[0, 1] > 0.99 and abs(alike[0, 2]) < 0.3 and alike[4, 5] > 0.99 and abs(alike[0, 4]) < 0.01

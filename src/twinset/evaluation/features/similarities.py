@@ -191,7 +191,7 @@ class ByFeatures(Similarities):
         own = [self.features(shown) for shown in (own_pictures(query), own_texts(query)) if shown]
         asked = unit(own[0])
         if self.composer is not None:
-            asked = np.asarray(self.composer.compose_said(own[0], own[1], own_texts(query)), np.float32)
+            asked = np.asarray(self.composer.compose(own[0], own[1], own_texts(query)), np.float32)
             if asked.shape != (1, self._gallery[1].shape[1]) or not np.isfinite(asked).all():
                 raise WrongUse(f"{self.name}: the query of example {query.key} has NaN or the shape {asked.shape}")
         return cosines(self._gallery[1], asked)[:, 0]

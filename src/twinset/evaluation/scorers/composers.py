@@ -37,7 +37,7 @@ class Averaged(Composer):
     def digest(self) -> str:
         return digest(["averaged", self.image_share, self.encoder.digest()])
 
-    def compose(self, images: Floats, texts: Floats) -> Floats:
+    def compose(self, images: Floats, texts: Floats, words: Sequence[str]) -> Floats:
         share = np.float32(self.image_share)
         # q = (λ f(I) + (1 − λ) g(T)) / ‖…‖
         return unit((share * images + (1 - share) * texts).astype(np.float32))
@@ -55,7 +55,7 @@ class Combiner(Composer):
     def digest(self) -> str:
         return digest(["combiner", self._weights, self.encoder.digest()])
 
-    def compose(self, images: Floats, texts: Floats) -> Floats:
+    def compose(self, images: Floats, texts: Floats, words: Sequence[str]) -> Floats:
         import torch
 
         last = self._network.output_layer
@@ -76,16 +76,13 @@ class _Predicting(Composer):
     def digest(self) -> str:
         return digest([type(self).__name__, sha256_once(self.path), self.encoder.digest()])
 
-    def compose(self, images: Floats, texts: Floats) -> Floats:
-        raise NotApplicable(f"{self.name}: reads the words of a query, and not their features")
-
 
 class FocusAttribute(_Predicting):
     """The attribute of the asked type that fits the reference best, by its feature alone, is the query."""
 
-    def compose_said(self, images: Floats, texts: Floats, said: Sequence[str]) -> Floats:
+    def compose(self, images: Floats, texts: Floats, words: Sequence[str]) -> Floats:
         queries = []
-        for image, condition in zip(unit(images), said, strict=True):
+        for image, condition in zip(unit(images), words, strict=True):
             features = self._types.get(condition.strip().lower())
             if features is None:
                 what = f"{condition!r} is no type of attributes in {self.path}; ask it with --only focus-attribute"
@@ -113,10 +110,10 @@ class ChangeAttribute(_Predicting):
     the query too. path: VAW's annotations.
     """
 
-    def compose_said(self, images: Floats, texts: Floats, said: Sequence[str]) -> Floats:
+    def compose(self, images: Floats, texts: Floats, words: Sequence[str]) -> Floats:
         names, features = self._categories
         best = (unit(images) @ features.T).argmax(1)
-        return np.stack([self._in_templates(f"{text} {names[at]}") for text, at in zip(said, best, strict=True)])
+        return np.stack([self._in_templates(f"{text} {names[at]}") for text, at in zip(words, best, strict=True)])
 
     @cached_property
     def _categories(self) -> tuple[list[str], Floats]:

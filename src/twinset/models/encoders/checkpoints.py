@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinset.contracts.errors import WrongUse
 from twinset.models.files import ModelMissing
-from twinset.models.loading import loading, refuse_compressed
+from twinset.models.loading import LONGEST, check_archive, loading
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +28,7 @@ Weights = dict[str, "torch.Tensor"]
 
 
 class _Number:
-    """Stands for what a file holds of NumPy beside its weights, such as the best score: nothing of it is read."""
+    """Takes the place of NumPy's values beside the weights, such as the best score, without reading them."""
 
     def __init__(self, *_: Any) -> None: ...
 
@@ -51,14 +51,14 @@ def read_weights(path: Path, parts: tuple[str, ...] = CLIP_PARTS) -> Weights:
         ModelMissing: the file is not there.
         WrongUse: it is damaged, holds code, or holds no weights.
     """
-    if not path.is_file():
-        raise ModelMissing(f"there is no checkpoint {path}: put it there, or name its place after the last colon")
-    found = _loaded(path)
-    if isinstance(found, Mapping):
-        found = next((found[part] for part in parts if isinstance(found.get(part), Mapping)), found)
     import torch
 
-    weights = {name: value for name, value in found.items() if name not in _SIZES} if isinstance(found, Mapping) else {}
+    if not path.is_file():
+        raise ModelMissing(f"there is no checkpoint {path}: put it there, or name its place after the last colon")
+    loaded = _loaded(path)
+    if isinstance(loaded, Mapping):
+        loaded = next((loaded[part] for part in parts if isinstance(loaded.get(part), Mapping)), loaded)
+    weights = {name: loaded[name] for name in loaded if name not in _SIZES} if isinstance(loaded, Mapping) else {}
     wrong = next((name for name, value in weights.items() if not isinstance(value, torch.Tensor)), None)
     if not weights or wrong is not None:
         holds = f"under {wrong!r} a value that is not a tensor" if wrong is not None else "no tensors by name"
@@ -76,17 +76,9 @@ def _loaded(path: Path) -> Any:
 
         with loading(path):
             return load_file(path)
-    refuse_compressed(path)
+    check_archive(path)
     with loading(path), torch.serialization.safe_globals(_NUMPY):
-        try:
-            return torch.load(path, map_location="cpu", weights_only=True)
-        except RuntimeError as error:
-            if "TorchScript" not in str(error):
-                raise
-            raise WrongUse(
-                f"{path}: a TorchScript archive, which holds code (OpenAI's original files are such); it is not "
-                "loaded: name the tag instead, such as open_clip:ViT-B-32:openai, or convert its state_dict"
-            ) from error
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def fit(network: torch.nn.Module, weights: Weights, path: Path, architecture: str) -> None:
@@ -96,47 +88,33 @@ def fit(network: torch.nn.Module, weights: Weights, path: Path, architecture: st
         architecture: for messages.
 
     Raises:
-        WrongUse: names or shapes differ; the first that does, in the network's order, is named. Or weights are NaN,
-            or quantised, sparse or complex: they would be loaded as other numbers.
+        WrongUse: names or shapes differ. Or weights are NaN, or quantised, sparse or complex: they would be loaded as
+            other numbers.
     """
     import torch
 
-    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    floating = {name: value.is_floating_point() for name, value in network.state_dict().items()}
+    expected = network.state_dict()
     scale = weights.get("logit_scale")
     if scale is not None and scale.numel() == 1 and "logit_scale" in expected:
-        weights = weights | {"logit_scale": scale.reshape(expected["logit_scale"])}  # () or (1,), as versions have it
+        weights = weights | {"logit_scale": scale.reshape(expected["logit_scale"].shape)}  # () or (1,), by version
     if any(name.startswith(("text_model.", "vision_model.")) for name in weights):
         raise WrongUse(
             f"{path}: weights in transformers' layout, and {architecture} is of open_clip; name the folder that holds "
             "them with their config.json, as clip:FOLDER or siglip:FOLDER, or get the model in open_clip's layout"
         )
-    for name, shape in expected.items():
-        if name not in weights:
-            like = next((found for found in weights if found.endswith(f".{name}")), next(iter(weights)))
-            raise WrongUse(
-                f"{path}: a checkpoint of another architecture, or of more than the model: {architecture} has {name} "
-                f"{shape}, which the file lacks (it has {len(weights)} tensors, such as {like}); name the architecture "
-                "that it was trained as, or save the model's part alone"
-            )
-        if tuple(weights[name].shape) != shape:
-            raise WrongUse(
-                f"{path}: a checkpoint of another architecture: {name} has the shape {tuple(weights[name].shape)} in "
-                f"the file and {shape} in {architecture}; name the architecture that it was trained as"
-            )
-    if extra := [name for name in weights if name not in expected]:
-        raise WrongUse(
-            f"{path}: a checkpoint of another architecture: it has {len(extra)} tensors that {architecture} lacks, "
-            f"first {extra[0]}; name the architecture that it was trained as"
-        )
-    for name, value in weights.items():
+    for name in expected.keys() & weights.keys():
+        value, floating = weights[name], expected[name].is_floating_point()
         plain = value.layout == torch.strided and not value.is_meta and not value.is_complex()
-        if not plain or value.is_floating_point() != floating[name]:
-            kind = f"{value.layout} {value.dtype} on {value.device}"
+        if not plain or value.is_floating_point() != floating or (floating and not value.isfinite().all()):
             raise WrongUse(
-                f"{path}: {name} holds numbers that {architecture} does not run with ({kind}), as quantised weights "
-                "do; get the checkpoint in float32, float16 or bfloat16"
+                f"{path}: {name} ({value.layout} {value.dtype} on {value.device}) holds NaN, infinity or numbers that "
+                f"{architecture} does not run with; get the checkpoint in float32, float16 or bfloat16"
             )
-        if value.is_floating_point() and not torch.isfinite(value).all():
-            raise WrongUse(f"{path}: {name} holds NaN or infinity; get the checkpoint again")
-    network.load_state_dict(weights)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise WrongUse(
+            f"{path}: a checkpoint of another architecture than {architecture}, or of more than the model "
+            f"({' '.join(str(error).split())[:LONGEST]}); name the architecture that it was trained as, or save the "
+            "model's part alone"
+        ) from error

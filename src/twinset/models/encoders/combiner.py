@@ -14,9 +14,8 @@ class CombinerNetwork(nn.Module):
     """Combines features of an image and of a text into those of a query; names of layers are the published ones.
 
     Args:
-        features: numbers of a feature of the encoder.
-        projection, hidden: widths of the layers.
-        dropout: share of activations that are dropped in training, at four places; none at inference.
+        features: numbers of a feature. projection, hidden: widths of the layers.
+        dropout: share of activations that are dropped in training, at four places.
     """
 
     def __init__(self, features: int, projection: int, hidden: int, dropout: float = 0.0) -> None:
@@ -32,30 +31,23 @@ class CombinerNetwork(nn.Module):
     def forward(self, image: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
         """Combined features (n, d), not normalised, of features that are not normalised either, (n, d) each."""
         # z = [drop(relu(W_t g(T))); drop(relu(W_i f(I)))]
-        both = torch.cat(
-            (
-                self.dropout(functional.relu(self.text_projection_layer(text))),
-                self.dropout(functional.relu(self.image_projection_layer(image))),
-            ),
-            dim=-1,
-        )
+        projected = self.text_projection_layer(text), self.image_projection_layer(image)
+        read = torch.cat([self.dropout(functional.relu(part)) for part in projected], dim=-1)
         # λ = σ(MLP(z)) weights the text: so has it the released code, while the paper's (2) weights the image.
-        share: torch.Tensor = self.dynamic_scalar(both)
-        mixed: torch.Tensor = self.output_layer(self.dropout(functional.relu(self.combiner_layer(both))))
+        share: torch.Tensor = self.dynamic_scalar(read)
+        mixed: torch.Tensor = self.output_layer(self.dropout(functional.relu(self.combiner_layer(read))))
         # q = MLP'(z) + λ g(T) + (1 − λ) f(I)
         return mixed + share * text + (1 - share) * image
 
 
 def read_combiner(path: Path) -> CombinerNetwork:
-    """A Combiner with the weights of a file, whose shapes say its sizes; on the CPU, ready for inference. Raises
-    `WrongUse`: the file is not a Combiner's.
-    """
+    """A Combiner with the weights of a file, on the CPU, ready for inference; raises `WrongUse` for another file."""
     weights = read_weights(path, COMBINER_PARTS)
     for name in ("text_projection_layer.weight", "combiner_layer.weight"):
         if name not in weights or weights[name].ndim != 2:
             raise WrongUse(
-                f"{path}: not a Combiner: it lacks {name} (it has {next(iter(weights))}); name the file that holds "
-                f"the Combiner, alone or under {' or '.join(COMBINER_PARTS[:2])}"
+                f"{path}: not a Combiner, it lacks {name}; name the file that holds one, alone or under "
+                f"{' or '.join(COMBINER_PARTS[:2])}"
             )
     projection, features = weights["text_projection_layer.weight"].shape
     network = CombinerNetwork(features, projection, weights["combiner_layer.weight"].shape[0])

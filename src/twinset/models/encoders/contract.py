@@ -9,7 +9,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class NotApplicable(WrongUse):
 class Running:
     """How a model runs. It does not change what a model is, but it changes the last bits of what it gives.
 
-    batch: images, texts or pairs of a pass. threads: torch's; 0: one a core.
+    device: the first CUDA device for ``gpu``. batch: images, texts or pairs of a pass. threads: torch's; 0: one a core.
     """
 
     device: Literal["cpu", "gpu"] = "cpu"
@@ -39,10 +39,11 @@ class Running:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        if self.device not in ("cpu", "gpu"):
-            raise WrongUse(f"device {self.device!r}: is neither cpu nor gpu, the first CUDA device")
-        if self.batch < 1 or self.threads < 0:
-            raise WrongUse(f"batch {self.batch}, threads {self.threads}: at least 1, and at least 0, for one a core")
+        if self.device not in ("cpu", "gpu") or self.batch < 1 or self.threads < 0:
+            raise WrongUse(
+                f"device {self.device!r}, batch {self.batch}, threads {self.threads}: must be cpu or gpu, at least 1, "
+                "and at least 0, for one a core"
+            )
 
     def start(self) -> str:
         """Set torch's threads; returns its name of the device. Raises `WrongUse` where there is no GPU."""
@@ -74,9 +75,8 @@ class Running:
 class Scorer(Protocol):
     """A loaded model.
 
-    name: as ``--model`` names it.
-    threshold: score above which it says that an image and a text match; None for scores that only rank.
-    words: name and version of the prompt that it is asked by; "" where it is asked by none.
+    name: as ``--model`` names it. words: name and version of the prompt that it is asked by, if any. threshold: score
+    above which it says that an image and a text match; None for scores that only rank.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Scorer(Protocol):
         """Of weights, transform, precision and versions of libraries: two of the same digest give the same scores."""
 
     def too_long(self, texts: Sequence[str]) -> list[str]:
-        """Those of some texts that are longer than the model reads: it sees only their beginning. Optional."""
+        """Texts of which the model reads only the beginning. Optional."""
         return []
 
 
@@ -96,10 +96,8 @@ class Scorer(Protocol):
 class DualEncoder(Scorer, Protocol):
     """Images and texts are encoded apart from each other; their score is the cosine of their features.
 
-    Features are what the projection gives, float32, shape (n, d), **not** normalised: the Image+Text baseline averages
-    them so, and probes read them so. `encode_images` and `encode_texts` give them with norm 1.
-
-    several: whether an image has several features, one after the other in (n, k d): the one nearest to a text counts.
+    Features are what the projection gives, float32, shape (n, d), **not** normalised, as the Image+Text baseline and
+    probes read them. several: whether an image has several, in (n, k d): the one nearest to a text counts.
     """
 
     several: bool = False
@@ -129,7 +127,7 @@ class DualEncoder(Scorer, Protocol):
 class Matcher(Scorer, Protocol):
     """An image and a text are read together: fusion models with an image–text matching head, VQAScore.
 
-    reasons: why a pair may have no score, for models that can fail to answer.
+    reasons: why a pair may have no score.
     """
 
     reasons: tuple[str, ...] = ()
@@ -164,10 +162,7 @@ class Chooser(Scorer, Protocol):
     @abstractmethod
     def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
         """For each question the place of the caption or image that it chose, in the order that it is shown them; of a
-        pairing the places of the captions of both images.
-
-        In place of a choice, why there is none, in a word or two by which they are counted. Several at a time, since a
-        server answers them side by side.
+        pairing the places of the captions of both images; or why it chose none, in a word or two that are counted.
         """
 
 
@@ -181,17 +176,8 @@ class Composer(Scorer, Protocol):
     encoder: DualEncoder
 
     @abstractmethod
-    def compose(self, images: Floats, texts: Floats) -> Floats:
-        """Queries of norm 1 from features of the encoder that are not normalised; all (n, d)."""
-
-    def compose_said(self, images: Floats, texts: Floats, said: Sequence[str]) -> Floats:
-        """As `compose`, for rules that read the texts themselves. Optional. said: the texts, as many as features."""
-        return self.compose(images, texts)
-
-    def queries(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """Queries of norm 1 from images and texts, shape (n, d)."""
-        prepared = [self.encoder.prepare(image) for image in images]
-        return self.compose_said(self.encoder.image_features(prepared), self.encoder.text_features(texts), texts)
+    def compose(self, images: Floats, texts: Floats, words: Sequence[str]) -> Floats:
+        """Queries of norm 1, (n, d), from the encoder's features, not normalised, (n, d), and the texts themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +185,9 @@ class ModelKind:
     """A kind of models that ``--model KIND:…`` names, an object of the door ``twinset.evaluation_models``.
 
     open: loads one from the text as it was written, its parts after the kind, and how it runs. form: what is written
-    after the colon. parts: at most this number, so that the last one may hold colons. prompts: whether it is asked by a
-    prompt, which ``KIND/PROMPT:…`` names (`evaluation.scorers.prompts`). check: raises `WrongUse` from the
-    first two arguments of ``open``, as far as it can be seen from names and files, without torch. note: a sentence
-    that reports say of each of them.
+    after the colon. parts: at most this number, so that the last one may hold colons. check: raises `WrongUse` from the
+    first two arguments of ``open``, as far as names and files tell. prompts: whether ``KIND/PROMPT:…`` names a prompt
+    (`evaluation.scorers.prompts`). note: a sentence for reports.
     """
 
     open: Callable[[str, Sequence[str], Running], Scorer]
@@ -221,6 +206,8 @@ def unit(features: Floats) -> Floats:
     return divided
 
 
-def maybe_longer(texts: Sequence[str], most: int) -> list[str]:
-    """Texts that may have more tokens than ``most``: a token is a byte or more, besides three that mark the ends."""
-    return [text for text in texts if len(text.encode("utf-8", "surrogatepass")) + 3 > most]
+def as_floats(features: Any) -> Floats:
+    """What a network gives of a batch, as float32 on the CPU."""
+    # transformers 5 wraps features, 4 gives them.
+    floats: Floats = getattr(features, "pooler_output", features).float().cpu().numpy()
+    return floats

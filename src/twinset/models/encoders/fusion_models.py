@@ -26,8 +26,7 @@ class FusionScorer(TransformersModel, Matcher):
     """Networks with a head that says whether an image and a text match; pairs in passes of one shape, by texts' length.
     What does not depend on a text is computed once for all texts of an image that are scored together.
 
-    A score is the head's log-odds of a match, not its probability: the order of pairs is the same, and float32
-    probabilities of 1 would tie.
+    A score is the head's log-odds of a match: float32 probabilities of 1 would tie.
     """
 
     precision = f"float32, images by {SEEN}"
@@ -36,17 +35,17 @@ class FusionScorer(TransformersModel, Matcher):
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         import torch
 
-        each_once = {id(image): image for image in images}
-        shown, rows = list(each_once.values()), {one: row for row, one in enumerate(each_once)}
+        distinct = list({id(image): image for image in images}.values())
+        rows = {id(image): row for row, image in enumerate(distinct)}
         size = min(SEEN, len(images))
         with torch.inference_mode():
-            parts = [shown[start : start + size] for start in range(0, len(shown), size)]
+            parts = [distinct[start : start + size] for start in range(0, len(distinct), size)]
             parts[-1] += parts[-1][-1:] * (size - len(parts[-1]))
             each = [self.see(self.pixels(part)) for part in parts]
-        seen = {key: torch.cat([one[key] for one in each]) for key in each[0]}
+        seen = {key: torch.cat([part[key] for part in each]) for key in each[0]}
 
         def match(places: list[int], tokens: Tensors) -> torch.Tensor:
-            at = [rows[id(images[one])] for one in places]
+            at = [rows[id(images[place])] for place in places]
             return self.match({key: value[at] for key, value in seen.items()}, tokens)
 
         return self.by_length(texts, match)
@@ -57,11 +56,7 @@ class FusionScorer(TransformersModel, Matcher):
 
     @abstractmethod
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        """Log-odds of a match of image i and text i, shape (n,), with gradients where these are on.
-
-        Args:
-            seen: as `see` gives it. tokens: as `TransformersModel.tokens` gives them.
-        """
+        """Log-odds of a match of image i, as `see` gives it, and text i, shape (n,), with gradients if these are on."""
 
     @abstractmethod
     def image_features(self, pixels: Tensors) -> torch.Tensor:
@@ -85,27 +80,20 @@ class Flava(FusionScorer):
     network = "FlavaForPreTraining"
 
     def see(self, pixels: Tensors) -> Tensors:
-        """As `FusionScorer.see`: pixels, without those of the codebook."""
-        return {"pixel_values": pixels["pixel_values"]}
+        return {"pixel_values": pixels["pixel_values"]}  # without those of the codebook
 
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        found = self.model.flava(
-            input_ids=tokens["input_ids"],
-            attention_mask=tokens["attention_mask"],
-            pixel_values=seen["pixel_values"],
-        )
-        return log_odds(self.model.itm_head(found.multimodal_embeddings))
+        out = self.model.flava(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"], **seen)
+        return log_odds(self.model.itm_head(out.multimodal_embeddings))
 
     def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """As `FusionScorer.image_features`: the class token of the image tower."""
-        found: torch.Tensor = self.model.flava.image_model(pixel_values=pixels["pixel_values"]).last_hidden_state
-        return found[:, 0]
+        states: torch.Tensor = self.model.flava.image_model(**self.see(pixels)).last_hidden_state
+        return states[:, 0]
 
 
 class Vilt(FusionScorer):
-    """ViLT fine-tuned for retrieval: its ranking head gives the log-odds at once.
-
-    Its images keep their shape, and are filled up to the largest of a pass: so a pass has one pair.
+    """ViLT fine-tuned for retrieval: its ranking head gives the log-odds at once. Its images keep their shape, and are
+    filled up to the largest of a pass: so a pass has one pair.
     """
 
     types = ("vilt",)
@@ -116,8 +104,7 @@ class Vilt(FusionScorer):
         return int(self.model.config.max_position_embeddings)
 
     def resize(self, size: int) -> None:
-        """As `FusionScorer.resize`: of the shorter side; positions are interpolated in each pass."""
-        self.processor.size = {"shortest_edge": size}
+        self.processor.size = {"shortest_edge": size}  # positions are interpolated in each pass
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         one_by_one = super().score
@@ -128,10 +115,10 @@ class Vilt(FusionScorer):
         return odds
 
     def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """As `FusionScorer.image_features`: there is no image tower; images are read with an empty text."""
+        # There is no image tower: images are read with an empty text.
         empty = self.tokens([""] * len(pixels["pixel_values"]), 2)
-        found: torch.Tensor = self.model.vilt(**_read(empty), **pixels).last_hidden_state
-        return found[:, 0]
+        states: torch.Tensor = self.model.vilt(**_read(empty), **pixels).last_hidden_state
+        return states[:, 0]
 
 
 def _read(tokens: Tensors) -> Tensors:

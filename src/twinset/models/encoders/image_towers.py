@@ -1,4 +1,4 @@
-"""Networks that encode images in builds: where their files lie, and the tower of one, whatever its library."""
+"""Networks that encode images in builds: where their files lie, and the encoder of one, whatever its library."""
 
 from __future__ import annotations
 
@@ -9,26 +9,13 @@ from typing import Any
 import numpy as np
 from PIL.Image import Resampling
 
-from twinset.contracts.errors import WrongUse
 from twinset.models.device import GPU
 from twinset.models.encoders.contract import DualEncoder, Floats, Running, unit
-from twinset.models.encoders.open_clip_files import CONFIG, FILES
-from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, find_model, local_folder, read_json
+from twinset.models.encoders.open_clip_files import CONFIG, OPEN_CLIP
+from twinset.models.encoders.transformers_encoders import LAYOUT
+from twinset.models.files import ModelFiles, check_type, find_model, local_folder
 
-OPEN_CLIP = Layout(
-    f"For open_clip, a CLIP model is a folder with {CONFIG} and {FILES[0]}",
-    ((CONFIG,), FILES),
-    (CONFIG, FILES, *TOKENIZERS),
-)
-LAYOUT = Layout(
-    "A CLIP model is a folder with config.json, model.safetensors, preprocessor_config.json and tokenizer.json, or "
-    f"vocab.json and merges.txt; or, for open_clip, with {CONFIG} and {FILES[0]}",
-    (
-        *(("config.json",), WEIGHTS, ("preprocessor_config.json",)),
-        *(("tokenizer.json", "vocab.json"), ("tokenizer.json", "merges.txt")),
-    ),
-    ("config.json", WEIGHTS, "preprocessor_config.json", *TOKENIZERS),
-)
+TYPES = ("clip", "siglip")  # of models of transformers
 #: The name of a tower without a network: `thumbnail_features`.
 THUMBNAIL = "thumbnail"
 SIDE = 16  # pixels
@@ -48,62 +35,41 @@ def is_open_clip(folder: Path) -> bool:
 
 
 def clip_files(name: str) -> ModelFiles:
-    """The files of a CLIP model by its name; `ModelMissing` where it, or a file of it, is absent."""
-    return find_model(name, OPEN_CLIP if is_open_clip(local_folder(name, LAYOUT.words)) else LAYOUT)
+    """The files of a CLIP model by its name; `ModelMissing` where it, or a file of it, is absent, `WrongUse` where it
+    is of another type.
+    """
+    if is_open_clip(local_folder(name, LAYOUT.words)):
+        return find_model(name, OPEN_CLIP)
+    files = find_model(name, LAYOUT)
+    check_type(files.folder / "config.json", TYPES)
+    return files
 
 
 def tower_files(name: str) -> ModelFiles:
-    """The files of a model with an image tower; `ModelMissing` where it, or a file of it, is absent, `WrongUse` where
-    it is of another type. `THUMBNAIL` has none.
-    """
-    if name == THUMBNAIL:
-        return ModelFiles(Path(), ())
-    folder = local_folder(name, LAYOUT.words)
-    if is_open_clip(folder) or not (folder / "config.json").is_file():
-        return clip_files(name)
-    found: ModelFiles = _encoder(name, folder).find(name, [name])
-    return found
+    """As `clip_files`, of a model with an image tower. `THUMBNAIL` has none."""
+    return ModelFiles(Path(), ()) if name == THUMBNAIL else clip_files(name)
 
 
 def open_tower(name: str, running: Running) -> Callable[[Sequence[Any]], Floats]:
     """From pictures to features with norm 1, float32, (n, d), in one pass."""
-    from twinset.models.encoders.open_clip_models import open_open_clip
-
-    if name == THUMBNAIL:
-        return thumbnail_features
-    folder = tower_files(name).folder
-    if is_open_clip(folder):
-        return open_open_clip(name, [str(folder)], running).encode_images
-    model = _encoder(name, folder)(name, [str(folder)], running)
-    if isinstance(model, DualEncoder):
-        return model.encode_images
-    return lambda pictures: unit(model.image_features(model.pixels(pictures)).float().cpu().numpy())
+    return thumbnail_features if name == THUMBNAIL else open_clip_encoder(name, running).encode_images
 
 
 def open_clip_encoder(name: str, running: Running) -> DualEncoder:
-    """CLIP with both towers, of transformers or open_clip, as its files are."""
+    """CLIP or SigLIP with both towers, of transformers or open_clip, as its files are."""
     from twinset.models.encoders.open_clip_models import open_open_clip
-    from twinset.models.encoders.transformers_encoders import ClipEncoder
+    from twinset.models.encoders.transformers_encoders import ClipEncoder, SiglipEncoder
 
     folder = clip_files(name).folder
-    return (open_open_clip if is_open_clip(folder) else ClipEncoder)(name, [str(folder)], running)
+    if is_open_clip(folder):
+        return open_open_clip(name, [str(folder)], running)
+    kind = {"clip": ClipEncoder, "siglip": SiglipEncoder}[check_type(folder / "config.json", TYPES)]
+    return kind(name, [str(folder)], running)
 
 
 def thumbnail_features(pictures: Sequence[Any]) -> Floats:
     """The pixels of a picture at 16 × 16, less their mean: cosines say how alike the layouts of colours are."""
-    small = [np.asarray(one.convert("RGB").resize((SIDE, SIDE), Resampling.BOX), np.float32) for one in pictures]
-    pixels = np.stack(small).reshape(len(small), -1)
+    small = [picture.convert("RGB").resize((SIDE, SIDE), Resampling.BOX) for picture in pictures]
+    pixels = np.stack([np.asarray(picture, np.float32) for picture in small]).reshape(len(small), -1)
     centred = pixels - pixels.mean(axis=1, keepdims=True)
     return unit(np.pad(centred, ((0, 0), (0, 1)), constant_values=1))  # one more, so that no picture has only zeros
-
-
-def _encoder(name: str, folder: Path) -> Any:
-    from twinset.models.encoders.blip_models import Blip
-    from twinset.models.encoders.fusion_models import Flava, Vilt
-    from twinset.models.encoders.transformers_encoders import ClipEncoder, NaflexEncoder, SiglipEncoder
-
-    known = {one.types[0]: one for one in (ClipEncoder, SiglipEncoder, NaflexEncoder, Blip, Vilt, Flava)}
-    found = read_json(folder / "config.json").get("model_type")
-    if found not in known:
-        raise WrongUse(f"{folder}/config.json: model_type {found!r} has no image tower here; name {', '.join(known)}")
-    return known[found]

@@ -1,27 +1,37 @@
 """Architectures and checkpoints of open_clip by name: shipped, tagged in the Hugging Face cache, or local files."""
 
 import logging
-import sys
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import is_model_folder
-from twinset.models.files import BROUGHT, TOKENIZERS, ModelMissing, brought_model, local_folder, read_json, refuse_links
+from twinset.models.files import (
+    BROUGHT,
+    TOKENIZERS,
+    Layout,
+    ModelFiles,
+    ModelMissing,
+    brought_model,
+    find_model,
+    local_folder,
+    read_json,
+    weights_in,
+)
 
 CONFIG = "open_clip_config.json"
 #: In the order in which open_clip prefers them.
 FILES = (
     *("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors"),
     *("open_clip_pytorch_model.bin", "open_clip_pytorch_model.pth"),
+)
+OPEN_CLIP = Layout(
+    f"For open_clip, a CLIP model is a folder with {CONFIG} and {FILES[0]}",
+    ((CONFIG,), FILES),
+    (CONFIG, FILES, *TOKENIZERS),
 )
 QUICK = "-quickgelu"
 TOKENIZER_SETTINGS = frozenset({"clean", "strip_sep_token"})  # of the configurations that open_clip ships
@@ -30,10 +40,8 @@ _LOG = logging.getLogger("twinset")
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A model without its weights.
-
-    name: for messages. model, image: open_clip's ``model_cfg`` and ``preprocess_cfg``. folder: where its own tokenizer
-    may lie.
+    """A model without its weights. name: for messages. model, image: open_clip's ``model_cfg`` and ``preprocess_cfg``.
+    folder: where its own tokenizer may lie.
     """
 
     name: str
@@ -41,74 +49,64 @@ class Architecture:
     image: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
 
-    def check(self) -> None:
-        """Raise `WrongUse` where open_clip would ask a hub, read other files, or hand on what runs code.
+    def __post_init__(self) -> None:
+        """Raise `WrongUse` where open_clip would ask a hub, read files of another folder, or hand on what runs code.
 
-        A configuration comes from others: open_clip gives ``tokenizer_kwargs`` to transformers as they are.
+        A configuration comes from others: ``tokenizer_kwargs`` go to transformers as they are.
         """
         text, vision = self.model["text_cfg"], self.model["vision_cfg"]
-        parts = [one for one in self.model.values() if isinstance(one, dict)]
         if not isinstance(text, dict) or not isinstance(vision, dict):
             raise WrongUse(f"open_clip:{self.name}: text_cfg and vision_cfg must be objects; get its file again")
-        if any(one.get("hf_model_name") for one in parts):
-            raise WrongUse(
-                f"open_clip:{self.name}: its text tower is built from another model's files (hf_model_name); export it "
-                "in transformers' layout and name clip:FOLDER"
-            )
-        if ":" in str(vision.get("timm_model_name") or ""):
-            raise WrongUse(
-                f"open_clip:{self.name}: vision_cfg.timm_model_name is the address {vision['timm_model_name']!r}, and "
-                "nothing is downloaded; name one of timm's own models there"
-            )
-        words = str(text.get("hf_tokenizer_name") or "")
-        if ".." in words or is_model_folder(words):
-            raise WrongUse(
-                f"open_clip:{self.name}: text_cfg.hf_tokenizer_name {words!r} leads out of the model's folder; put the "
-                "tokenizer's files beside the configuration"
-            )
-        given = text.get("tokenizer_kwargs") or {}
-        if not isinstance(given, dict) or (others := sorted(given.keys() - TOKENIZER_SETTINGS)):
-            which = others[0] if isinstance(given, dict) else given
-            raise WrongUse(
-                f"open_clip:{self.name}: text_cfg.tokenizer_kwargs has {which!r}, which is not handed to a tokenizer, "
-                f"since it could run code; known are {', '.join(sorted(TOKENIZER_SETTINGS))}: remove it, if the model "
-                "works without"
-            )
+        parts = [part for part in self.model.values() if isinstance(part, dict)]
+        image_tower, tokenizer = str(vision.get("timm_model_name") or ""), str(text.get("hf_tokenizer_name") or "")
+        options = text.get("tokenizer_kwargs") or {}
+        refused = {
+            "hf_model_name": next((part["hf_model_name"] for part in parts if part.get("hf_model_name")), ""),
+            "timm_model_name": image_tower if ":" in image_tower else "",
+            "timm_model_pretrained": vision.get("timm_model_pretrained"),
+            "hf_tokenizer_name": tokenizer if ".." in tokenizer or is_model_folder(tokenizer) else "",
+            "tokenizer_kwargs": sorted({*options} - TOKENIZER_SETTINGS) if isinstance(options, dict) else options,
+        }
+        for key, value in refused.items():
+            if value:
+                raise WrongUse(
+                    f"open_clip:{self.name}: {key} is {value!r}, which reads files elsewhere or could run code; remove "
+                    "it, or export the model in transformers' layout and name clip:FOLDER"
+                )
 
-    def tokenizer(self) -> tuple[Path, list[Path]] | None:
-        """The folder of its tokenizer of transformers, and the files there; raises as `local_folder`."""
+    def tokenizer(self) -> ModelFiles | None:
+        """Its tokenizer of transformers; raises as `local_folder`."""
         if not (name := self.model["text_cfg"].get("hf_tokenizer_name")):
             return None
         folder = self.folder
         if folder is None or not any((folder / file).is_file() for file in TOKENIZERS):
             folder = local_folder(str(name), "It holds a tokenizer")
         words = (*TOKENIZERS, "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "config.json")
-        return folder, [folder / file for file in words if (folder / file).is_file()]
+        return ModelFiles(folder, tuple(folder / file for file in words if (folder / file).is_file()))
 
 
 def find_architecture(name: str) -> Architecture:
     """An architecture by open_clip's name, from a JSON file or a folder in its layout, or of a model that an installed
-    package brings. Raises `WrongUse`: there is none of this name; near ones are suggested. Or the file is not a
-    configuration.
+    package brings. Raises `WrongUse`: there is none of this name, or the file is not a configuration.
     """
     path = _model_path(name)
-    if path.suffix == ".json" or path.is_dir():
-        if path.is_dir():
-            refuse_links(path)
-            path = path / CONFIG
-        if not path.is_file():
-            raise ModelMissing(f"there is no configuration {path}: it is open_clip's JSON of a model's sizes")
-        found = read_json(path)
-        model = found.get("model_cfg", found)
-        if not isinstance(model, dict) or not {"embed_dim", "vision_cfg", "text_cfg"} <= set(model):
-            raise WrongUse(f"{path}: not a configuration of open_clip: it needs embed_dim, vision_cfg and text_cfg")
-        return Architecture(name, model, found.get("preprocess_cfg") or {}, path.parent)
-    shipped = {file.stem: file for file in (_library() / "model_configs").glob("*.json")}
-    if (file := shipped.get(name.replace("/", "-"))) is None:
-        near = get_close_matches(name, [*shipped, *BROUGHT.kinds()], 3, 0.5)
-        hint = f"near are {', '.join(near)}" if near else "such as ViT-B-32"
-        raise WrongUse(f"no folder or model of open_clip is called {name!r}: {hint}; or name a JSON file of sizes")
-    return Architecture(name, read_json(file))
+    if path.is_dir():
+        path = local_folder(name, OPEN_CLIP.words) / CONFIG
+    elif path.suffix != ".json":
+        import open_clip  # type: ignore[import-untyped]
+
+        known = open_clip.list_models()
+        if (shipped := name.replace("/", "-")) in known:  # open_clip would look for other names on a hub
+            return Architecture(name, open_clip.get_model_config(shipped))
+        near = ", ".join(get_close_matches(name, [*known, *BROUGHT.kinds()], 3, 0.5)) or "ViT-B-32"
+        raise WrongUse(f"no folder or model of open_clip is called {name!r}; near are {near}; or name a JSON of sizes")
+    if not path.is_file():
+        raise ModelMissing(f"there is no configuration {path}: it is open_clip's JSON of a model's sizes")
+    settings = read_json(path)
+    model = settings.get("model_cfg", settings)
+    if not isinstance(model, dict) or not {"embed_dim", "vision_cfg", "text_cfg"} <= set(model):
+        raise WrongUse(f"{path}: not a configuration of open_clip: it needs embed_dim, vision_cfg and text_cfg")
+    return Architecture(name, model, settings.get("preprocess_cfg") or {}, path.parent)
 
 
 def _model_path(name: str) -> Path:
@@ -118,33 +116,7 @@ def _model_path(name: str) -> Path:
 
 def weights_of_folder(name: str) -> str:
     """The weights in a model's folder, or of one that a package brings; empty where there are none."""
-    folder = _model_path(name)
-    return str(next((folder / file for file in FILES if (folder / file).is_file()), ""))
-
-
-def _library() -> Path:
-    """The folder of open_clip, which is not imported: it imports torch, and a name may be wrong."""
-    found = find_spec("open_clip")
-    if found is None or found.origin is None:
-        raise ImportError("No module named 'open_clip'", name="open_clip")
-    return Path(found.origin).parent
-
-
-@cache
-def _published() -> Any:
-    """open_clip's table of published weights, ``open_clip.pretrained``, without the rest of open_clip and torch."""
-    if "open_clip" in sys.modules:
-        return import_module("open_clip.pretrained")
-    package = ModuleType("twinset_open_clip_names")
-    package.__path__ = [str(_library())]
-    modules: dict[str, Any] = sys.modules
-    modules[package.__name__], held = package, modules.get("safetensors.torch")
-    modules["safetensors.torch"] = held  # None: as if it were not installed
-    try:
-        return import_module(f"{package.__name__}.pretrained")
-    finally:
-        if held is None:
-            del modules["safetensors.torch"]
+    return str(next(iter(weights_in(_model_path(name), FILES)), ""))
 
 
 def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path]:
@@ -155,64 +127,45 @@ def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path
         parts: one or two; see `open_clip_models.open_open_clip`.
 
     Raises:
-        WrongUse: there is no such architecture, tag, file or folder.
+        ModelMissing: weights are not on this machine.
+        WrongUse: there is no such architecture, or no weights are named.
     """
-    architecture, checkpoint = find_architecture(parts[0]), parts[1] if len(parts) > 1 else ""
-    if not checkpoint and _model_path(parts[0]).is_dir():
-        checkpoint = weights_of_folder(parts[0])
-        if not checkpoint:
-            raise ModelMissing(f"{parts[0]}: lacks {' or '.join(FILES[::2])}: put the weights there")
-    if not checkpoint:
-        raise WrongUse(
-            f"--model {name}: names no weights; write open_clip:{parts[0]}:TAG with {_tags_of(parts[0])}, or "
-            f"open_clip:{parts[0]}:FILE, or random:{parts[0]} for random ones"
-        )
-    return tagged(architecture, parts[0], checkpoint) or _local(architecture, parts[0], checkpoint)
+    architecture = find_architecture(parts[0])
+    if len(parts) == 1 and _model_path(parts[0]).is_dir():
+        return architecture, next(path for path in find_model(parts[0], OPEN_CLIP).paths if path.name in FILES)
+    import open_clip
 
-
-def _tags_of(name: str) -> str:
-    """The tags of a model in words, for messages."""
-    tags = _published().list_pretrained_tags_by_model(name)
-    return f"one of {', '.join(tags[:6])}" if tags else "a tag (open_clip has none for it)"
-
-
-def tagged(architecture: Architecture, name: str, tag: str) -> tuple[Architecture, Path] | None:
-    """Published weights in the Hugging Face cache, with the activation and the transform that they need."""
-    if Path(tag).exists() or not (facts := _published().get_pretrained_cfg(name.replace("/", "-"), tag)):
-        return None
-    model = deepcopy(architecture.model)
-    if bool(facts.get("quick_gelu")) != bool(model.get("quick_gelu")):
-        model["quick_gelu"] = bool(facts.get("quick_gelu"))
-        which = "QuickGELU, as these weights need" if model["quick_gelu"] else "GELU: these weights are not QuickGELU's"
-        _LOG.warning("open_clip:%s:%s: runs with %s", name, tag, which)
-    image = {key: facts[key] for key in ("mean", "std", "interpolation", "resize_mode") if facts.get(key)}
-    repository, _, file = str(facts.get("hf_hub") or "").rpartition("/")
-    if not repository:
-        raise ModelMissing(
-            f"open_clip:{name}:{tag}: is published at {facts.get('url')}; nothing is downloaded while scoring: get the "
-            f"file and write open_clip:{name}{QUICK if model.get('quick_gelu') else ''}:FILE"
-        )
-    folder = local_folder(repository, "It holds open_clip's weights")
-    files = [file] if file else FILES
-    found = next((folder / one for one in files if (folder / one).is_file()), None)
-    if found is None:
-        raise ModelMissing(f"{folder}: lacks {' or '.join(files[:2])}; run `hf download {repository}` again")
-    return Architecture(f"{name} ({tag})", model, image, folder), found
-
-
-def _local(architecture: Architecture, name: str, checkpoint: str) -> tuple[Architecture, Path]:
-    """A checkpoint that is a file; warns where its activation is open. Raises `ModelMissing` where there is none."""
+    checkpoint, shipped = parts[1] if len(parts) > 1 else "", parts[0].replace("/", "-")
     path = Path(checkpoint).expanduser()
-    if not path.exists():
-        tags = _published().list_pretrained_tags_by_model(name)
-        near = get_close_matches(checkpoint, tags, 3, 0.5)
-        hint = f"near are the tags {', '.join(near)}" if near else f"it takes {_tags_of(name)}, or a file"
-        raise ModelMissing(f"open_clip:{name}:{checkpoint}: neither a tag of {name} nor a file here; {hint}")
-    if not architecture.model.get("quick_gelu") and (_library() / f"model_configs/{name}{QUICK}.json").is_file():
-        # A file does not say its activation. BiVLC's, NegCLIP's and GeneCIS's were all tuned from OpenAI's weights.
-        _LOG.warning(
-            "%s: runs with GELU; if it was trained from OpenAI's weights, as those of BiVLC, NegCLIP and GeneCIS were, "
-            "it needs QuickGELU, and its scores drop without it: write open_clip:%s%s:FILE",
-            *(path, name, QUICK),
-        )
-    return architecture, path
+    if path.is_file():
+        if not architecture.model.get("quick_gelu") and shipped + QUICK in open_clip.list_models():
+            # A file does not say its activation. BiVLC's, NegCLIP's and GeneCIS's were all tuned from OpenAI's weights.
+            _LOG.warning(
+                "%s: runs with GELU; if it was trained from OpenAI's weights, as those of BiVLC, NegCLIP and GeneCIS "
+                "were, it needs QuickGELU, and its scores drop without it: write open_clip:%s:FILE",
+                *(path, shipped + QUICK),
+            )
+        return architecture, path
+    if facts := open_clip.get_pretrained_cfg(shipped, checkpoint):
+        return _tagged(architecture, checkpoint, facts)
+    tags = open_clip.list_pretrained_tags_by_model(shipped)
+    near = get_close_matches(checkpoint, tags, 3, 0.5) or tags[:6]
+    problem = ModelMissing if checkpoint else WrongUse
+    raise problem(
+        f"--model {name}: names no weights, neither a file here nor a tag; write open_clip:{parts[0]}:FILE, or one of "
+        f"its tags for FILE ({', '.join(near) or 'it has none'}), or random:{parts[0]} for random ones"
+    )
+
+
+def _tagged(architecture: Architecture, tag: str, facts: Mapping[str, Any]) -> tuple[Architecture, Path]:
+    """Published weights in the Hugging Face cache, with the activation and the transform that open_clip knows of."""
+    name, model, quick = architecture.name, architecture.model, bool(facts.get("quick_gelu"))
+    if quick != bool(model.get("quick_gelu")):
+        model = {**model, "quick_gelu": quick}
+        activation = "QuickGELU" if quick else "GELU"
+        _LOG.warning("open_clip:%s:%s: runs with %s, as these weights need", name, tag, activation)
+    repository, _, file = str(facts["hf_hub"]).rpartition("/")
+    weights = (file,) if file else FILES
+    files = find_model(repository, Layout("It holds open_clip's weights", (weights,), (weights,)))
+    image = {key: facts[key] for key in ("mean", "std", "interpolation", "resize_mode") if facts.get(key)}
+    return Architecture(f"{name} ({tag})", model, image, files.folder), files.paths[0]

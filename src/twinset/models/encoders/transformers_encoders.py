@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import WrongUse
-from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, maybe_longer
-from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, find_model, read_json
+from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, as_floats
+from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, check_type, find_model
 from twinset.models.loading import load_beside, load_with_tokenizer
 
 if TYPE_CHECKING:
@@ -25,22 +24,20 @@ IMAGES = ("preprocessor_config.json", "processor_config.json")
 LAYOUT = Layout(
     "Such a model is a folder with config.json, its weights, preprocessor_config.json and its tokenizer",
     (("config.json",), WEIGHTS, IMAGES, ("tokenizer.json", "spiece.model", "vocab.json", "vocab.txt")),
-    ("config.json", *IMAGES, "spiece.model", "vocab.txt", *TOKENIZERS, WEIGHTS),
+    ("config.json", WEIGHTS, "preprocessor_config.json", *TOKENIZERS, *IMAGES[1:], "spiece.model", "vocab.txt"),
 )
 LENGTHS = (32, 64, 128, 256, 512)  # tokens that `TransformersModel.by_length` fills texts up to
 LIBRARIES = ("torch", "torchvision", "transformers", "tokenizers", "pillow", "numpy")
 
 
 class TransformersModel:
-    """What CLIP, SigLIP and the fusion models share: a network with its image processor and its tokenizer.
-
-    Images go through the model's own processor, in Pillow's variant, which the papers' scores were made with.
+    """What CLIP, SigLIP and the fusion models share: a network with its tokenizer and its image processor, in Pillow's
+    variant, which the papers' scores were made with.
     """
 
     types: tuple[str, ...]  # ``model_type`` of config.json
     network: str  # class of transformers
     precision = "float32"  # with what else decides the last bits
-    images: str | None = "pil"  # variant of the image processor; None: the library's choice
     cleaning = ""  # of texts before the tokenizer, as the release does it, by open_clip's name
 
     def __init__(self, name: str, parts: Sequence[str], running: Running) -> None:
@@ -53,18 +50,13 @@ class TransformersModel:
         self.device = running.start()
         self.tokenizer, network = load_with_tokenizer(self.network, files, "float32")
         self.model = network.to(self.device)
-        variant = {"backend": self.images} if self.images else {}
-        self.processor = load_beside(transformers.AutoImageProcessor, files.folder, **variant)
+        self.processor = load_beside(transformers.AutoImageProcessor, files.folder, backend="pil")
 
     @classmethod
     def find(cls, name: str, parts: Sequence[str]) -> ModelFiles:
         """The model's files; raises `WrongUse` where some are absent, or of another type of model."""
         files = find_model(parts[0], LAYOUT)
-        found = read_json(files.folder / "config.json").get("model_type")
-        if found not in cls.types:
-            raise WrongUse(
-                f"--model {name}: {files.folder}/config.json says model_type {found!r}, not {' or '.join(cls.types)}"
-            )
+        check_type(files.folder / "config.json", cls.types)
         return files
 
     def digest(self) -> str:
@@ -74,56 +66,58 @@ class TransformersModel:
         """What the processor makes of images, as tensors on the model's device."""
         return {key: value.to(self.device) for key, value in self.processor(list(images), return_tensors="pt").items()}
 
+    def prepare(self, image: Image) -> Floats:
+        """As `DualEncoder.prepare`."""
+        return np.asarray(self.processor([image], return_tensors="np")["pixel_values"][0], np.float32)
+
+    def stacked(self, prepared: Sequence[Floats]) -> torch.Tensor:
+        """Images that `prepare` gave, as a tensor on the model's device."""
+        import torch
+
+        return torch.from_numpy(np.stack(prepared)).to(self.device)
+
     def most(self) -> int:
         """Tokens of a text that the model reads."""
         return int(self.model.config.text_config.max_position_embeddings)
 
     def too_long(self, texts: Sequence[str]) -> list[str]:
-        most = self.most()
-        some = maybe_longer(texts, most)
-        if not some:
-            return []
-        read = self.tokenizer(self.clean(some), truncation=True, max_length=most + 1, padding=False)["input_ids"]
-        return [text for text, ids in zip(some, read, strict=True) if len(ids) > most]
+        """As `Scorer.too_long`."""
+        ids = self._tokenized(texts, self.most() + 1)["input_ids"] if texts else []
+        return [text for text, own in zip(texts, ids, strict=True) if len(own) > self.most()]
 
-    def clean(self, texts: Sequence[str]) -> list[str]:
-        """Texts as the model was trained on them: transformers' tokenizers lack a part of that, or all of it."""
-        if not self.cleaning:
-            return list(texts)
-        from open_clip.tokenizer import get_clean_fn  # type: ignore[import-untyped]
+    def _tokenized(self, texts: Sequence[str], length: int, **options: Any) -> Any:
+        """What the tokenizer makes of texts, cut to a length."""
+        if self.cleaning:  # as the model was trained: transformers' tokenizers lack a part of that, or all of it
+            from open_clip.tokenizer import get_clean_fn  # type: ignore[import-untyped]
 
-        return list(map(get_clean_fn(self.cleaning), texts))
+            texts = list(map(get_clean_fn(self.cleaning), texts))
+        return self.tokenizer(list(texts), truncation=True, max_length=length, **options)
 
     def tokens(self, texts: Sequence[str], length: int) -> dict[str, Any]:
         """Texts as tokens, cut or filled up to a length."""
-        read = self.tokenizer(
-            self.clean(texts), padding="max_length", truncation=True, max_length=length, return_tensors="pt"
-        )
+        read = self._tokenized(texts, length, padding="max_length", return_tensors="pt")
         return {key: value.to(self.device) for key, value in read.items()}
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         """Of `LENGTHS`, the one that each text is filled up to."""
-        most = self.most()
-        buckets = [length for length in LENGTHS if length < most] + [most]
-        counted = self.tokenizer(self.clean(texts), truncation=True, max_length=most, padding=False)["input_ids"]
-        return [next(length for length in buckets if len(ids) <= length) for ids in counted]
+        buckets = [length for length in LENGTHS if length < self.most()] + [self.most()]
+        ids = self._tokenized(texts, self.most())["input_ids"]
+        return [next(length for length in buckets if len(own) <= length) for own in ids]
 
     def by_length(self, texts: Sequence[str], give: Callable[[list[int], Tensors], torch.Tensor]) -> Floats:
-        """What a network gives of texts, float32, a row a text, in passes over texts of one length.
-
-        Args:
-            give: from the places of the texts of a pass and their tokens; with a masked filling.
+        """What a network gives of texts, float32, a row a text, in passes over texts of one length. give: from the
+        places of the texts of a pass and their tokens, with a masked filling.
         """
         import torch
 
         lengths, rows = self.lengths(texts), dict[int, Floats]()
         for length in sorted(set(lengths)):
-            places = [place for place, one in enumerate(lengths) if one == length]
+            places = [place for place, own in enumerate(lengths) if own == length]
             # Filled up to the whole batch, so that a text's bits do not depend on the others.
             filled = places + [places[-1]] * (len(texts) - len(places))
             with torch.inference_mode():
-                found = give(filled, self.tokens([texts[place] for place in filled], length)).float().cpu().numpy()
-            rows |= dict(zip(places, found, strict=False))
+                given = as_floats(give(filled, self.tokens([texts[place] for place in filled], length)))
+            rows |= dict(zip(places, given, strict=False))
         return np.stack([rows[place] for place in range(len(texts))])
 
 
@@ -135,22 +129,18 @@ class ClipEncoder(TransformersModel, DualEncoder):
     cleaning = "lower"
     reads: tuple[str, ...] = ("input_ids", "attention_mask")
 
-    def prepare(self, image: Image) -> Floats:
-        return np.asarray(self.processor([image], return_tensors="np")["pixel_values"][0], np.float32)
-
     def image_features(self, prepared: Sequence[Floats]) -> Floats:
         import torch
 
         with torch.inference_mode():
-            found = self.model.get_image_features(pixel_values=torch.from_numpy(np.stack(prepared)).to(self.device))
-            return _rows(found)
+            return as_floats(self.model.get_image_features(pixel_values=self.stacked(prepared)))
 
     def text_features(self, texts: Sequence[str]) -> Floats:
         import torch
 
         read = self.tokens(texts, self.most())
         with torch.inference_mode():
-            return _rows(self.model.get_text_features(**{key: read[key] for key in self.reads}))
+            return as_floats(self.model.get_text_features(**{key: read[key] for key in self.reads}))
 
 
 class SiglipEncoder(ClipEncoder):
@@ -162,55 +152,5 @@ class SiglipEncoder(ClipEncoder):
     reads = ("input_ids",)
 
 
-class NaflexEncoder(SiglipEncoder):
-    """SigLIP 2 of native size (NaFlex): an image keeps its shape, with as many patches as its processor says at most.
-
-    `prepare` gives its patches, shape (rows, columns, values of a patch).
-    """
-
-    types = ("siglip2",)
-    network = "Siglip2Model"
-
-    def prepare(self, image: Image) -> Floats:
-        read = self.processor([image], return_tensors="np")
-        rows, columns = read["spatial_shapes"][0]
-        patches = np.asarray(read["pixel_values"][0], np.float32)
-        return patches[: rows * columns].reshape(rows, columns, -1)
-
-    def image_features(self, prepared: Sequence[Floats]) -> Floats:
-        import torch
-
-        shapes = [one.shape[:2] for one in prepared]
-        most, values = self.processor.max_num_patches, prepared[0].shape[2]
-        pixels, mask = np.zeros((len(prepared), most, values), np.float32), np.zeros((len(prepared), most), np.int64)
-        for row, one in enumerate(prepared):
-            count = one.shape[0] * one.shape[1]
-            pixels[row, :count], mask[row, :count] = one.reshape(count, values), 1
-        asked = {"pixel_values": pixels, "pixel_attention_mask": mask, "spatial_shapes": np.array(shapes, np.int64)}
-        with torch.inference_mode():
-            read = {key: torch.from_numpy(value).to(self.device) for key, value in asked.items()}
-            return _rows(self.model.get_image_features(**read))
-
-
-def find_siglip(name: str, parts: Sequence[str]) -> type[SiglipEncoder]:
-    """The class for SigLIP's files, of fixed or native size; raises as `TransformersModel.find`."""
-    files = find_model(parts[0], LAYOUT)
-    native = read_json(files.folder / "config.json").get("model_type") in NaflexEncoder.types
-    kind = NaflexEncoder if native else SiglipEncoder
-    kind.find(name, parts)
-    return kind
-
-
-def open_siglip(name: str, parts: Sequence[str], running: Running) -> SiglipEncoder:
-    """SigLIP or SigLIP 2, of fixed or native size."""
-    return find_siglip(name, parts)(name, parts, running)
-
-
-def _rows(found: Any) -> Floats:
-    # transformers 5 wraps features, 4 gives them.
-    features: Floats = getattr(found, "pooler_output", found).float().cpu().numpy()
-    return features
-
-
 CLIP = ModelKind(ClipEncoder, "FOLDER", check=ClipEncoder.find)
-SIGLIP = ModelKind(open_siglip, "FOLDER", check=find_siglip)
+SIGLIP = ModelKind(SiglipEncoder, "FOLDER", check=SiglipEncoder.find)
