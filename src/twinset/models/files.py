@@ -7,7 +7,7 @@ none. `models.loading` opens what is found here.
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -107,10 +107,7 @@ def find_model(name: str, layout: Layout) -> ModelFiles:
         WrongUse: as `local_folder` and `weights_in`.
     """
     folder = local_folder(name, layout.words)
-    lacking = [some for some in layout.needs if not any((folder / file).is_file() for file in some)]
-    if lacking:
-        words = (" or ".join(file for file in some if not file.endswith(".index.json")) for some in lacking)
-        raise ModelMissing(f"the model {name} lacks {', '.join(words)}: put them into {folder}. {layout.words}")
+    check_files(name, folder, layout.needs, layout.words)
     paths = list[Path]()
     for one in layout.files:
         if isinstance(one, tuple):
@@ -118,6 +115,43 @@ def find_model(name: str, layout: Layout) -> ModelFiles:
         elif (folder / one).is_file():
             paths.append(folder / one)
     return ModelFiles(folder, tuple(paths))
+
+
+def check_files(name: str, folder: Path, needs: Sequence[Sequence[str]], layout: str) -> None:
+    """Raise `ModelMissing` where a folder of the model ``name`` has no file of a group, such as weights of two forms.
+
+    Args:
+        layout: the files that such a model has, for messages.
+    """
+    lacking = [group for group in needs if not any((folder / file).is_file() for file in group)]
+    if lacking:
+        words = (" or ".join(file for file in group if not file.endswith(".index.json")) for group in lacking)
+        raise ModelMissing(f"the model {name} lacks {', '.join(words)}: put them into {folder}. {layout}")
+
+
+def check_type(path: Path, known: Collection[str], key: str = "model_type") -> str:
+    """The type of a network by its configuration; raises `WrongUse` where it is none of ``known``.
+
+    Args:
+        key: of the configuration; ``_class_name`` in those of diffusers.
+    """
+    value = read_json(path).get(key)
+    if value not in [*known]:
+        raise WrongUse(
+            f"{path}: {key} is {str(value)[:80]!r}, and must be {' or '.join(known)} here; name a model of this type, "
+            "or get its files again, all from one model"
+        )
+    return str(value)
+
+
+def check_whole(path: Path, key: str, most: int, absent: int) -> int:
+    """A number of a configuration, ``absent`` where it has none; raises `WrongUse` for one that is not whole, or not
+    from 1 to ``most``.
+    """
+    value = read_json(path).get(key, absent)
+    if type(value) is not int or not 1 <= value <= most:
+        raise WrongUse(f"{path}: {key} is {str(value)[:50]}, no whole number from 1 to {most:,}; get the file again")
+    return value
 
 
 def weights_in(folder: Path, names: Sequence[str]) -> list[Path]:

@@ -161,12 +161,29 @@ def load_with_tokenizer(kind: str, files: ModelFiles, dtype: Any, left_over: Col
     if any(path.suffix == ".safetensors" for path in files.paths):
         packed["use_safetensors"] = True
     network = load_network(getattr(transformers, kind), files.folder, dtype, left_over, **packed)
-    if len(tokenizer) > (known := network.config.get_text_config().vocab_size):
-        raise WrongUse(
-            f"{files.folder}: its tokenizer has {len(tokenizer):,} tokens and its network {known:,}; fetch both again, "
-            "or name another model"
-        )
+    check_vocabulary(tokenizer, network.config.get_text_config().vocab_size, files.folder)
     return tokenizer, network
+
+
+def check_vocabulary(tokenizer: Any, vocabulary: int, folder: Path, longest: int = 0, unread: str = "") -> None:
+    """Raise `WrongUse` where a tokenizer and the network that reads its tokens are of different models.
+
+    Args:
+        vocabulary: tokens that the network knows.
+        folder: of the tokenizer, for messages.
+        longest: tokens of a text that the network reads, where the tokenizer must know it; 0 where it need not.
+        unread: a token of the tokenizer that texts never hold.
+    """
+    if (tokens := len(tokenizer) - (unread in tokenizer.get_vocab())) > vocabulary:
+        raise WrongUse(
+            f"{folder}: its tokenizer has {tokens:,} tokens and its network {vocabulary:,}; fetch both again, from one "
+            "model, or name another model"
+        )
+    if longest and not 3 <= tokenizer.model_max_length <= longest:
+        raise WrongUse(
+            f"{folder}/tokenizer_config.json: model_max_length must be up to {longest}, what the network reads; write "
+            "it there, or get the file again"
+        )
 
 
 def _check_settings(path: Path) -> None:
