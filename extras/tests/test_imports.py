@@ -61,9 +61,9 @@ twinset.models.device
 twinset.models.encoders.contract
 twinset.models.engines
 twinset.models.image_engine
-twinset.models.pipelines.folder
-twinset.models.pipelines.painter
-twinset.models.pipelines.settings
+twinset.models.diffusion.folder
+twinset.models.diffusion.painter
+twinset.models.diffusion.settings
 twinset.models.spacy_pipelines
 twinset.models.visual_questions.settings
 twinset.shards.contracts

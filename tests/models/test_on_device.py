@@ -25,7 +25,7 @@ from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models import image_engine
 from twinset.models.device import check_gpu, within_memory
-from twinset.models.pipelines.classes import PIPELINES
+from twinset.models.diffusion.classes import PIPELINES
 from twinset.shards.contracts import Source
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,7 @@ def naming(pattern: str) -> set[str]:
 
 
 def test_pipelines_are_named_in_their_table_alone() -> None:
-    assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models/pipelines/classes.py"}
+    assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models/diffusion/classes.py"}
 
 
 def test_no_code_asks_for_an_engine_by_its_name() -> None:

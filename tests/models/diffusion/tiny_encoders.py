@@ -1,13 +1,11 @@
 """Tokenizers, trained on the words below, and text encoders with random weights, as pipelines have them."""
 
-import inspect
 import json
 from pathlib import Path
 from typing import Any
 
-import diffusers
 import transformers
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from tests.models.diffusion.tiny_models import WORDS
 
@@ -30,23 +28,6 @@ def t5_words(folder: Path) -> Any:
     return transformers.T5TokenizerFast.from_pretrained(folder)
 
 
-def gemma_words(folder: Path) -> Any:
-    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
-    raw = Tokenizer(models.BPE(unk_token="<unk>"))
-    raw.normalizer = normalizers.Replace(" ", "▁")
-    system = inspect.getsource(diffusers.Lumina2Pipeline.__init__)
-    alphabet = [*map(chr, range(33, 127)), "▁", "\n"]
-    raw.train_from_iterator(
-        [*TEXT, system],
-        trainers.BpeTrainer(vocab_size=500, show_progress=False, special_tokens=special, initial_alphabet=alphabet),
-    )
-    said = json.loads(raw.to_str())["model"]
-    merges = [tuple(one) for one in said["merges"]]
-    made = transformers.GemmaTokenizerFast(vocab=said["vocab"], merges=merges)
-    made.save_pretrained(folder)
-    return transformers.GemmaTokenizerFast.from_pretrained(folder)
-
-
 def qwen_words(folder: Path) -> Any:
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -66,12 +47,6 @@ def t5(words: Any, width: int) -> Any:
     sizes = {"d_model": width, "d_kv": 8, "d_ff": 2 * width, "num_layers": 2, "num_heads": 4}
     config = transformers.T5Config(vocab_size=len(words), feed_forward_proj="gated-gelu", **sizes)
     return transformers.T5EncoderModel(config).eval()
-
-
-def gemma(words: Any, width: int) -> Any:
-    sizes = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = transformers.Gemma2Config(vocab_size=len(words), num_key_value_heads=1, head_dim=8, **sizes)
-    return transformers.Gemma2Model(config).eval()
 
 
 def qwen3(words: Any, width: int, layers: int, kind: Any) -> Any:
