@@ -9,34 +9,24 @@ import json
 from pathlib import Path
 from typing import Any
 
+import diffusers
 import torch
-from diffusers import (
-    AutoencoderKL,
-    AutoencoderTiny,
-    DDIMScheduler,
-    EulerDiscreteScheduler,
-    PNDMScheduler,
-    StableDiffusionPipeline,
-    StableDiffusionXLPipeline,
-    UNet2DConditionModel,
-)
-from transformers import (
-    CLIPConfig,
-    CLIPImageProcessor,
-    CLIPModel,
-    CLIPTextConfig,
-    CLIPTextModel,
-    CLIPTextModelWithProjection,
-    CLIPTokenizer,
-)
+import transformers
+from diffusers import UNet2DConditionModel
+from transformers import CLIPTokenizer
 
 WORDS = "a of in the on photo painting squirrel lion cat dog burger eating red green blue circle square winter soup pea"
 TOKENS = 77
 NOISE: dict[str, Any] = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
 CHANNELS_14 = (320, 640, 1280, 1280)  # Stable Diffusion 1.4
+#: SDXL base 1.0's widths; its text encoders have more layers than those made here.
+REAL_XL: dict[str, Any] = {
+    **{"channels": (320, 640, 1280), "heads": (5, 10, 20), "texts": (768, 1280), "pooled": 1280, "sizes": 256},
+    **{"vae": (128, 256, 512, 512), "groups": (32, 32)},
+}
 
 
-def tokenizer_files(folder: Path) -> Path:
+def tokenizer(folder: Path) -> CLIPTokenizer:
     """CLIP's vocab.json and merges.txt for WORDS; any other word is cut into letters, or into known beginnings."""
     letters = "abcdefghijklmnopqrstuvwxyz.,"
     merges: list[tuple[str, str]] = []
@@ -53,25 +43,14 @@ def tokenizer_files(folder: Path) -> Path:
     (folder / "vocab.json").write_text(json.dumps({token: at for at, token in enumerate(vocabulary)}))
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(" ".join(merge) for merge in merges) + "\n")
     (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": TOKENS}))
-    return folder
+    return CLIPTokenizer.from_pretrained(folder)
 
 
-def tokenizer(folder: Path) -> CLIPTokenizer:
-    return CLIPTokenizer.from_pretrained(tokenizer_files(folder))
-
-
-def text_config(words: CLIPTokenizer, width: int, projection: int = 32) -> CLIPTextConfig:
-    return CLIPTextConfig(
-        vocab_size=len(words),
-        hidden_size=width,
-        intermediate_size=2 * width,
-        projection_dim=projection,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=TOKENS,
-        bos_token_id=words.bos_token_id,
-        eos_token_id=words.eos_token_id,
-        pad_token_id=words.pad_token_id,
+def text_config(words: CLIPTokenizer, width: int, projection: int = 32) -> transformers.CLIPTextConfig:
+    marks = {f"{mark}_token_id": getattr(words, f"{mark}_token_id") for mark in ("bos", "eos", "pad")}
+    sizes = {"hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": 2, "num_attention_heads": 4}
+    return transformers.CLIPTextConfig(
+        vocab_size=len(words), projection_dim=projection, max_position_embeddings=TOKENS, **sizes, **marks
     )
 
 
@@ -108,14 +87,11 @@ def sharpen(unet: UNet2DConditionModel) -> UNet2DConditionModel:
     return unet
 
 
-def autoencoder(scaling: float, channels: tuple[int, ...] = (8, 8, 16, 16), groups: int = 4) -> AutoencoderKL:
-    return AutoencoderKL(
-        block_out_channels=channels,
-        down_block_types=("DownEncoderBlock2D",) * 4,
-        up_block_types=("UpDecoderBlock2D",) * 4,
-        layers_per_block=1 if groups == 4 else 2,
-        norm_num_groups=groups,
-        scaling_factor=scaling,
+def autoencoder(channels: tuple[int, ...] = (8, 8, 16, 16), groups: int = 4, **more: Any) -> diffusers.AutoencoderKL:
+    blocks = {"down_block_types": ("DownEncoderBlock2D",) * 4, "up_block_types": ("UpDecoderBlock2D",) * 4}
+    layers = 1 if groups == 4 else 2
+    return diffusers.AutoencoderKL(
+        block_out_channels=channels, layers_per_block=layers, norm_num_groups=groups, **blocks, **more
     )
 
 
@@ -123,11 +99,11 @@ def sd(folder: Path, channels: tuple[int, ...] = (32, 64, 64, 64), context: int 
     """Stable Diffusion 1.4: its own PNDM scheduler, AutoencoderKL, one text encoder."""
     words = tokenizer(folder)
     return {
-        "vae": autoencoder(0.18215),
-        "text_encoder": CLIPTextModel(text_config(words, context)),
+        "vae": autoencoder(scaling_factor=0.18215),
+        "text_encoder": transformers.CLIPTextModel(text_config(words, context)),
         "tokenizer": words,
         "unet": sharpen(unet_14(channels, context)),
-        "scheduler": PNDMScheduler(**NOISE, skip_prk_steps=True, steps_offset=1, set_alpha_to_one=False),
+        "scheduler": diffusers.PNDMScheduler(**NOISE, skip_prk_steps=True, steps_offset=1, set_alpha_to_one=False),
         **{"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False},
     }
 
@@ -149,21 +125,14 @@ def sdxl(
     """
     words = tokenizer(folder)
     return {
-        "vae": autoencoder(0.13025, vae, groups[1]),
-        "text_encoder": CLIPTextModel(text_config(words, texts[0])),
-        "text_encoder_2": CLIPTextModelWithProjection(text_config(words, texts[1], projection=pooled)),
+        "vae": autoencoder(vae, groups[1], scaling_factor=0.13025),
+        "text_encoder": transformers.CLIPTextModel(text_config(words, texts[0])),
+        "text_encoder_2": transformers.CLIPTextModelWithProjection(text_config(words, texts[1], pooled)),
         "tokenizer": words,
         "tokenizer_2": tokenizer(folder),
         "unet": sharpen(unet_xl(channels, heads, sum(texts), pooled, sizes, groups[0])),
-        "scheduler": EulerDiscreteScheduler(**NOISE, steps_offset=1, timestep_spacing="leading"),
+        "scheduler": diffusers.EulerDiscreteScheduler(**NOISE, steps_offset=1, timestep_spacing="leading"),
     }
-
-
-#: SDXL base 1.0's widths; its text encoders have more layers than those made here.
-REAL_XL: dict[str, Any] = {
-    **{"channels": (320, 640, 1280), "heads": (5, 10, 20), "texts": (768, 1280), "pooled": 1280, "sizes": 256},
-    **{"vae": (128, 256, 512, 512), "groups": (32, 32)},
-}
 
 
 def save_stable_diffusion(folder: Path, **widths: Any) -> Path:
@@ -171,21 +140,18 @@ def save_stable_diffusion(folder: Path, **widths: Any) -> Path:
     torch.manual_seed(14)
     parts = sd(folder / "words", **{"channels": (32, 64, 128, 128), **widths})
     parts["unet"].half()
-    StableDiffusionPipeline(**parts).save_pretrained(folder / "model")
+    diffusers.StableDiffusionPipeline(**parts).save_pretrained(folder / "model")
     return folder / "model"
 
 
 def save_sdxl(folder: Path, half: bool = False, **widths: Any) -> Path:
-    """In files of the variant fp16 alone.
-
-    half: whether these are in half precision, as their name says.
-    """
+    """In files of the variant fp16 alone. half: whether these are in half precision, as their name says."""
     torch.manual_seed(10)
-    pipeline = StableDiffusionXLPipeline(**sdxl(folder / "words", **widths))
+    parts = sdxl(folder / "words", **widths)
     if half:
-        for part in (pipeline.vae, pipeline.text_encoder, pipeline.text_encoder_2, pipeline.unet):
-            part.half()
-    pipeline.save_pretrained(folder / "model", variant="fp16")
+        for part in ("vae", "text_encoder", "text_encoder_2", "unet"):
+            parts[part].half()
+    diffusers.StableDiffusionXLPipeline(**parts).save_pretrained(folder / "model", variant="fp16")
     return folder / "model"
 
 
@@ -203,14 +169,13 @@ def save_small(folder: Path) -> Path:
         attention_head_dim=4,
         norm_num_groups=8,
     )
-    vae = AutoencoderTiny(
-        **{f"{side}_block_out_channels": (8, 8, 8) for side in ("encoder", "decoder")},
-        **{f"num_{side}_blocks": (1, 1, 1) for side in ("encoder", "decoder")},
-    )
+    sides = ("encoder", "decoder")
+    widths = {f"{side}_block_out_channels": (8, 8, 8) for side in sides}
+    vae = diffusers.AutoencoderTiny(**widths, **{f"num_{side}_blocks": (1, 1, 1) for side in sides})
     vae.decoder.layers[-1].weight.data *= 100  # a random decoder paints all grey
-    said = {"prediction_type": "v_prediction", "clip_sample": False, "timestep_spacing": "trailing", "steps_offset": 1}
-    parts |= {"unet": sharpen(unet), "vae": vae, "scheduler": DDIMScheduler(**said)}
-    StableDiffusionPipeline(**parts).save_pretrained(folder / "model")
+    steps: dict[str, Any] = {"clip_sample": False, "timestep_spacing": "trailing", "steps_offset": 1}
+    parts |= {"vae": vae, "scheduler": diffusers.DDIMScheduler(prediction_type="v_prediction", **steps)}
+    diffusers.StableDiffusionPipeline(**{**parts, "unet": sharpen(unet)}).save_pretrained(folder / "model")
     return folder / "model"
 
 
@@ -220,8 +185,10 @@ def save_clip(folder: Path) -> Path:
     vision = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     vision |= {"image_size": 32, "patch_size": 8}
     torch.manual_seed(0)
-    config = CLIPConfig(text_config=text_config(words, 16).to_dict(), vision_config=vision, projection_dim=8)
-    CLIPModel(config).save_pretrained(folder, safe_serialization=True)
+    text = text_config(words, 16).to_dict()
+    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
+    transformers.CLIPModel(config).save_pretrained(folder)
     words.save_pretrained(folder)
-    CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
+    sizes = {"size": {"shortest_edge": 32}, "crop_size": {"height": 32, "width": 32}}
+    transformers.CLIPImageProcessor(**sizes).save_pretrained(folder)
     return folder
