@@ -59,7 +59,7 @@ def main() -> None:
     widths, dtype = (REAL_XL, torch.float16) if gpu else (FIFTH, torch.float32)
     prompts = list(islice(cycle(PROMPTS), options.prompts))
     with tempfile.TemporaryDirectory() as folder:
-        model = save_sdxl(Path(folder), half=gpu, **widths)
+        model = save_sdxl(Path(folder), widths, gpu)
         ways = {
             "engine": _engine(_painter(model, gpu, options), options),
             "published way": _published(_pipeline(model, dtype, gpu), options),
@@ -141,7 +141,7 @@ def _print(
 def _operations(widths: dict[str, Any], latent: int, steps: int) -> int:
     """Of one image as the published way draws it: two rows a step, and one decoding."""
     with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-        parts = sdxl(Path(folder), **widths)
+        parts = sdxl(Path(folder), widths)
         unet, vae = parts["unet"].to("meta"), parts["vae"].to("meta")
         with torch.device("meta"):
             added = {"text_embeds": torch.empty(1, widths["pooled"]), "time_ids": torch.empty(1, 6)}

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.models.diffusion.conftest import Opens, Saved, in_time, published
+from tests.models.diffusion.conftest import Opens, Saved, published
 from tests.models.diffusion.tiny_pipelines import DRAWING, EDITING
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
@@ -85,7 +85,7 @@ def test_an_edit_is_the_pipelines_own_for_the_same_noise(edits: Opens, saved: Sa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [in_time(name) for name in TRIED])
+@pytest.mark.parametrize("name", TRIED)
 def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(edits: Opens, name: str) -> None:
     asked = [edit(0, 50, 70), edit(1, 120, 60), edit(2, 50, 70)]
     engine = edits(name)

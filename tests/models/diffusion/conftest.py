@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,14 +19,7 @@ Opens = Callable[..., Any]
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
     """Class of a pipeline -> the folder of a model of it, written when it is first asked for."""
-    folders: dict[str, Path] = {}
-
-    def folder(name: str) -> Path:
-        if name not in folders:
-            folders[name] = tiny_pipelines.save(tmp_path_factory.mktemp("pipeline"), name)
-        return folders[name]
-
-    return folder
+    return cache(lambda name: tiny_pipelines.save(tmp_path_factory.mktemp("pipeline"), name))
 
 
 @pytest.fixture(scope="session")
@@ -47,12 +41,6 @@ def opens(saved: Saved) -> Opens:
         return engine
 
     return opened
-
-
-def in_time(name: str) -> Any:
-    """A class as a parameter; of those with the largest structure only slow tests draw many pictures."""
-    slow = [pytest.mark.slow] if name.startswith(("StableDiffusionXL", "StableDiffusionInpaint", "Latent")) else []
-    return pytest.param(name, marks=slow)
 
 
 def published(folder: Path, name: str) -> Any:

@@ -24,6 +24,10 @@ REAL_XL: dict[str, Any] = {
     **{"channels": (320, 640, 1280), "heads": (5, 10, 20), "texts": (768, 1280), "pooled": 1280, "sizes": 256},
     **{"vae": (128, 256, 512, 512), "groups": (32, 32)},
 }
+TENTH_XL: dict[str, Any] = {
+    **{"channels": (32, 64, 128), "heads": (2, 4, 8), "texts": (32, 64), "pooled": 40, "sizes": 8},
+    **{"vae": (8, 8, 16, 16), "groups": (16, 4)},
+}
 
 
 def tokenizer(folder: Path) -> CLIPTokenizer:
@@ -108,29 +112,21 @@ def sd(folder: Path, channels: tuple[int, ...] = (32, 64, 64, 64), context: int 
     }
 
 
-def sdxl(
-    folder: Path,
-    channels: tuple[int, ...] = (32, 64, 128),
-    heads: tuple[int, ...] = (2, 4, 8),
-    texts: tuple[int, int] = (32, 64),
-    pooled: int = 40,
-    sizes: int = 8,
-    vae: tuple[int, ...] = (8, 8, 16, 16),
-    groups: tuple[int, int] = (16, 4),
-) -> dict[str, Any]:
-    """SDXL base 1.0: two encoders and tokenizers, pooled embedding, Euler scheduler. The widths are a tenth of its own.
+def sdxl(folder: Path, widths: dict[str, Any] = TENTH_XL) -> dict[str, Any]:
+    """SDXL base 1.0: two encoders and tokenizers, pooled embedding, Euler scheduler.
 
-    channels, heads: of the UNet's levels. texts: of the two text encoders. pooled: of the pooled caption. sizes: of the
-    embedding of each number on the image's size. vae: of the autoencoder. groups: of normalisation, UNet's and VAE's.
+    widths: channels and heads of the UNet's levels; channels of the text encoders, of the pooled caption, of each
+    number on the image's size and of the autoencoder; groups of normalisation, UNet's and autoencoder's.
     """
-    words = tokenizer(folder)
+    words, texts, pooled, groups = tokenizer(folder), widths["texts"], widths["pooled"], widths["groups"]
+    unet = unet_xl(widths["channels"], widths["heads"], sum(texts), pooled, widths["sizes"], groups[0])
     return {
-        "vae": autoencoder(vae, groups[1], scaling_factor=0.13025),
+        "vae": autoencoder(widths["vae"], groups[1], scaling_factor=0.13025),
         "text_encoder": transformers.CLIPTextModel(text_config(words, texts[0])),
         "text_encoder_2": transformers.CLIPTextModelWithProjection(text_config(words, texts[1], pooled)),
         "tokenizer": words,
         "tokenizer_2": tokenizer(folder),
-        "unet": sharpen(unet_xl(channels, heads, sum(texts), pooled, sizes, groups[0])),
+        "unet": sharpen(unet),
         "scheduler": diffusers.EulerDiscreteScheduler(**NOISE, steps_offset=1, timestep_spacing="leading"),
     }
 
@@ -144,10 +140,10 @@ def save_stable_diffusion(folder: Path, **widths: Any) -> Path:
     return folder / "model"
 
 
-def save_sdxl(folder: Path, half: bool = False, **widths: Any) -> Path:
+def save_sdxl(folder: Path, widths: dict[str, Any] = TENTH_XL, half: bool = False) -> Path:
     """In files of the variant fp16 alone. half: whether these are in half precision, as their name says."""
     torch.manual_seed(10)
-    parts = sdxl(folder / "words", **widths)
+    parts = sdxl(folder / "words", widths)
     if half:
         for part in ("vae", "text_encoder", "text_encoder_2", "unet"):
             parts[part].half()

@@ -97,8 +97,10 @@ def unet(kind: Callable[[Path], Parts], channels: int, folder: Path) -> Parts:
     return {**parts, "vae": loud(parts["vae"]), "unet": network}
 
 
-def flow(**more: Any) -> Any:
-    return diffusers.FlowMatchEulerDiscreteScheduler(shift=3.0, **more)
+def flowing(transformer: Any, vae: Any, encoder: Any, words: Any, **scheduler: Any) -> Parts:
+    """Parts of a transformer that denoises by flow matching."""
+    flow = diffusers.FlowMatchEulerDiscreteScheduler(shift=3.0, **scheduler)
+    return {"transformer": transformer, "vae": vae, "scheduler": flow, "text_encoder": encoder, "tokenizer": words}
 
 
 def sd3(folder: Path, with_t5: bool = True) -> Parts:
@@ -108,13 +110,11 @@ def sd3(folder: Path, with_t5: bool = True) -> Parts:
         **{"joint_attention_dim": 96, "caption_projection_dim": 32, "pooled_projection_dim": 48, "out_channels": 16},
         **{"pos_embed_max_size": 96, "dual_attention_layers": (0,), "qk_norm": "rms_norm"},
     )
-    encoders = {
-        "text_encoder": transformers.CLIPTextModelWithProjection(text_config(words, 32, 16)),
-        "text_encoder_2": transformers.CLIPTextModelWithProjection(text_config(words, 64, 32)),
-        "text_encoder_3": t5(long, 96) if with_t5 else None,
-    }
-    tokenizers = {"tokenizer": words, "tokenizer_2": words, "tokenizer_3": long if with_t5 else None}
-    return {"transformer": transformer, "vae": kl16(), "scheduler": flow(), **encoders, **tokenizers}
+    clips = [transformers.CLIPTextModelWithProjection(text_config(words, 2 * width, width)) for width in (16, 32)]
+    third = {"text_encoder_3": t5(long, 96), "tokenizer_3": long} if with_t5 else {}
+    absent = {"text_encoder_3": None, "tokenizer_3": None}
+    parts = flowing(transformer, kl16(), clips[0], words)
+    return {**parts, "text_encoder_2": clips[1], "tokenizer_2": words, **absent, **third}
 
 
 def flux(folder: Path, channels: int = 64) -> Parts:
@@ -124,9 +124,9 @@ def flux(folder: Path, channels: int = 64) -> Parts:
         **{"attention_head_dim": 16, "num_attention_heads": 2, "joint_attention_dim": 32, "pooled_projection_dim": 32},
         **{"guidance_embeds": True, "axes_dims_rope": (4, 6, 6)},
     )
-    encoders = {"text_encoder": transformers.CLIPTextModel(text_config(words, 32)), "text_encoder_2": t5(long, 32)}
-    moved = {"vae": kl16(), "scheduler": flow(use_dynamic_shifting=True)}
-    return {"transformer": transformer, **moved, **encoders, "tokenizer": words, "tokenizer_2": long}
+    clip = transformers.CLIPTextModel(text_config(words, 32))
+    parts = flowing(transformer, kl16(), clip, words, use_dynamic_shifting=True)
+    return {**parts, "text_encoder_2": t5(long, 32), "tokenizer_2": long}
 
 
 def klein(folder: Path) -> Parts:
@@ -138,8 +138,7 @@ def klein(folder: Path) -> Parts:
     )
     vae = diffusers.AutoencoderKLFlux2(block_out_channels=(8, 8, 16, 16), layers_per_block=1, norm_num_groups=4)
     encoder = qwen3(words, 28, transformers.Qwen3ForCausalLM)
-    moved = {"vae": loud(vae), "scheduler": flow(use_dynamic_shifting=True)}
-    return {"transformer": transformer, **moved, "text_encoder": encoder, "tokenizer": words}
+    return flowing(transformer, loud(vae), encoder, words, use_dynamic_shifting=True)
 
 
 def qwen_image(folder: Path) -> Parts:
@@ -149,8 +148,7 @@ def qwen_image(folder: Path) -> Parts:
         **{"num_attention_heads": 2, "joint_attention_dim": 32, "axes_dims_rope": (4, 6, 6)},
     )
     vae = loud(diffusers.AutoencoderKLQwenImage(base_dim=8, num_res_blocks=1))
-    moved = {"vae": vae, "scheduler": flow(use_dynamic_shifting=True)}
-    return {"transformer": transformer, **moved, "text_encoder": qwen_vl(words), "tokenizer": words}
+    return flowing(transformer, vae, qwen_vl(words), words, use_dynamic_shifting=True)
 
 
 def qwen_edit(folder: Path) -> Parts:
@@ -166,9 +164,7 @@ def z_image(folder: Path) -> Parts:
         **{"dim": 32, "n_layers": 2, "n_refiner_layers": 1, "n_heads": 2, "n_kv_heads": 2, "cap_feat_dim": 16},
         **{"axes_dims": [4, 6, 6], "axes_lens": [1024, 64, 64]},
     )
-    encoder = qwen3(words, 3, transformers.Qwen3Model)
-    moved = {"vae": kl16(), "scheduler": flow()}
-    return {"transformer": transformer, **moved, "text_encoder": encoder, "tokenizer": words}
+    return flowing(transformer, kl16(), qwen3(words, 3, transformers.Qwen3Model), words)
 
 
 DRAWING: dict[str, Callable[[Path], Parts]] = {
