@@ -99,8 +99,7 @@ def test_settings_are_those_of_the_engine(earlier: Earlier, model: str) -> None:
     opened = source(model).open(Context("trohn-img", earlier=earlier))
     assert opened.weights().keys() == {"engine", "model"} and opened.with_micro_batch(1).batch_size() == 1
     assert (
-        "steps 1" in card_block(source(model), "notes")
-        and "rombach2022high" in source(model).engine.reference.bibtex
+        "steps 1" in card_block(source(model), "notes") and "rombach2022high" in source(model).engine.reference.bibtex
     )
     chosen = source(model, engine={"kind": "diffusers", "model": "small", "device": "gpu"})
     assert (chosen.pool, chosen.shards_at_a_time) == ("gpu", 1) and source(model).pool == "cpu"
