@@ -58,12 +58,11 @@ twinset.generators.scene_graphs.relations
 twinset.generators.scene_graphs.source
 twinset.generators.triplets.ratings
 twinset.models.device
+twinset.models.diffusion.painter
+twinset.models.diffusion.settings
 twinset.models.encoders.contract
 twinset.models.engines
 twinset.models.image_engine
-twinset.models.pipelines.folder
-twinset.models.pipelines.painter
-twinset.models.pipelines.settings
 twinset.models.spacy_pipelines
 twinset.models.visual_questions.settings
 twinset.shards.contracts

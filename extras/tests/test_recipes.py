@@ -38,7 +38,7 @@ def test_agreement_of_metrics_with_people(
         assert {figure: checks[metric][figure] for figure in figures} == pytest.approx(figures, abs=within)
 
 
-SMALL = "{kind: diffusion, model: small, steps: 2}"
+SMALL = "{kind: diffusers, model: small, steps: 2}"
 NEGATIVES = '{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv", licence: CC0-1.0}'
 
 

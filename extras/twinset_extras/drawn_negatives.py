@@ -18,8 +18,8 @@ from twinset.generators.prompt_to_prompt.vocabulary import EditedCandidate
 class DrawnNegatives(DrawnPairs):
     """A pair a negative caption: its caption is drawn alone, the negative under the caption's attention.
 
-    model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`. guidance, scheduler,
-    cross_replace_steps, self_replace_steps, precision, licence: as `DrawnPairs`.
+    model, unet, resolution, precision: as `DiffusionModel`; device, threads: as `OnDevice`. steps, guidance, scheduler,
+    cross_replace_steps, self_replace_steps, micro_batch, licence: as `DrawnPairs`.
     negatives: the stage of negative captions.
     """
 
@@ -30,7 +30,7 @@ class DrawnNegatives(DrawnPairs):
     def whose_captions(self) -> str:
         return f"captions and negative captions of the stage {self.negatives}"
 
-    version = 3
+    version = 4
 
     def inputs(self) -> str:
         return self.stage.earlier(self.negatives).digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest, generator_for, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.samples import Frame, Json, MediaFile, Pixels, Rejected
+from twinset.contracts.kinds.samples import Frame, Json, Pixels, Rejected
 from twinset.contracts.locations import is_model_folder
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, Place
@@ -29,7 +29,7 @@ from twinset.generators.prompt_to_prompt.vocabulary import (
     vocabulary_file,
 )
 from twinset.generators.reasons import reasons_beside
-from twinset.models.diffusion.model_files import model_digest, weight_files
+from twinset.models.diffusion.folder import PipelineFolder
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import ModelFolder, brought_model
 from twinset.shards.contracts import Source
@@ -58,22 +58,23 @@ def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:
 class DrawnPairs(DerivingTerms, DiffusionModel, Source):
     """Settings of pairs that prompt-to-prompt draws: the second image of a pair under the attention of the first.
 
-    model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.
-    guidance: scale of classifier-free guidance. scheduler: the sampler.
+    model, unet, resolution, steps, precision: as `DiffusionModel`; device, threads: as `OnDevice`.
+    guidance: scale of classifier-free guidance; at 1 or less there is none. scheduler: the sampler.
+    micro_batch: pairs that are drawn at a time; halved for a shard when memory runs out.
     cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
     self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`).
-    precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
-    licence: of what the model draws, copied into every sample and the card; must be given for a model not known
-    here.
+    licence: of what the model draws, copied into every sample and the card.
     """
 
+    steps: int = Field(default=50, ge=1, le=1000)
     guidance: float = Field(default=7.5, ge=0, le=50)
     scheduler: Literal["ddim", "dpm-solver++"] = "ddim"
     cross_replace_steps: float = Field(default=0.8, ge=0, le=1)
     self_replace_steps: float = Field(default=0.4, ge=0, le=1)
-    precision: Literal["auto", "float32", "float16"] = "auto"
+    micro_batch: int = Field(default=4, ge=1, le=1024)
     licence: str
 
+    execution = (*DiffusionModel.execution, "micro_batch")
     reference = Reference(
         "prompt-to-prompt", "https://arxiv.org/abs/2208.01626", bibtex("hertz2023prompt", "rombach2022high")
     )
@@ -81,11 +82,6 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
     verb = "drawn with"
     synthetic = True
     card_template = Path(__file__).with_name("card.md.j2")
-    of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "CompVis/stable-diffusion-v1-4": {
-            "licence": "creativeml-openrail-m",
-        },
-    }
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "stable-diffusion")
 
     @property
@@ -99,14 +95,23 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
         raise NotImplementedError
 
     def media_files(self) -> Media | None:
-        """The model's files; None where the hub's cache holds them, under names that are their digests."""
+        """The model's files; None where the hub's cache holds them, under names that are their digests, or another
+        folder the UNet.
+        """
+        if self.unet is not None:
+            return None
         if (brought := self.brought_model) is not None:
             return MediaFolder(brought.folder)
         return MediaFolder(Path(self.model)) if is_model_folder(self.model) else None
 
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        if "models" in needs:
-            self.check_model(key)
+    def found(self) -> PipelineFolder:
+        """As `DiffusionModel.found`; raises `WrongUse` too where the model has no UNet."""
+        found = super().found()
+        if found.denoiser != "unet":
+            raise WrongUse(
+                f"{self.model}: prompt-to-prompt works on Stable Diffusion and SDXL; {found.name} has no UNet"
+            )
+        return found
 
     # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
     isolation = "process"
@@ -116,7 +121,7 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
 
     def weights(self) -> dict[str, str]:
         """Digests of the models' files; raises `WrongUse` naming those that are not on this machine."""
-        return {"model": model_digest(self.model)}
+        return {"model": self.found().digest()}
 
     def runs_on(self) -> str:
         return self.device_name("source.device")
@@ -156,7 +161,7 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
             full = aligned + aligned[-1:] * (size - len(aligned))
             noise = torch.from_numpy(np.stack([self._noise(candidate) for candidate, _ in full]))
             alignments = [alignment for _, alignment in full]
-            drawn = within_memory(lambda: self._model(alignments, noise, steps=self.steps, guidance=self.guidance))
+            drawn = within_memory(lambda: self._model(alignments, noise))
             for (candidate, alignment), pair in zip(aligned, drawn, strict=False):
                 results[candidate.key] = self._judged(candidate, alignment, pair)
         return [results[candidate.key] for candidate in batch]
@@ -170,7 +175,7 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
         image0, image1 = _in_order(*drawn.images, candidate.plain)
         if reason := broken(image0, image1, drawn.finite):
             return Rejected(candidate.key, reason)
-        unet, *others = self._weights
+        unet, *others = self._model.opened.files
         return Pair(
             **candidate.placed,
             change=candidate.change,
@@ -183,9 +188,8 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
     def _provenance(self, candidate: EditedCandidate, alignment: str) -> dict[str, Json]:
         settings = ("scheduler", "steps", "guidance", "cross_replace_steps", "self_replace_steps")
         return {
-            # Where a folder lies is no part of what is made.
-            "model": "a folder" if is_model_folder(self.model) else self.model,
-            "weights": model_digest(self.model),
+            **self.names,
+            "weights": self._model.opened.digest,
             **{name: getattr(self, name) for name in settings},
             "alignment": alignment,
             "plain": candidate.plain,
@@ -197,36 +201,18 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
     @cached_property
     def _model(self) -> PromptToPrompt:
         # Torch is heavy: a plan does without it.
-        import torch
+        from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt
+        from twinset.models.device import load_within_memory
+        from twinset.models.diffusion.pipeline import OpenPipeline
 
-        from twinset.generators.prompt_to_prompt import pipeline
-        from twinset.models.device import GPU, load_within_memory, round_alike
-        from twinset.models.diffusion.models import be_quiet
+        return load_within_memory(f"{self.model} of {self.stage.name}", lambda: PromptToPrompt(OpenPipeline(self)))
 
-        be_quiet()
-        round_alike(self.threads)
-        device = "cpu" if self.device == "cpu" else GPU
-        dtype = None if self.precision == "auto" else getattr(torch, self.precision)
-        return load_within_memory(
-            f"{self.model} of {self.stage.name}",
-            lambda: pipeline.load_model(self.model, device, dtype, self.scheduler),
-        )
-
-    @cached_property
-    def _weights(self) -> tuple[MediaFile, ...]:
-        return weight_files(self.model)
-
-    @cached_property
+    @property
     def _latents(self) -> tuple[int, int, int]:
         """Shape of the noise of an image."""
-        unet, scale = self._model.parts.unet.config, self._model.parts.scale
-        side = unet.sample_size if self.resolution is None else self.resolution // scale
-        if side * scale != (self.resolution or side * scale):
-            raise WrongUse(f"{self.stage.name}: source.resolution must be a multiple of {scale} for {self.model}")
-        timesteps = self._model.scheduler.config.num_train_timesteps
-        if self.steps > timesteps:
-            raise WrongUse(f"{self.stage.name}: source.steps must be at most {timesteps} for {self.model}")
-        return unet.in_channels, side, side
+        opened = self._model.opened
+        side = (self.resolution or opened.side) // opened.pipeline.vae_scale_factor
+        return opened.denoiser.config.in_channels, side, side
 
 
 def _in_order(first: T, second: T, plain: int) -> tuple[T, T]:
@@ -237,8 +223,8 @@ def _in_order(first: T, second: T, plain: int) -> tuple[T, T]:
 class StableDiffusion(DrawnPairs):
     """Pairs of captions of a vocabulary, drawn with a text-to-image model (EqBen's EQ-SD, section B.5).
 
-    model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`. guidance, scheduler,
-    cross_replace_steps, self_replace_steps, precision, licence: as `DrawnPairs`.
+    model, unet, resolution, precision: as `DiffusionModel`; device, threads: as `OnDevice`. steps, guidance, scheduler,
+    cross_replace_steps, self_replace_steps, micro_batch, licence: as `DrawnPairs`.
     vocabulary: of captions: ``figure-15`` (the paper's), a name that a package brings with its model, or the path of a
     YAML file in the form of ``manifests/vocabularies/eq_sd.yaml``.
     """
@@ -272,7 +258,7 @@ class StableDiffusion(DrawnPairs):
                 load_captions(vocabulary_file(self.vocabulary))
         super().check_inputs(key, needs)
 
-    version = 5
+    version = 6
 
     def inputs(self) -> str:
         return digest([sha256_of_file(vocabulary_file(self.vocabulary))[0]])

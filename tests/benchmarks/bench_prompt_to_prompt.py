@@ -36,7 +36,9 @@ from tests.models.diffusion.tiny_models import CHANNELS_14, save_stable_diffusio
 from twinset.generators.prompt_to_prompt import pipeline as prompt_to_prompt  # noqa: E402
 from twinset.generators.prompt_to_prompt.attention import Injection  # noqa: E402
 from twinset.generators.prompt_to_prompt.edits import Edit  # noqa: E402
-from twinset.generators.prompt_to_prompt.pipeline import DrawnPair, load_model  # noqa: E402
+from twinset.generators.prompt_to_prompt.pipeline import DrawnPair, PromptToPrompt  # noqa: E402
+from twinset.generators.prompt_to_prompt.source import StableDiffusion  # noqa: E402
+from twinset.models.diffusion.pipeline import OpenPipeline  # noqa: E402
 
 EDITS = [
     Edit(("a photo of a cat", "a photo of a dog")),
@@ -104,7 +106,17 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         widths: Any = {} if options.tiny else {"channels": CHANNELS_14, "context": 768}
-        pipeline = load_model(str(save_stable_diffusion(Path(folder), **widths)), device)
+        given = {
+            "model": str(save_stable_diffusion(Path(folder), **widths)),
+            "licence": "MIT",
+            "threads": options.threads,
+        }
+        given |= {
+            "kind": "stable-diffusion",
+            "device": "gpu" if device.type == "cuda" else "cpu",
+            "steps": options.steps,
+        }
+        pipeline = PromptToPrompt(OpenPipeline(StableDiffusion.model_validate(given)))
     shape = (options.pairs, 4, options.latent, options.latent)
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal(shape, dtype=np.float32))
     alignments = [pipeline.align(EDITS[n % len(EDITS)]) for n in range(options.pairs)]
@@ -112,29 +124,28 @@ def main() -> None:
     def images_of(pairs: list[DrawnPair]) -> NDArray[np.uint8]:
         return np.array([pair.images for pair in pairs])
 
-    def batched(steps: int) -> NDArray[np.uint8]:
-        return images_of(pipeline(alignments, noise, steps=steps, guidance=7.5))
+    def batched() -> NDArray[np.uint8]:
+        return images_of(pipeline(alignments, noise))
 
-    def one_by_one(steps: int) -> NDArray[np.uint8]:
+    def one_by_one() -> NDArray[np.uint8]:
         with patch.object(prompt_to_prompt, "Injection", ExplicitInjection):
-            drawn = [
-                pipeline([alignment], noise[n : n + 1], steps=steps, guidance=7.5)
-                for n, alignment in enumerate(alignments)
-            ]
+            drawn = [pipeline([alignment], noise[n : n + 1]) for n, alignment in enumerate(alignments)]
         return np.concatenate([images_of(pairs) for pairs in drawn])
 
-    ways: dict[str, Callable[[int], NDArray[np.uint8]]] = {"batched, fused": batched, "published way": one_by_one}
+    ways: dict[str, Callable[[], NDArray[np.uint8]]] = {"batched, fused": batched, "published way": one_by_one}
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     peaks = {way: Peak() for way in ways}
     images: dict[str, NDArray[np.uint8]] = {}
+    pipeline.opened.steps = 1
     for draw in ways.values():
-        draw(1)  # kernels are chosen and memory is mapped once
+        draw()  # kernels are chosen and memory is mapped once
+    pipeline.opened.steps = options.steps
     for _ in range(options.repeats):
         for way, draw in ways.items():
             with peaks[way].measured(device):
                 start = clock()
-                images[way] = draw(options.steps)  # ends on the CPU: the GPU is waited for
+                images[way] = draw()  # ends on the CPU: the GPU is waited for
                 seconds[way].append(clock() - start)
 
     name = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {options.threads} threads"

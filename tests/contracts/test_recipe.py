@@ -173,7 +173,7 @@ def test_each_stage_comes_after_those_that_it_reads_and_only_what_is_needed_is_b
 def test_settings_within_settings_have_paths_and_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    engine = {"kind": "diffusion", "model": "./weights", "licence": "MIT"}
+    engine = {"kind": "diffusers", "model": "./weights", "licence": "MIT"}
     source = {"kind": "negative-images", "negatives": "/out/prompts", "engine": engine}
 
     def of(*settings: str) -> tuple[str, str]:

@@ -81,7 +81,7 @@ stages:
     source:
       kind: negative-images
       negatives: small-prompts
-      engine: {{kind: diffusion, model: small, steps: 2}}
+      engine: {{kind: diffusers, model: small, steps: 2}}
       images_per_caption: 2
     encoding: {{format: png}}
     shard_size: 2

@@ -13,7 +13,7 @@ NEGATIVES = '{kind: replayed-negatives, captions: "miniature:small_world/negativ
 def test_triplet_clip(tmp_path: Path) -> None:
     settings = (
         f"stages.negatives.source={NEGATIVES}",
-        "stages.images.source.engine={kind: diffusion, model: small, steps: 2}",
+        "stages.images.source.engine={kind: diffusers, model: small, steps: 2}",
         "subsets.triplet-clip.source.photos=miniature:small_world/photos",
         "subsets.triplet-clip.source.licence=CC0-1.0",
     )

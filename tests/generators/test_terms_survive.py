@@ -45,7 +45,7 @@ OF_NEGATIVES: dict[str, dict[str, Any]] = {
     "text-pairs": {"negatives": "n", "images": "/i"},
 }  # fmt: skip
 DERIVING: dict[str, dict[str, Any]] = {
-    "negative-images": {"negatives": "n", "engine": {"kind": "diffusion", "model": "/m", "licence": "MIT"}},
+    "negative-images": {"negatives": "n", "engine": {"kind": "diffusers", "model": "/m", "licence": "MIT"}},
     **{  # read no stage
         "stable-diffusion": {"model": "/m", "licence": "MIT"},
         "genecis-attributes": {"task": "focus", "annotations": "/a", "taxonomy": "/t", "media": "/i"},

@@ -9,19 +9,19 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 699,
-    "generators": 13264,
+    "generators": 13208,
     "filters": 533,
     "contracts": 2247,
     "stages": 2975,
     "shards": 3968,
-    "models": 6145,
+    "models": 5700,
     "cards": 1699,
     "review": 2443,
     "training": 7553,
     "evaluation": 7760,
     "cli": 1588,
     "demo": 152,
-    "extras": 5365,
+    "extras": 5429,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

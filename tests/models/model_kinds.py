@@ -13,14 +13,13 @@ from tests.evaluation.scorers.opened import FAST
 from tests.evaluation.scorers.tiny_models import open_clip_config, open_clip_network, save_transformers
 from tests.generators.caption_scores import tiny_scorers
 from tests.models.diffusion.tiny_models import save_clip, save_small
+from tests.models.diffusion.tiny_pipelines import save as save_pipeline
 from tests.models.language_models import tiny_model
-from tests.models.pipelines.tiny_pipelines import save as save_pipeline
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.filters.clip_scores import TrueOfBoth
-from twinset.models.diffusion.settings import DiffusionImages
+from twinset.models.diffusion.settings import DiffusersImages
 from twinset.models.language_models.settings import Transformers as LanguageModel
-from twinset.models.pipelines.settings import DiffusersImages
 from twinset.models.visual_questions.settings import Transformers as VisualQuestions
 
 
@@ -72,10 +71,6 @@ def saved_as(kind: str) -> Callable[[Path], Any]:
     return lambda folder: save_transformers(folder, kind)
 
 
-def drawn(folder: Path) -> Any:
-    return DiffusionImages(kind="diffusion", model=str(folder), licence="MIT").open()._model
-
-
 def save_flux(folder: Path) -> None:
     shutil.copytree(save_pipeline(folder.parent / "made", "FluxPipeline"), folder)
 
@@ -118,9 +113,9 @@ KINDS = {
     "questions, blip": Kind(save_blip, answering),
     "questions, vilt": Kind(save_vilt, answering),
     "writer": Kind(tiny_model.save, lambda at: LanguageModel(kind="transformers", model=str(at)).open().loaded),
-    "diffusion, unet": Kind(save_diffusion, drawn, f"unet/{DIFFUSERS}"),
-    "diffusion, vae": Kind(save_diffusion, drawn, f"vae/{DIFFUSERS}"),
-    "diffusion, text": Kind(save_diffusion, drawn, "text_encoder/model.safetensors"),
+    "diffusion, unet": Kind(save_diffusion, pipeline, f"unet/{DIFFUSERS}"),
+    "diffusion, vae": Kind(save_diffusion, pipeline, f"vae/{DIFFUSERS}"),
+    "diffusion, text": Kind(save_diffusion, pipeline, "text_encoder/model.safetensors"),
     "pipeline, transformer": Kind(save_flux, pipeline, f"transformer/{DIFFUSERS}"),
     "pipeline, vae": Kind(save_flux, pipeline, f"vae/{DIFFUSERS}"),
     "pipeline, text": Kind(save_flux, pipeline, "text_encoder_2/model.safetensors"),

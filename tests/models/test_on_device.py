@@ -17,7 +17,7 @@ from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models import image_engine
 from twinset.models.device import check_installed, within_memory
-from twinset.models.pipelines.classes import PIPELINES
+from twinset.models.diffusion.classes import PIPELINES
 from twinset.shards.contracts import Source
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src/twinset"
@@ -31,7 +31,7 @@ def naming(pattern: str) -> set[str]:
 
 
 def test_kinds_are_named_in_their_own_file_alone() -> None:
-    assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models/pipelines/classes.py"}
+    assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models.diffusion.classes.py"}
     for name, place in image_engine.KINDS.items():
         own = f"{place.partition(':')[0].removeprefix('twinset.').replace('.', '/')}.py"
         assert naming(rf"""\bkind\b[^\n]{{0,60}}["'`]{re.escape(name)}["'`]""") == {own}, name

@@ -9,7 +9,7 @@ from PIL import Image
 
 from extras.tests.edited_photos.made_edits import LEFT, SIDE, TOP, Opened, photo, source
 from tests.generators.finished_stage import finish, finished
-from tests.models.pipelines.conftest import opens, saved  # noqa: F401 - fixtures
+from tests.models.diffusion.conftest import opens, saved  # noqa: F401 - fixtures
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context
 

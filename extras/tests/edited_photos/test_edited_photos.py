@@ -35,7 +35,7 @@ from extras.tests.edited_photos.made_edits import (
 )
 from extras.tests.killed_builds import build, kill_midway, tars
 from tests.generators.finished_stage import finished
-from tests.models.pipelines.tiny_pipelines import save
+from tests.models.diffusion.tiny_pipelines import save
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Pixels, Rejected

@@ -11,13 +11,13 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.models.pipelines.conftest import Opens, Saved, in_time, published
-from tests.models.pipelines.tiny_pipelines import DRAWING, EDITING
+from tests.models.diffusion.conftest import Opens, Saved, published
+from tests.models.diffusion.tiny_pipelines import DRAWING, EDITING
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
+from twinset.models.diffusion.classes import PIPELINES, classes
+from twinset.models.diffusion.pipeline import OpenPipeline
 from twinset.models.image_engine import Drawn
-from twinset.models.pipelines.classes import PIPELINES, classes
-from twinset.models.pipelines.opening import OpenPipeline
 from twinset_extras.edited_photos.diffusers_edits import DiffusersEdits
 from twinset_extras.edited_photos.image_editor import Edit
 from twinset_extras.edited_photos.pipeline_editor import working_size
@@ -85,7 +85,7 @@ def test_an_edit_is_the_pipelines_own_for_the_same_noise(edits: Opens, saved: Sa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [in_time(name) for name in TRIED])
+@pytest.mark.parametrize("name", TRIED)
 def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(edits: Opens, name: str) -> None:
     asked = [edit(0, 50, 70), edit(1, 120, 60), edit(2, 50, 70)]
     engine = edits(name)
@@ -112,9 +112,9 @@ def test_a_text_to_image_model_is_taken_for_inpainting(edits: Opens) -> None:
 def test_the_words_that_an_edit_is_told(edits: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, expected in (("FluxInpaintPipeline", ["a red cup", "a dog"]), ("FluxKontextPipeline", ["clear"] * 2)):
         engine, read = edits(name, fresh=True), list[str]()
-        encode = engine.pipeline._pipeline.encode_prompt
+        encode = engine.pipeline.pipeline.encode_prompt
         monkeypatch.setattr(
-            *(engine.pipeline._pipeline, "encode_prompt"),
+            *(engine.pipeline.pipeline, "encode_prompt"),
             lambda encode=encode, read=read, **given: read.extend(given["prompt"]) or encode(**given),
         )
         made(engine.edit([edit(instruction="clear"), edit(phrase="", instruction="clear")]))
@@ -141,8 +141,8 @@ def test_what_cannot_be_edited_is_rejected_alone(edits: Opens, name: str, change
 
 def test_a_black_picture_is_rejected(edits: Opens) -> None:
     engine = edits("FluxInpaintPipeline", fresh=True)
-    engine.pipeline._pipeline.vae.decoder.conv_out.weight.data.fill_(0)
-    engine.pipeline._pipeline.vae.decoder.conv_out.bias.data.fill_(-9)
+    engine.pipeline.pipeline.vae.decoder.conv_out.weight.data.fill_(0)
+    engine.pipeline.pipeline.vae.decoder.conv_out.bias.data.fill_(-9)
     assert [one.reason for one in engine.edit([edit()])] == ["blank"]
 
 
@@ -157,9 +157,8 @@ def test_a_size_that_is_none_is_refused_before_the_model_is_loaded(saved: Saved,
     config = at / "unet/config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "sample_size": side}))
     settings = DiffusersEdits.model_validate({"kind": "diffusers-edit", "model": str(at), "licence": "mit"})
-    with pytest.raises(WrongUse, match=r"engine\.model: .*unet/config\.json: sample_size is .*, no side of latents"):
+    with pytest.raises(WrongUse, match=r"engine\.model: .*unet/config\.json: sample_size is .*, no whole number"):
         settings.check_inputs("subsets.twins.source.engine", ["models"])
-    settings.model_copy(update={"resolution": 64}).check_inputs("subsets.twins.source.engine", ["models"])
 
 
 def test_a_model_that_says_no_size_edits_at_1024_pixels(saved: Saved) -> None:

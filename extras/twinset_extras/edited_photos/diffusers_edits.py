@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from twinset.models.pipelines.folder import Found, check_side
-from twinset.models.pipelines.settings import PipelineSettings
+from twinset.models.diffusion.settings import PipelineSettings
 from twinset_extras.edited_photos.image_editor import ImageEditorSettings
 
 
@@ -17,7 +16,8 @@ class DiffusersEdits(PipelineSettings, ImageEditorSettings):
 
     An edit is worked on alone, at about ``resolution`` squared pixels, and brought back to its picture's size.
 
-    model, resolution, steps, guidance, cut, precision: as `PipelineSettings`; device, threads: as `OnDevice`.
+    model, unet, scheduler, resolution, steps, guidance, precision: as `DiffusionModel`; cut, fused, compiled,
+    attention: as `PipelineSettings`; device, threads: as `OnDevice`.
     strength: of inpainting, from 0 to 1, where nothing of the old picture is left inside the mask. outside: what
     stands outside the mask after inpainting: the picture's own pixels, or those of the model.
     licence: of what the model paints.
@@ -36,13 +36,6 @@ class DiffusersEdits(PipelineSettings, ImageEditorSettings):
         "mask-size": "the mask has another size than the picture",
         "no-instruction": "the model is told what to do, and nothing is said",
     }
-
-    def found(self) -> Found:
-        """As `PipelineSettings.found`; raises `WrongUse` too where neither ``resolution`` nor the model says a size."""
-        found = super().found()
-        if self.resolution is None:
-            check_side(found)
-        return found
 
     @property
     def masked(self) -> bool:  # type: ignore[override]

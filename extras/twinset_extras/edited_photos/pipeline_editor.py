@@ -8,8 +8,8 @@ import numpy as np
 from PIL import Image
 
 from twinset.contracts.kinds.samples import Json, Rejected
+from twinset.models.diffusion.painter import PipelineWorker, broken
 from twinset.models.image_engine import Drawn
-from twinset.models.pipelines.painter import PipelineWorker, broken
 from twinset_extras.edited_photos.diffusers_edits import DiffusersEdits
 from twinset_extras.edited_photos.image_editor import Edit, ImageEditor
 
@@ -20,7 +20,7 @@ MULTIPLE = 32  # of the sides that pipelines work at: the largest that one of th
 class PipelineEditor(PipelineWorker[DiffusersEdits], ImageEditor):
     """Edits one at a time, since pictures have different sizes, and so do what models read of them."""
 
-    version = 1
+    version = 2
     micro_batch = 1
 
     def edit(self, edits: Sequence[Edit]) -> Iterator[Drawn | Rejected]:
@@ -67,7 +67,7 @@ class PipelineEditor(PipelineWorker[DiffusersEdits], ImageEditor):
         pixels = np.asarray(Image.fromarray(made).resize((width, height), Image.Resampling.LANCZOS))
         if self._inpaints and edit.mask is not None and settings.outside == "own":
             pixels = np.where(edit.mask[..., None], pixels, edit.pixels)
-        how: dict[str, Json] = {**pipeline.provenance(), "size": [*made.shape[1::-1]]}
+        how: dict[str, Json] = {**self.provenance(), "size": [*made.shape[1::-1]]}
         if self._inpaints:
             how |= {"strength": settings.strength, "outside": settings.outside}
         return broken(edit.key, made, finite) or Drawn(edit.key, pixels, how, sources=pipeline.files)

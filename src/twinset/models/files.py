@@ -111,7 +111,11 @@ def find_model(name: str, layout: Layout) -> ModelFiles:
 
 
 def check_files(name: str, folder: Path, needs: Sequence[Sequence[str]], layout: str) -> None:
-    """Raise `ModelMissing`, with the layout in words, where a model's folder has no file of a group."""
+    """Raise `ModelMissing` where a folder of the model ``name`` has no file of a group, such as weights of two forms.
+
+    Args:
+        layout: the files that such a model has, for messages.
+    """
     lacking = [group for group in needs if not any((folder / file).is_file() for file in group)]
     if lacking:
         words = (" or ".join(file for file in group if not file.endswith(".index.json")) for group in lacking)
@@ -119,8 +123,10 @@ def check_files(name: str, folder: Path, needs: Sequence[Sequence[str]], layout:
 
 
 def check_type(path: Path, known: Collection[str], key: str = "model_type") -> str:
-    """The type of a network by its configuration; raises `WrongUse` where it is none of ``known``. key: diffusers'
-    configurations have ``_class_name``.
+    """The type of a network by its configuration; raises `WrongUse` where it is none of ``known``.
+
+    Args:
+        key: of the configuration; ``_class_name`` in those of diffusers.
     """
     value = read_json(path).get(key)
     if value not in [*known]:

@@ -73,8 +73,7 @@ class ImageEngineSettings(EngineSettings):
 
 
 KINDS = {
-    "diffusion": "twinset.models.diffusion.settings:DiffusionImages",
-    "diffusers": "twinset.models.pipelines.settings:DiffusersImages",
+    "diffusers": "twinset.models.diffusion.settings:DiffusersImages",
     "images-server": "twinset.models.images_server.settings:ServedImages",
 }
 IMAGE_ENGINES = Registry[type[ImageEngineSettings]](

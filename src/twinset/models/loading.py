@@ -153,8 +153,10 @@ def check_vocabulary(tokenizer: Any, vocabulary: int, folder: Path, longest: int
     """Raise `WrongUse` where a tokenizer and the network that reads its tokens are of different models.
 
     Args:
-        vocabulary: tokens that the network knows. longest: tokens of a text that it reads, where the tokenizer must
-            know it. folder, unread: of the tokenizer; a token that texts never hold.
+        vocabulary: tokens that the network knows.
+        folder: of the tokenizer, for messages.
+        longest: tokens of a text that the network reads, where the tokenizer must know it; 0 where it need not.
+        unread: a token of the tokenizer that texts never hold.
     """
     if (tokens := len(tokenizer) - (unread in tokenizer.get_vocab())) > vocabulary:
         raise WrongUse(

@@ -41,7 +41,7 @@ def make_recipe(stages: dict[str, Any], subsets: dict[str, Any]) -> Recipe:
 
 def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, Any]:
     """Negatives, prompts, images of the small model and their verification."""
-    drawer = {"kind": "diffusion", "model": "small", "steps": steps}
+    drawer = {"kind": "diffusers", "model": "small", "steps": steps}
     drawing = {"kind": "negative-images", "negatives": "prompts", "engine": drawer, "images_per_caption": each}
     engine = {"kind": "transformers", "model": str(world / "blip")}
     return {

@@ -49,7 +49,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def source(model: str, **given: Any) -> NegativeImages:
-    engine = {"kind": "diffusion", "model": model, "licence": "other: of the model", "steps": 1, "micro_batch": 2}
+    engine = {"kind": "diffusers", "model": model, "licence": "other: of the model", "steps": 1, "micro_batch": 2}
     return NegativeImages(kind="negative-images", negatives="prompts", **{"engine": engine, **given})
 
 
@@ -88,7 +88,7 @@ def test_both_sides_are_drawn_from_one_seed(earlier: Earlier, model: str) -> Non
 
 def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
     known = {"0": {"filename": "", "caption": "A photo of a blue box.", "negative_caption": "A photo of a red ball."}}
-    drawing = source("small", engine={"kind": "diffusion", "model": "small", "micro_batch": 1})
+    drawing = source("small", engine={"kind": "diffusers", "model": "small", "micro_batch": 1})
     assert "CC0" in drawing.terms.licence
     (one,) = made(drawing, prompts(tmp_path, known))
     centre = np.asarray(Image.fromarray(one.image.pixels).crop((28, 30, 36, 38)), np.int16).mean((0, 1))
@@ -99,10 +99,9 @@ def test_settings_are_those_of_the_engine(earlier: Earlier, model: str) -> None:
     opened = source(model).open(Context("trohn-img", earlier=earlier))
     assert opened.weights().keys() == {"engine", "model"} and opened.with_micro_batch(1).batch_size() == 1
     assert (
-        "steps is 1" in card_block(source(model), "notes")
-        and "rombach2022high" in source(model).engine.reference.bibtex
+        "steps 1" in card_block(source(model), "notes") and "rombach2022high" in source(model).engine.reference.bibtex
     )
-    chosen = source(model, engine={"kind": "diffusion", "model": "small", "device": "gpu"})
+    chosen = source(model, engine={"kind": "diffusers", "model": "small", "device": "gpu"})
     assert (chosen.pool, chosen.shards_at_a_time) == ("gpu", 1) and source(model).pool == "cpu"
     assert source(model).terms.licence == "other: of the model" and source(model, licence="MIT").terms.licence == "MIT"
     with pytest.raises(WrongUse, match=r"s.engine.model: there is no model folder /nowhere"):

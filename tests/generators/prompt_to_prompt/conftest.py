@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from transformers import CLIPTokenizer
 
 from tests.models.diffusion import tiny_models
-from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt, load_model
+from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt
 from twinset.generators.prompt_to_prompt.source import StableDiffusion
+from twinset.models.diffusion.pipeline import OpenPipeline
 from twinset.shards.contracts import Context
 
-Load = Callable[[str], PromptToPrompt]
+Load = Callable[..., PromptToPrompt]
 SAVED = {
     "stable-diffusion-1.4": tiny_models.save_stable_diffusion,
     "sdxl": tiny_models.save_sdxl,
@@ -30,8 +30,14 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def load(saved: Callable[[str], Path]) -> Load:
-    """kind -> its pipeline, loaded from disk on the CPU, once."""
-    return cache(lambda kind: load_model(str(saved(kind)), "cpu", torch.float32))
+    """Kind and settings -> its pipeline, loaded from disk once: four steps, on the CPU."""
+
+    @cache
+    def opened(kind: str, **settings: Any) -> PromptToPrompt:
+        given = {"model": str(saved(kind)), "licence": "MIT", "steps": 4, "guidance": 5.0, **settings}
+        return PromptToPrompt(OpenPipeline(StableDiffusion.model_validate({"kind": "stable-diffusion", **given})))
+
+    return opened
 
 
 @pytest.fixture(scope="session")

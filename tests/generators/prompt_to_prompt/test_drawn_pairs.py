@@ -71,8 +71,8 @@ def test_either_image_can_be_the_edited_one(drawing_with: Any) -> None:
 
 def test_numbers_that_overflow_are_rejected(drawing_with: Any) -> None:
     generator = drawing_with(precision="float16")
-    assert generator._model.parts.unet.dtype == torch.float16
-    generator._model.parts.unet.conv_out.bias.data.fill_(torch.nan)
+    assert generator._model.opened.denoiser.dtype == torch.float16
+    generator._model.opened.denoiser.conv_out.bias.data.fill_(torch.nan)
     assert [one.reason for one in generator.make(planned(generator, 2))] == ["not-finite", "not-finite"]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests.generators.prompt_to_prompt.conftest import SAVED, Load
 from twinset.generators.prompt_to_prompt.edits import Edit, EditError
-from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt, load_model
+from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt
 
 LATENT = {"stable-diffusion-1.4": 8, "sdxl": 8, "small": 16}
 EDITS = [
@@ -29,11 +29,9 @@ def noise(kind: str, pairs: int) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(7).standard_normal(shape, dtype=np.float32))
 
 
-def draw(
-    pipeline: PromptToPrompt, edits: list[Edit], of: torch.Tensor, guidance: float = 5.0, steps: int = 4
-) -> NDArray[np.uint8]:
+def draw(pipeline: PromptToPrompt, edits: list[Edit], of: torch.Tensor) -> NDArray[np.uint8]:
     """Pairs as an array, (n, 2, height, width, 3)."""
-    pairs = pipeline([pipeline.align(edit) for edit in edits], of, steps=steps, guidance=guidance)
+    pairs = pipeline([pipeline.align(edit) for edit in edits], of)
     return np.array([pair.images for pair in pairs])
 
 
@@ -52,7 +50,7 @@ def test_without_replacement_a_pair_is_two_independent_images(
         pipeline = StableDiffusionXLPipeline.from_pretrained(saved(kind), variant="fp16", add_watermarker=False)
     else:
         pipeline = StableDiffusionPipeline.from_pretrained(saved(kind), safety_checker=None).to(torch.float32)
-    pipeline.scheduler = load(kind).scheduler
+    pipeline.scheduler = load(kind).opened.pipeline.scheduler
     pipeline.set_progress_bar_config(disable=True)
     for n, edit in enumerate(EDITS):
         for side in (0, 1):
@@ -86,10 +84,10 @@ def test_an_edit_changes_the_edited_image_alone(load: Load, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("device", "kind", "pairs"),
-    [("cpu", "small", 1), *(pytest.param("cuda", kind, 3, marks=pytest.mark.gpu) for kind in SAVED)],
+    [("cpu", "small", 1), *(pytest.param("gpu", kind, 3, marks=pytest.mark.gpu) for kind in SAVED)],
 )
-def test_half_precision(load: Load, saved: Callable[[str], Path], device: str, kind: str, pairs: int) -> None:
-    pipeline = load_model(str(saved(kind)), device, torch.float16)
+def test_half_precision(load: Load, device: str, kind: str, pairs: int) -> None:
+    pipeline = load(kind, device=device, precision="float16")
     made, again = (draw(pipeline, EDITS[:pairs], noise(kind, pairs)) for _ in range(2))
     assert made.tobytes() == again.tobytes()
     exact = draw(load(kind), EDITS[:pairs], noise(kind, pairs))
@@ -98,7 +96,7 @@ def test_half_precision(load: Load, saved: Callable[[str], Path], device: str, k
 
 def test_without_guidance_there_are_no_unconditional_rows(load: Load) -> None:
     edits = [Edit((edit.captions[0], edit.captions[0])) for edit in EDITS]
-    made = draw(load("small"), edits, noise("small", 3), guidance=1.0)
+    made = draw(load("small", guidance=1.0), edits, noise("small", 3))
     assert np.array_equal(made[:, 0], made[:, 1])
     assert difference(made, draw(load("small"), edits, noise("small", 3))) > ROUNDED
 
@@ -107,7 +105,7 @@ def test_a_pair_that_is_not_a_number_is_reported_and_spoils_no_other(load: Load)
     spoilt = noise("small", 3)
     spoilt[1, 0, 0, 0] = torch.nan
     pipeline = load("small")
-    made = pipeline([pipeline.align(edit) for edit in EDITS], spoilt, steps=4, guidance=5.0)
+    made = pipeline([pipeline.align(edit) for edit in EDITS], spoilt)
     good = draw(pipeline, EDITS, noise("small", 3))
     assert [pair.finite for pair in made] == [True, False, True]
     for n in (0, 2):
@@ -116,20 +114,21 @@ def test_a_pair_that_is_not_a_number_is_reported_and_spoils_no_other(load: Load)
 
 def test_the_unet_keeps_its_own_processors_and_the_scheduler_its_state(load: Load) -> None:
     pipeline = load("small")
-    own = {name: id(processor) for name, processor in pipeline.parts.unet.attn_processors.items()}
+    unet = pipeline.opened.denoiser
+    own = {name: id(processor) for name, processor in unet.attn_processors.items()}
     state = torch.get_rng_state()
     draw(pipeline, EDITS, noise("small", 3))
     with pytest.raises(EditError, match="tokens, the model reads 77"):
         draw(pipeline, [Edit(("a cat", "cat " * 80))], noise("small", 1))
-    assert {name: id(processor) for name, processor in pipeline.parts.unet.attn_processors.items()} == own
+    assert {name: id(processor) for name, processor in unet.attn_processors.items()} == own
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_both_schedulers(saved: Callable[[str], Path], load: Load) -> None:
-    assert type(load("stable-diffusion-1.4").scheduler) is DDIMScheduler  # its folder names PNDM
-    solver = load_model(str(saved("small")), "cpu", scheduler="dpm-solver++")
-    assert type(solver.scheduler) is DPMSolverMultistepScheduler
-    assert solver.scheduler.config.prediction_type == "v_prediction"
+def test_both_schedulers(load: Load) -> None:
+    assert type(load("stable-diffusion-1.4").opened.pipeline.scheduler) is DDIMScheduler  # its folder names PNDM
+    solver = load("small", scheduler="dpm-solver++")
+    assert type(solver.opened.pipeline.scheduler) is DPMSolverMultistepScheduler
+    assert solver.opened.pipeline.scheduler.config.prediction_type == "v_prediction"
     made, again = draw(solver, EDITS, noise("small", 3)), draw(solver, EDITS, noise("small", 3))
     assert made.tobytes() == again.tobytes()
     assert difference(made, draw(load("small"), EDITS, noise("small", 3))) > ROUNDED

@@ -15,7 +15,6 @@ from twinset.models.visual_questions.settings import QUESTION_ANSWERERS
 SERVER = {"model": "m", "base_url": "http://127.0.0.1:1/v1"}
 #: By door and kind: settings beside the kind; MODEL stands for a folder that is absent.
 CASES: dict[tuple[str, str], dict[str, Any]] = {
-    ("image engine", "diffusion"): {"model": "MODEL", "licence": "CC0-1.0"},
     ("image engine", "diffusers"): {"model": "MODEL", "licence": "CC0-1.0"},
     ("image engine", "images-server"): {**SERVER, "licence": "CC0-1.0"},
     ("language model", "openai"): SERVER,

@@ -1,48 +1,55 @@
-"""Random models on disk, one of each kind a session."""
+"""Random pipelines on disk, one of each class a session, and the engines that open them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import diffusers
 import pytest
 
-from tests.generators.prompt_to_prompt.conftest import saved as saved
-from twinset.models.diffusion.model import Model
-from twinset.models.diffusion.painter import DiffusionPainter
-from twinset.models.diffusion.settings import DiffusionImages
-from twinset.models.image_engine import Request
+from tests.models.diffusion import tiny_pipelines
+from twinset.models.diffusion.settings import DiffusersImages
 
-Painter = Callable[..., DiffusionPainter]
+Saved = Callable[[str], Path]
+Opens = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
-def painter(saved: Callable[[str], Path]) -> Painter:
-    """Kind of a model and settings -> an engine that draws 64 x 64 pixels in two steps.
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    """Class of a pipeline -> the folder of a model of it, written when it is first asked for."""
+    return cache(lambda name: tiny_pipelines.save(tmp_path_factory.mktemp("pipeline"), name))
 
-    fresh: whether its model is loaded for this engine alone, so that a test may change it.
+
+@pytest.fixture(scope="session")
+def opens(saved: Saved) -> Opens:
+    """Class of a pipeline, or a folder, and settings -> an engine for 64 x 64 pixels in two steps.
+
+    by: class of its settings. fresh: whether its pipeline is loaded for this engine alone: a test may change it.
     """
-    loaded: dict[str, list[Model]] = {}
+    loaded: dict[str, Any] = {}
 
-    def opened(kind: str = "small", fresh: bool = False, **settings: Any) -> DiffusionPainter:
-        given = {"model": str(saved(kind)), "licence": "MIT", "steps": 2, "resolution": 64, "micro_batch": 2}
-        engine = DiffusionImages(kind="diffusion", **{**given, **settings}).open()
+    def opened(model: str, by: type[Any] = DiffusersImages, fresh: bool = False, **settings: Any) -> Any:
+        place = saved(model) if model in tiny_pipelines.ALL else model
+        given = {"model": str(place), "licence": "MIT", "steps": 2, "resolution": 64, **settings}
+        (kind,) = get_args(by.model_fields["kind"].annotation)
+        engine = by(kind=kind, **given).open()
         if not fresh:
-            engine._loaded = loaded.setdefault(engine.settings.model_dump_json(exclude={"micro_batch"}), [])
+            key = engine.settings.model_dump_json(exclude={"micro_batch"})
+            engine.pipeline = loaded[key] = loaded.get(key) or engine.pipeline
         return engine
 
     return opened
 
 
-@contextmanager
-def watched(*modules: Any) -> Iterator[list[int]]:
-    """How many rows each call of these modules has, while the context lasts."""
-    rows: list[int] = []
-    hooks = [one.register_forward_pre_hook(lambda _, given: rows.append(len(given[0]))) for one in modules]
-    yield rows
-    for hook in hooks:
-        hook.remove()
+def published(folder: Path, name: str) -> Any:
+    """The pipeline as diffusers itself opens it."""
+    pipeline = getattr(diffusers, name).from_pretrained(folder)
+    pipeline.set_progress_bar_config(disable=True)
+    return pipeline
 
 
-def requests(*prompts: str) -> list[Request]:
-    return [Request(f"key-{number}", prompt, prompt, 100 + number) for number, prompt in enumerate(prompts)]
+def write_into(path: Path, **settings: Any) -> None:
+    """Change settings of a JSON file."""
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **settings}))

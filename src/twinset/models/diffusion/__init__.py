@@ -1,1 +1,1 @@
-"""Images by latent diffusion: SDXL, Stable Diffusion and small models of their kind, through diffusers."""
+"""Images drawn and edited by pipelines of diffusers, of an allow-list of classes."""

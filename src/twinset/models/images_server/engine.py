@@ -19,7 +19,7 @@ import openai
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.models.image_engine import Drawn, ImageGenerator, Request
-from twinset.models.images_server.settings import ImagesServer, ServedImages
+from twinset.models.images_server.settings import ServedImages
 from twinset.models.language_models import answers
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 from twinset.models.language_models.server_faults import SHOWN, BrokenAnswer
@@ -31,7 +31,7 @@ from twinset.shards.storage.whole_file import whole_file
 SEEDS = 2**31  # servers take no larger ones
 
 
-class ImagesModel(PaidModel[ImagesServer]):
+class ImagesModel(PaidModel[ServedImages]):
     """The model of a server.
 
     The text of an answer is the sha256 of its picture, a file beside the file of answers.
@@ -102,7 +102,7 @@ def _asked(prompt: str, seed: int) -> answers.Request:
     return answers.Request((Message("user", prompt),), seed % SEEDS)
 
 
-def _provenance(settings: ImagesServer, sha256: str, seed: int) -> dict[str, Any]:
+def _provenance(settings: ServedImages, sha256: str, seed: int) -> dict[str, Any]:
     asked = None if settings.plain else seed % SEEDS
     return {"model": settings.model, "options": dict(settings.options), "seed": asked, "answer_sha256": sha256}
 

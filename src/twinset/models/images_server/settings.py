@@ -14,22 +14,27 @@ from twinset.shards.metering import Tally
 OWN = {"model", "prompt", "n", "size", "seed", "response_format"}  # parameters of the engine
 
 
-class ImagesServer(PaidServer):
-    """A base that stands before the others.
+class ServedImages(PaidServer, ImageEngineSettings):
+    """Pictures drawn on a server that speaks OpenAI's images API (``/v1/images/generations``), such as vLLM-Omni.
 
-    model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`. Pictures
-    lie in the folder of answers as files, named by their sha256.
-    plain: leave out of requests what OpenAI's own models do not take, ``seed`` and ``response_format``.
-    options: further parameters of every request, such as ``{num_inference_steps: 28}`` or ``{quality: high}``.
+    Every picture is kept at once and never asked for again; the folder of answers alone makes the same dataset. There
+    they lie as files, named by their sha256.
+
+    model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`.
+    size: of the pictures, width x height. plain: leave out of requests what OpenAI's own models do not take, ``seed``
+    and ``response_format``. options: further parameters of every request, such as ``{num_inference_steps: 28}``.
     price: of a picture. max_cost: that all pictures of the model may cost, in the unit of ``price``.
+    licence: of what is drawn.
     """
 
     kind: Literal["images-server"]
+    size: str = Field(default="1024x1024", pattern=r"^[1-9]\d{1,3}x[1-9]\d{1,3}$")
     plain: bool = False
     options: Mapping[str, str | int | float | bool] = {}
     price: float = Field(default=0, ge=0)
 
     execution = (*PaidServer.execution, "price")
+    worker = "twinset.models.images_server.engine:ServedPainter"
     title: ClassVar[str] = "an image model on a server"
     reasons: ClassVar[Mapping[str, str]] = {
         "refused": "the server does not accept the prompt or the picture",
@@ -38,7 +43,7 @@ class ImagesServer(PaidServer):
     }
 
     @model_validator(mode="after")
-    def _cost_can_be_counted(self) -> ImagesServer:
+    def _cost_can_be_counted(self) -> ServedImages:
         if self.max_cost is not None and not self.price:
             raise ValueError("max_cost needs price, that of a picture")
         if own := sorted({*self.options} & OWN):
@@ -54,17 +59,3 @@ class ImagesServer(PaidServer):
             f"* Model: {self.model} on a server{given}. Its weights are not known: the pictures can be made again from "
             "the folder of answers alone.\n"
         )
-
-
-class ServedImages(ImagesServer, ImageEngineSettings):
-    """Pictures drawn on a server that speaks OpenAI's images API (``/v1/images/generations``), such as vLLM-Omni.
-
-    Every picture is kept at once and never asked for again; the folder of answers alone makes the same dataset.
-
-    model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`. plain,
-    options, price, max_cost: as `ImagesServer`. size: of the pictures, width x height. licence: of what is drawn.
-    """
-
-    size: str = Field(default="1024x1024", pattern=r"^[1-9]\d{1,3}x[1-9]\d{1,3}$")
-
-    worker = "twinset.models.images_server.engine:ServedPainter"

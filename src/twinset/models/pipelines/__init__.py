@@ -1,1 +1,0 @@
-"""Images drawn and edited by pipelines of diffusers, of an allow-list of classes."""
