@@ -61,11 +61,12 @@ twinset.models.device
 twinset.models.encoders.contract
 twinset.models.engines
 twinset.models.image_engine
+twinset.models.language_models.answers
+twinset.models.language_models.settings
 twinset.models.pipelines.folder
 twinset.models.pipelines.painter
 twinset.models.pipelines.settings
 twinset.models.spacy_pipelines
-twinset.models.visual_questions.settings
 twinset.shards.contracts
 twinset.shards.finished_stage
 twinset.shards.media.decode

@@ -5,21 +5,36 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import SerializeAsAny
 
 from twinset.contracts.doors import Registry
+from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.parts import Part
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need
 from twinset.models.engines import EngineSource
-from twinset.models.visual_questions.settings import Inquiry, Unanswered, answers_of
+from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, ShownImage, question
+from twinset.models.language_models.settings import LanguageModelSettings
 
 YES = 0.5  # the least probability of an answer that counts as yes
 LONGEST = 2000  # characters of a caption that is asked about
 Answers = Mapping[str, float]  # probability of yes by question
+UNANSWERED = {
+    "no-answer": "the model says neither yes nor no to a question",
+    "refused": "the model does not accept a question or the image",
+}
+_REMEDY = "an engine gives a probability, 0 to 1, for each: correct its package"
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """An image and what is asked of it. questions: with the answer yes or no, each once."""
+
+    image: ShownImage
+    questions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +103,7 @@ class QuestionSource(EngineSource):
     questions: who writes them.
     """
 
+    engine: LanguageModelSettings
     questions: Annotated[SerializeAsAny[QuestionWriter], QUESTION_WRITERS] = WholeCaption()
 
     isolation = "process"  # torch's number of threads is its process's
@@ -112,16 +128,39 @@ class QuestionSource(EngineSource):
         texts = list(dict.fromkeys(captions))
         return dict(zip(texts, self.questions.questions(texts), strict=True))
 
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """As `contracts.source.SourceSettings.meanings`, with those of questions that have no answer."""
+        return {**UNANSWERED, **super().meanings}
+
     def answers(self, inquiries: Mapping[str, Sequence[Inquiry]]) -> dict[str, list[Answers] | Rejected]:
-        """By key, the answers to each inquiry, or why there are none."""
-        every = [inquiry for asked in inquiries.values() for inquiry in asked]
-        given = iter(answers_of(self.worker, self.engine.kind, every))
-        answers: dict[str, list[Answers] | Rejected] = {}
-        for key, asked in inquiries.items():
-            own = [next(given) for _ in asked]
-            if refused := next((each for each in own if isinstance(each, Unanswered)), None):
-                answers[key] = Rejected(key, refused.reason, refused.detail)
-            else:
-                yes = zip(asked, cast(list[list[float]], own), strict=True)
-                answers[key] = [dict(zip(inquiry.questions, values, strict=True)) for inquiry, values in yes]
+        """By key, the answers to each inquiry, or why there are none.
+
+        Raises `BuildFailed` for an engine, which may be somebody else's, that does not give a probability for each.
+        """
+        requests = [
+            question(f"{asked} {self.engine.instruction}".strip(), (inquiry.image,), YES_NO)
+            for of_key in inquiries.values()
+            for inquiry in of_key
+            for asked in inquiry.questions
+        ]
+        given = self.worker.ask(requests)
+        if len(given) != len(requests):
+            raise BuildFailed(f"{self.engine.kind}: {len(given):,} answers to {len(requests):,} questions; {_REMEDY}")
+        remaining, answers = iter(given), dict[str, list[Answers] | Rejected]()
+        for key, of_key in inquiries.items():
+            told = [[(asked, next(remaining)) for asked in inquiry.questions] for inquiry in of_key]
+            refused = (self._problem(key, *pair) for pairs in told for pair in pairs)
+            yes = [{asked: float(answer.probability or 0) for asked, answer in pairs} for pairs in told]
+            answers[key] = next(filter(None, refused), yes)
         return answers
+
+    def _problem(self, key: str, asked: str, answer: Answer) -> Rejected | None:
+        """Why a question has no probability of yes."""
+        if answer.finish == REFUSED:
+            return Rejected(key, "refused", f"{answer.text[:200]}: {asked[:200]}")
+        if answer.probability is None:
+            return Rejected(key, "no-answer", f"{answer.text[:200] or answer.finish}: {asked[:200]}")
+        if not 0 <= answer.probability <= 1:
+            raise BuildFailed(f"{self.engine.kind}: {key}: {answer.probability} for {asked[:200]}; {_REMEDY}")
+        return None

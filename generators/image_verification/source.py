@@ -15,10 +15,18 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.image_verification.questions import LONGEST, YES, Answers, ImageQuestion, QuestionSource
+from twinset.generators.image_verification.questions import (
+    LONGEST,
+    YES,
+    Answers,
+    ImageQuestion,
+    Inquiry,
+    QuestionSource,
+)
 from twinset.generators.papers import BIVLC
 from twinset.generators.reasons import reasons_beside
-from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
+from twinset.models.language_models.answers import ShownImage
+from twinset.models.language_models.settings import SeeingModel
 
 _TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")
 _PLANNED = ("key", "identity", "split", "group", "tar", "image_sha256", "caption", "negative_caption")
@@ -47,7 +55,7 @@ class ImageVerification(QuestionSource):
 
     kind: Literal["image-verification"]
     images: StageName
-    engine: QuestionAnswerer
+    engine: SeeingModel
     threshold: float | None = Field(default=None, gt=0, le=1)
     licence: str = ""
 
@@ -120,7 +128,7 @@ class ImageVerification(QuestionSource):
         self.earlier().check_images(one.tar, stored, {"image": one.image_sha256})
         asked = tuple(dict.fromkeys(question.question for text in one.captions for question in questions[text]))
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
-        return Inquiry(one.image_key, stored.images["image"], media_type, asked)
+        return Inquiry(ShownImage(stored.images["image"], media_type, one.image_key), asked)
 
     def _judged(
         self,
