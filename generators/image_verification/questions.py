@@ -151,7 +151,7 @@ class QuestionSource(EngineSource):
         for key, of_key in inquiries.items():
             told = [[(asked, next(remaining)) for asked in inquiry.questions] for inquiry in of_key]
             refused = (self._problem(key, *pair) for pairs in told for pair in pairs)
-            yes = [{asked: float(answer.probability or 0) for asked, answer in pairs} for pairs in told]
+            yes: list[Answers] = [{asked: float(answer.probability or 0) for asked, answer in one} for one in told]
             answers[key] = next(filter(None, refused), yes)
         return answers
 

@@ -1,6 +1,5 @@
 """The engine in this process, with a tiny Llama of random weights, and what a folder's chat template may do."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ from transformers.utils.chat_template_utils import render_jinja_template
 from tests.models.language_models import tiny_model
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.parts import OutOfMemory
-from twinset.models.files import ModelMissing
 from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Request, question
 from twinset.models.language_models.chat_templates import bounded, check_template
 from twinset.models.language_models.local_model import LocalModel, RowSampler
-from twinset.models.language_models.settings import Transformers, find_language_model
+from twinset.models.language_models.settings import Transformers
 
 TEXTS = ("a", "a man riding a horse", "x" * 200, "zwei Häuser", "a")
 
@@ -35,15 +33,17 @@ def requests(*seeds: int) -> list[Request]:
     return [Request(question(text).messages, seed=seed) for text, seed in zip(TEXTS, seeds, strict=True)]
 
 
+ASKED = requests(1, 2, 3, 4, 5)
+
+
 def test_an_answer_does_not_depend_on_what_is_answered_beside_it(folder: Path) -> None:
-    asked = requests(1, 2, 3, 4, 5)
-    together = model(folder).ask(asked)
-    assert [model(folder, micro_batch=1).ask([request])[0] for request in asked] == together
-    assert model(folder, micro_batch=5).ask(asked[::-1]) == together[::-1]
+    together = model(folder).ask(ASKED)
+    assert [model(folder, micro_batch=1).ask([request])[0] for request in ASKED] == together
+    assert model(folder, micro_batch=5).ask(ASKED[::-1]) == together[::-1]
     assert len({answer.text for answer in together}) == 5, "seeds and prompts tell answers apart"
     assert together[0].prompt_tokens == 4 and all(0 < answer.completion_tokens <= 12 for answer in together)
-    likeliest = model(folder, temperature=0).ask(asked)
-    assert likeliest[0] == likeliest[4] and model(folder, top_p=1e-9).ask(asked) == likeliest
+    likeliest = model(folder, temperature=0).ask(ASKED)
+    assert likeliest[0] == likeliest[4] and model(folder, top_p=1e-9).ask(ASKED) == likeliest
 
 
 def test_tokens_are_sampled_as_often_as_their_chances_say() -> None:
@@ -56,76 +56,59 @@ def test_tokens_are_sampled_as_often_as_their_chances_say() -> None:
         assert np.bincount(sampled, minlength=4) / 4000 == pytest.approx(expected, abs=0.03)
 
 
-def test_an_answer_ends_at_its_end_or_is_cut(folder: Path) -> None:
+def test_an_answer_ends_at_its_end_is_cut_or_refused_alone(folder: Path, tmp_path: Path) -> None:
     local = model(folder, max_tokens=60, micro_batch=8)
     end = local.loaded[1].generation_config.eos_token_id
     end += range(0, 1500, 30)  # with random weights the one token would hardly ever come
-    answers = local.ask(requests(1, 2, 3, 4, 5))
+    answers = local.ask(ASKED)
     assert STOP in {answer.finish for answer in answers} <= {STOP, LENGTH}
     assert all(answer.completion_tokens == 60 for answer in answers if answer.finish == LENGTH)
     assert len({answer.completion_tokens for answer in answers}) > 1, "padding behind shorter ones is not counted"
     assert all("<|" not in answer.text for answer in answers)
-
-
-def test_a_prompt_that_the_model_cannot_read_is_refused_alone(tmp_path: Path) -> None:
-    answers = model(tiny_model.save(tmp_path, length=64)).ask(requests(1, 2, 3, 4, 5))
-    assert [answer.finish == REFUSED for answer in answers] == [False, False, True, False, False]
-    assert "the model reads 64" in answers[2].text
-
-
-def test_weights_are_those_of_the_files(folder: Path, tmp_path: Path) -> None:
-    digest, copied = model(folder).weights(), tiny_model.save(tmp_path)
-    (copied / "README.md").write_text("hello")
-    assert model(copied).weights() == digest
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**config, "rms_norm_eps": 1e-3}))
-    assert model(copied).weights() != digest
+    short = model(tiny_model.save(tmp_path, length=64)).ask(ASKED)
+    assert [answer.finish == REFUSED for answer in short] == [False, False, True, False, False]
+    assert "the model reads 64" in short[2].text
 
 
 def test_memory_that_runs_out_is_told_and_half_the_batch_shares_the_network(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = model(folder, micro_batch=4)
-    half = whole.with_micro_batch(2)
-    assert half.micro_batch == 2 and half.loaded is whole.loaded and whole.micro_batch == 4
-
     def full(*arguments: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
+    whole, unloaded = model(folder, micro_batch=4), model(folder)
+    half = whole.with_micro_batch(2)
+    assert half.micro_batch == 2 and half.loaded is whole.loaded and whole.micro_batch == 4
     monkeypatch.setattr(whole, "_write", full)
-    with pytest.raises(OutOfMemory):
-        whole.ask(requests(1, 2, 3, 4, 5))
-    unloaded = model(folder)
     monkeypatch.setattr(unloaded, "load", full)
+    with pytest.raises(OutOfMemory):
+        whole.ask(ASKED)
     with pytest.raises(BuildFailed, match=r"memory runs out while .* is loaded"):
-        unloaded.ask(requests(1, 2, 3, 4, 5))
+        unloaded.ask(ASKED)
 
 
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
         ({"pytorch_model.bin": "", "config.json": "{}"}, "lacks tokenizer.json, model.safetensors: .* one .gguf"),
-        ({"model.safetensors.index.json": '{"weight_map": {"a": "../b.safetensors"}}'}, "lacks config.json"),
         ({"a.gguf": "", "b.gguf": ""}, "has 2 GGUF files; name one of them, such as .*a.gguf"),
+        ({"a.gguf": "no weights"}, r"a\.gguf: cannot be loaded \("),
+        ({"a.gguf": "", "adapter_config.json": "{}"}, "holds an adapter .* merge both"),
     ],
 )
-def test_a_folder_without_a_model_is_named(tmp_path: Path, files: dict[str, str], problem: str) -> None:
+def test_a_folder_without_a_whole_model_is_refused(tmp_path: Path, files: dict[str, str], problem: str) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content)
-    with pytest.raises(ModelMissing, match=problem):
-        find_language_model(str(tmp_path))
+    with pytest.raises(WrongUse, match=problem):
+        model(tmp_path).ask(ASKED)
 
 
-def test_a_model_that_cannot_chat_or_needs_another_is_refused(tmp_path: Path) -> None:
-    mute = tiny_model.save(tmp_path / "mute", template=None)
+def test_weights_are_those_of_the_files_and_a_model_is_tuned_to_chats(folder: Path, tmp_path: Path) -> None:
+    digest, mute = model(folder).weights(), tiny_model.save(tmp_path, template=None)
+    (folder / "README.md").write_text("hello")
+    assert model(folder).weights() == digest != model(mute).weights()
     with pytest.raises(WrongUse, match="has no chat template; name a model that is tuned"):
-        model(mute).loaded  # noqa: B018 - opens it
-    (mute / "adapter_config.json").write_text('{"base_model_name_or_path": "/elsewhere", "peft_type": "LORA"}')
-    with pytest.raises(WrongUse, match=r"mute: holds an adapter .* merge both"):
-        find_language_model(str(mute))
-    (tmp_path / "x.gguf").write_bytes(b"no weights")
-    with pytest.raises(WrongUse, match=r"x\.gguf: cannot be loaded \("):
-        model(tmp_path / "x.gguf").loaded  # noqa: B018
+        model(mute).ask(ASKED)
 
 
 HONEST = (
@@ -143,7 +126,6 @@ DOUBLED = "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.
         ("{{ range(99999) | map('string') | map('upper') | list | length }}" * 30, "takes more than 1,000,000 steps"),
         (DOUBLED, "takes more than 256 MiB"),
         ("{{ '{:999999999}'.format(3) }}", "takes more than 256 MiB"),
-        ("{{ '%0999999999d' % 3 }}", "takes more than 256 MiB"),
         ("{{ 'x' | center(999999) }}", "makes 999,999 characters"),
         ("{{ 10 ** 10 ** 10 }}", "multiplies"),
         ("{% generation %}{{ 9 * 9 }}{% endgeneration %}", "multiplies"),
@@ -153,10 +135,9 @@ DOUBLED = "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.
 def test_a_template_that_is_no_mere_template_is_refused(template: str, problem: str) -> None:
     def prompt(text: str) -> str:
         check_template({"default": HONEST, "tool": text}, Path("model"))
-        chat = [{"role": "user", "content": "hello"}]
-        write = lambda: render_jinja_template([chat], chat_template=text, add_generation_prompt=True)[0][0]  # noqa: E731
-        return bounded(write, Path("model"), 5)
+        chat = [[{"role": "user", "content": "hello"}]]
+        return bounded(lambda: render_jinja_template(chat, chat_template=text)[0][0], Path("model"), 5)
 
-    assert prompt(HONEST) == "<|*user|>hello<|assistant|>"
+    assert prompt(HONEST) == "<|*user|>hello"
     with pytest.raises(WrongUse, match=f"model: its chat template {problem}.*name a model whose"):
         prompt(template)

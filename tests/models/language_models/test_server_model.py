@@ -177,10 +177,13 @@ def test_images_are_sent_once_and_yes_is_read_from_the_first_token(tmp_path: Pat
         found = model(server, tmp_path).ask(asked)
         assert [answer.probability for answer in found] == [pytest.approx(0.7 / 0.9), None, pytest.approx(0.7 / 0.9)]
         assert found[1].finish == REFUSED and model(server, tmp_path).ask(asked[::2]) == found[::2]
+        assert len(server.bodies) == 3
+        (turned,) = model(server, tmp_path).ask([Request(asked[0].messages, (first,), words=("no", "yes"))])
+        assert turned.probability == pytest.approx(0.2 / 0.9), "other words are another question"
     body = next(body for body in server.bodies if "cat" in str(body))
     url = f"data:image/jpeg;base64,{base64.b64encode(first.content).decode()}"
     parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "a cat?"}]
-    assert body["messages"] == [{"role": "user", "content": parts}] and len(server.bodies) == 3
+    assert body["messages"] == [{"role": "user", "content": parts}]
     assert (body["temperature"], body["max_tokens"], body["top_logprobs"]) == (0, 1, ALTERNATIVES)
 
 

@@ -11,6 +11,7 @@ import openai
 from pydantic import BaseModel, Field
 
 from twinset.contracts.errors import BuildFailed
+from twinset.contracts.recipe.allowed import OPENAI_KEY
 from twinset.models.paid_server import PaidServer
 
 T = TypeVar("T")
@@ -23,7 +24,6 @@ _LATER = (408, 409, 425, 429)
 _OF_THE_REQUEST = (400, 413, 422)
 SHOWN = 300  # characters of a server's message
 LONGEST_ANSWER = 1 << 24  # bytes, unpacked: 100,000 tokens are a few million
-_CHUNK = 1 << 16  # bytes
 #: What is no longer true of a body that was read and unpacked.
 _OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 #: Of requests. OpenAI's client adds others from the environment: OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS.
@@ -66,7 +66,7 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         response = await super().send(request, stream=True, **settings)
         body = bytearray()
         try:
-            async for part in response.aiter_bytes(_CHUNK):
+            async for part in response.aiter_bytes():
                 body += part
                 if len(body) > LONGEST_ANSWER:
                     raise BrokenAnswer(f"an answer of more than {LONGEST_ANSWER:,} bytes")
@@ -74,6 +74,18 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
             await response.aclose()
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
         return type(response)(response.status_code, headers=headers, content=bytes(body), request=request)
+
+
+def client_of(settings: PaidServer) -> openai.AsyncOpenAI:
+    """The client for a server. Retries are `patiently`'s; a try ends by the clock, not when a server falls silent."""
+    key = settings.api_key()
+    return openai.AsyncOpenAI(
+        base_url=settings.base_url,
+        api_key=key,
+        max_retries=0,
+        timeout=openai.Timeout(None, connect=CONNECT),
+        http_client=BoundedClient(key, settings.api_key_variable == OPENAI_KEY),
+    )
 
 
 class _Message(BaseModel):

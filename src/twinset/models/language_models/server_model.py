@@ -18,18 +18,9 @@ import openai
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
-from twinset.contracts.recipe.allowed import OPENAI_KEY
 from twinset.models.engines import Engine
-from twinset.models.language_models.answers import REFUSED, Answer, Answers, Request
-from twinset.models.language_models.server_faults import (
-    CONNECT,
-    SHOWN,
-    BoundedClient,
-    Completion,
-    Refused,
-    patiently,
-    printable,
-)
+from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, Answers, Request
+from twinset.models.language_models.server_faults import SHOWN, Completion, Refused, client_of, patiently, printable
 from twinset.models.language_models.settings import OpenAI
 from twinset.models.paid_server import PaidServer
 from twinset.shards.metering import Tally, count
@@ -42,7 +33,6 @@ REFUSALS = 10  # of all requests of a batch: that is not the captions' fault
 LONGEST_TEXT = 350  # tokens of an answer in words
 ALTERNATIVES = 20  # tokens whose probability is asked for: as many as the API gives
 POLL = 0.02  # seconds between two looks at what is spent
-
 
 S = TypeVar("S", bound=PaidServer)
 
@@ -109,7 +99,8 @@ class PaidModel(Engine, Generic[S]):
 
     def _digest(self, request: Request) -> str:
         turns = [*(["user", image.name] for image in request.images), *(list(turn) for turn in request.messages)]
-        return digest([self.settings.model, self.parameters(request), turns, request.seed])
+        words = [] if request.words in (None, YES_NO) else [request.words]
+        return digest([self.settings.model, self.parameters(request), turns, request.seed, *words])
 
 
 class ServerModel(PaidModel[OpenAI]):
@@ -235,14 +226,7 @@ class _Batch:
                     self.failure = self.failure or error
 
         _say_where(settings.base_url, settings.api_key_variable)
-        # Retries are `patiently`'s, and a try ends by the clock, not when a server falls silent.
-        async with openai.AsyncOpenAI(
-            base_url=settings.base_url,
-            api_key=settings.api_key(),
-            max_retries=0,
-            timeout=openai.Timeout(None, connect=CONNECT),
-            http_client=BoundedClient(settings.api_key(), settings.api_key_variable == OPENAI_KEY),
-        ) as client:
+        async with client_of(settings) as client:
             await asyncio.gather(*(work(client) for _ in range(min(settings.concurrency, len(wanted)))))
         if self.failure is not None:
             raise self.failure

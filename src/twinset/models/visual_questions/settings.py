@@ -32,7 +32,6 @@ CHATS = Layout(
     ),
 )
 ENCODING = ("blip-2", "instructblip")  # `models.visual_questions.encoder_decoder`
-OTHER_CHATS = "name a Qwen-VL, LLaVA, InternVL, SmolVLM or another such"
 
 
 class VisualQuestions(LocalSettings, LanguageModelSettings):
@@ -93,7 +92,7 @@ def find_vision_language(name: str) -> ModelFiles:
     """
     files = find_model(name, CHATS)
     if has_encoder(files) and model_type(files) not in ENCODING:
-        raise WrongUse(f"{files.folder}: has an encoder of texts beside its decoder; {OTHER_CHATS}")
+        raise WrongUse(f"{files.folder}: has an encoder of texts beside its decoder; name a Qwen-VL, LLaVA or InternVL")
     return files
 
 

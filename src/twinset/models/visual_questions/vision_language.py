@@ -27,13 +27,7 @@ from twinset.models.language_models.answers import NOT_A_NUMBER, REFUSED, YES_NO
 from twinset.models.language_models.chat_templates import bounded, check_template
 from twinset.models.language_models.local_model import answer_of, end_tokens
 from twinset.models.loading import load_beside, load_with_tokenizer
-from twinset.models.visual_questions.settings import (
-    OTHER_CHATS,
-    VisionLanguage,
-    find_vision_language,
-    has_encoder,
-    model_type,
-)
+from twinset.models.visual_questions.settings import VisionLanguage, find_vision_language, has_encoder, model_type
 
 _LOG = logging.getLogger("twinset")
 LIBRARIES = ("torch", "torchvision", "transformers", "tokenizers", "pillow", "numpy")
@@ -54,7 +48,7 @@ class VisionLanguageModel:
     def __init__(self, name: str, running: Running) -> None:
         files = find_vision_language(name)
         if (kind := model_type(files)) not in KNOWN:
-            raise WrongUse(f"{files.folder}: transformers opens no {kind!r} that writes about images; {OTHER_CHATS}")
+            raise WrongUse(f"{files.folder}: transformers opens no {kind!r} that writes about images; name another")
         self.folder, self.images_read = files.folder, 0
         self.identity = ["vlm", files.digest(), {name: version(name) for name in LIBRARIES}, running.runtime()]
         self.device = running.start()
