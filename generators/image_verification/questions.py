@@ -16,25 +16,13 @@ from twinset.contracts.parts import Part
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need
 from twinset.models.engines import EngineSource
-from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, ShownImage, question
-from twinset.models.language_models.settings import LanguageModelSettings
+from twinset.models.language_models.answers import REFUSED, YES_NO, ShownImage, question
+from twinset.models.language_models.settings import SeeingModel
 
 YES = 0.5  # the least probability of an answer that counts as yes
 LONGEST = 2000  # characters of a caption that is asked about
+Inquiry = tuple[ShownImage, Sequence[str]]  # questions about an image with the answer yes or no, each once
 Answers = Mapping[str, float]  # probability of yes by question
-UNANSWERED = {
-    "no-answer": "the model says neither yes nor no to a question",
-    "refused": "the model does not accept a question or the image",
-}
-_REMEDY = "an engine gives a probability, 0 to 1, for each: correct its package"
-
-
-@dataclass(frozen=True, slots=True)
-class Inquiry:
-    """An image and what is asked of it. questions: with the answer yes or no, each once."""
-
-    image: ShownImage
-    questions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +86,9 @@ QUESTION_WRITERS = Registry[type[QuestionWriter]](
 
 
 class QuestionSource(EngineSource):
-    """Captions, who asks about them, and the engine that answers.
+    """Captions, who asks about them, and the engine that answers."""
 
-    questions: who writes them.
-    """
-
-    engine: LanguageModelSettings
+    engine: SeeingModel
     questions: Annotated[SerializeAsAny[QuestionWriter], QUESTION_WRITERS] = WholeCaption()
 
     isolation = "process"  # torch's number of threads is its process's
@@ -128,39 +113,20 @@ class QuestionSource(EngineSource):
         texts = list(dict.fromkeys(captions))
         return dict(zip(texts, self.questions.questions(texts), strict=True))
 
-    @property
-    def meanings(self) -> Mapping[str, str]:
-        """As `contracts.source.SourceSettings.meanings`, with those of questions that have no answer."""
-        return {**UNANSWERED, **super().meanings}
-
     def answers(self, inquiries: Mapping[str, Sequence[Inquiry]]) -> dict[str, list[Answers] | Rejected]:
-        """By key, the answers to each inquiry, or why there are none.
-
-        Raises `BuildFailed` for an engine, which may be somebody else's, that does not give a probability for each.
-        """
-        requests = [
-            question(f"{asked} {self.engine.instruction}".strip(), (inquiry.image,), YES_NO)
-            for of_key in inquiries.values()
-            for inquiry in of_key
-            for asked in inquiry.questions
-        ]
-        given = self.worker.ask(requests)
-        if len(given) != len(requests):
-            raise BuildFailed(f"{self.engine.kind}: {len(given):,} answers to {len(requests):,} questions; {_REMEDY}")
+        """By key, the answers to each inquiry, or why there are none; raises `BuildFailed` for a broken engine."""
+        asked = [(image, text) for of_key in inquiries.values() for image, texts in of_key for text in texts]
+        follows = f" {self.engine.instruction}".rstrip()
+        given = self.worker.ask([question(text + follows, (image,), YES_NO) for image, text in asked])
+        if len(given) != len(asked) or not all(0 <= (one.probability or 0) <= 1 for one in given):
+            what = f"no probability, 0 to 1, for each of {len(asked):,} questions"
+            raise BuildFailed(f"{self.engine.kind}: gives {what}; correct its package")
         remaining, answers = iter(given), dict[str, list[Answers] | Rejected]()
         for key, of_key in inquiries.items():
-            told = [[(asked, next(remaining)) for asked in inquiry.questions] for inquiry in of_key]
-            refused = (self._problem(key, *pair) for pairs in told for pair in pairs)
-            yes: list[Answers] = [{asked: float(answer.probability or 0) for asked, answer in one} for one in told]
-            answers[key] = next(filter(None, refused), yes)
+            told = [{text: next(remaining) for text in texts} for _, texts in of_key]
+            answers[key] = [{text: one.probability or 0.0 for text, one in of_image.items()} for of_image in told]
+            for text, one in (pair for of_image in reversed(told) for pair in reversed(of_image.items())):
+                if one.probability is None:
+                    reason = "refused" if one.finish == REFUSED else "no-answer"
+                    answers[key] = Rejected(key, reason, f"{one.text[:200] or one.finish}: {text[:200]}")
         return answers
-
-    def _problem(self, key: str, asked: str, answer: Answer) -> Rejected | None:
-        """Why a question has no probability of yes."""
-        if answer.finish == REFUSED:
-            return Rejected(key, "refused", f"{answer.text[:200]}: {asked[:200]}")
-        if answer.probability is None:
-            return Rejected(key, "no-answer", f"{answer.text[:200] or answer.finish}: {asked[:200]}")
-        if not 0 <= answer.probability <= 1:
-            raise BuildFailed(f"{self.engine.kind}: {key}: {answer.probability} for {asked[:200]}; {_REMEDY}")
-        return None

@@ -123,7 +123,7 @@ KINDS = {
     "evaluation, combiner": Kind(save_combiner, combined),
     "questions, blip": Kind(save_blip, answering),
     "questions, vilt": Kind(save_vilt, answering),
-    "questions, vlm": Kind(lambda at: save_vision_language(at, "llava"), chatting),
+    "questions, vlm": Kind(lambda at: save_vision_language(at, "idefics3"), chatting),
     "writer": Kind(tiny_model.save, lambda at: LanguageModel(kind="transformers", model=str(at)).open().loaded),
     "diffusion, unet": Kind(save_diffusion, drawn, f"unet/{DIFFUSERS}"),
     "diffusion, vae": Kind(save_diffusion, drawn, f"vae/{DIFFUSERS}"),

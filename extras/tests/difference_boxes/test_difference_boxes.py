@@ -256,5 +256,5 @@ def test_long_captions_are_counted(out: Path, tmp_path: Path) -> None:
 
 
 def test_an_engine_that_gives_other_results_is_named(earlier: Callable[[str], FinishedStage]) -> None:
-    with pytest.raises(BuildFailed, match=r"^vqa: .*: nan for Is .*; .* correct its package"):
+    with pytest.raises(BuildFailed, match=r"^vqa: gives no probability, .* questions; correct its package"):
         made(earlier, Answerer(lambda *_: math.nan))

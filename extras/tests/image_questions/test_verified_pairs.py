@@ -237,5 +237,5 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
 def test_an_engine_that_gives_other_results_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generator, engine = opened(tmp_path, [DrawnPair((DOG, CAT))], monkeypatch, lambda *_: 1.0)
     engine.ask = lambda requests: [Answer()] * (len(requests) - 1)  # type: ignore[method-assign]
-    with pytest.raises(BuildFailed, match=r"^vqa: 13 answers to 14 questions; .* correct its package"):
+    with pytest.raises(BuildFailed, match=r"^vqa: gives no probability, .* of 14 questions; correct its package"):
         list(generator.make(list(generator.plan())))

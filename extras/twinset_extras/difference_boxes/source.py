@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -284,11 +283,8 @@ class DifferenceBoxes(QuestionSource):
         questions = tuple(label.question for label in found.labels)
         for number, box in enumerate(found.boxes):
             for side, picture in enumerate(found.pictures):
-                shown = ShownImage(self._crop(picture, box), key=f"{key} box {number} image{side}")
-                yield Inquiry(shown, questions)
+                yield ShownImage(self._crop(picture, box), key=f"{key} box {number} image{side}"), questions
 
-    def _crop(self, picture: Image.Image, box: Box) -> bytes:
-        grown, stream = box.at_least(self.crop, *picture.size), io.BytesIO()
-        edges = (grown.left, grown.top, grown.left + grown.width, grown.top + grown.height)
-        picture.crop(edges).save(stream, "PNG")
-        return stream.getvalue()
+    def _crop(self, picture: Image.Image, box: Box) -> Image.Image:
+        grown = box.at_least(self.crop, *picture.size)
+        return picture.crop((grown.left, grown.top, grown.left + grown.width, grown.top + grown.height))
