@@ -8,7 +8,8 @@ import numpy as np
 
 from twinset.contracts.kinds.samples import Rejected
 from twinset.models.image_engine import Drawn
-from twinset.models.visual_questions.settings import Answers, Inquiry, QuestionAnswererSettings
+from twinset.models.language_models.answers import Answer, Request
+from twinset.models.language_models.settings import LanguageModelSettings
 from twinset_extras.edited_photos.image_editor import Edit, ImageEditor, ImageEditorSettings
 
 
@@ -40,11 +41,12 @@ class Filler(ImageEditor):
             yield Drawn(one.key, pixels, {"colour": colour.tolist()})
 
 
-class NothingRed(QuestionAnswererSettings):
+class NothingRed(LanguageModelSettings):
     """Says yes unless it is asked about red."""
 
     kind: Literal["mylab-nothing-red"]
 
+    sees = True
     worker = f"{__name__}:Answerer"
 
 
@@ -56,8 +58,8 @@ class Answerer:
     def __init__(self, settings: NothingRed) -> None:
         pass
 
-    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        return [[float("red" not in question) for question in one.questions] for one in inquiries]
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        return [Answer(probability=float("red" not in one.text)) for one in requests]
 
     def device(self) -> None:
         return None
@@ -76,5 +78,5 @@ def install(folder: Path) -> None:
     (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: mylab-fill\nVersion: 0.1.0\n")
     (meta / "entry_points.txt").write_text(
         "[twinset.image_editors]\nmylab-fill = extras.tests.parts:FilledMasks\n"
-        "[twinset.question_answerers]\nmylab-nothing-red = extras.tests.parts:NothingRed\n"
+        "[twinset.language_models]\nmylab-nothing-red = extras.tests.parts:NothingRed\n"
     )

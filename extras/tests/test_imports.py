@@ -63,8 +63,9 @@ twinset.models.diffusion.settings
 twinset.models.encoders.contract
 twinset.models.engines
 twinset.models.image_engine
+twinset.models.language_models.answers
+twinset.models.language_models.settings
 twinset.models.spacy_pipelines
-twinset.models.visual_questions.settings
 twinset.shards.contracts
 twinset.shards.finished_stage
 twinset.shards.media.decode

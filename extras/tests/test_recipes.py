@@ -66,7 +66,7 @@ def test_vismin(tmp_path: Path) -> None:
     }
     (tmp_path / "negatives.json").write_text(json.dumps([row]))
     own = {"kind": "replayed-negatives", "captions": str(tmp_path / "negatives.json"), "licence": "CC0-1.0"}
-    blip = f"{{kind: transformers, model: {save_blip(tmp_path / 'blip')}}}"
+    blip = f"{{kind: vqa, model: {save_blip(tmp_path / 'blip')}}}"
     kept = built(
         "vismin",
         tmp_path / "out",

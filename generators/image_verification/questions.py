@@ -5,20 +5,23 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import SerializeAsAny
 
 from twinset.contracts.doors import Registry
+from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.parts import Part
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need
 from twinset.models.engines import EngineSource
-from twinset.models.visual_questions.settings import Inquiry, Unanswered, answers_of
+from twinset.models.language_models.answers import REFUSED, YES_NO, ShownImage, question
+from twinset.models.language_models.settings import SeeingModel
 
 YES = 0.5  # the least probability of an answer that counts as yes
 LONGEST = 2000  # characters of a caption that is asked about
+Inquiry = tuple[ShownImage, Sequence[str]]  # questions about an image with the answer yes or no, each once
 Answers = Mapping[str, float]  # probability of yes by question
 
 
@@ -83,11 +86,9 @@ QUESTION_WRITERS = Registry[type[QuestionWriter]](
 
 
 class QuestionSource(EngineSource):
-    """Captions, who asks about them, and the engine that answers.
+    """Captions, who asks about them, and the engine that answers."""
 
-    questions: who writes them.
-    """
-
+    engine: SeeingModel
     questions: Annotated[SerializeAsAny[QuestionWriter], QUESTION_WRITERS] = WholeCaption()
 
     isolation = "process"  # torch's number of threads is its process's
@@ -113,15 +114,19 @@ class QuestionSource(EngineSource):
         return dict(zip(texts, self.questions.questions(texts), strict=True))
 
     def answers(self, inquiries: Mapping[str, Sequence[Inquiry]]) -> dict[str, list[Answers] | Rejected]:
-        """By key, the answers to each inquiry, or why there are none."""
-        every = [inquiry for asked in inquiries.values() for inquiry in asked]
-        given = iter(answers_of(self.worker, self.engine.kind, every))
-        answers: dict[str, list[Answers] | Rejected] = {}
-        for key, asked in inquiries.items():
-            own = [next(given) for _ in asked]
-            if refused := next((each for each in own if isinstance(each, Unanswered)), None):
-                answers[key] = Rejected(key, refused.reason, refused.detail)
-            else:
-                yes = zip(asked, cast(list[list[float]], own), strict=True)
-                answers[key] = [dict(zip(inquiry.questions, values, strict=True)) for inquiry, values in yes]
+        """By key, the answers to each inquiry, or why there are none; raises `BuildFailed` for a broken engine."""
+        asked = [(image, text) for of_key in inquiries.values() for image, texts in of_key for text in texts]
+        follows = f" {self.engine.instruction}".rstrip()
+        given = self.worker.ask([question(text + follows, (image,), YES_NO) for image, text in asked])
+        if len(given) != len(asked) or not all(0 <= (one.probability or 0) <= 1 for one in given):
+            what = f"no probability, 0 to 1, for each of {len(asked):,} questions"
+            raise BuildFailed(f"{self.engine.kind}: gives {what}; correct its package")
+        remaining, answers = iter(given), dict[str, list[Answers] | Rejected]()
+        for key, of_key in inquiries.items():
+            told = [{text: next(remaining) for text in texts} for _, texts in of_key]
+            answers[key] = [{text: one.probability or 0.0 for text, one in of_image.items()} for of_image in told]
+            for text, one in (pair for of_image in reversed(told) for pair in reversed(of_image.items())):
+                if one.probability is None:
+                    reason = "refused" if one.finish == REFUSED else "no-answer"
+                    answers[key] = Rejected(key, reason, f"{one.text[:200] or one.finish}: {text[:200]}")
         return answers

@@ -18,10 +18,11 @@ from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.image_verification.questions import LONGEST, YES, Answers, ImageQuestion, QuestionSource
 from twinset.generators.papers import BIVLC
 from twinset.generators.reasons import reasons_beside
-from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
+from twinset.models.language_models.answers import ShownImage
 
 _TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")
 _PLANNED = ("key", "identity", "split", "group", "tar", "image_sha256", "caption", "negative_caption")
+Asked = Sequence[Sequence[ImageQuestion]]  # about both captions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,6 @@ class ImageVerification(QuestionSource):
 
     kind: Literal["image-verification"]
     images: StageName
-    engine: QuestionAnswerer
     threshold: float | None = Field(default=None, gt=0, le=1)
     licence: str = ""
 
@@ -115,19 +115,15 @@ class ImageVerification(QuestionSource):
 
     def _inquiry(
         self, one: VerifiedCandidate, stored: Stored[Any], questions: Mapping[str, Sequence[ImageQuestion]]
-    ) -> Inquiry:
+    ) -> tuple[ShownImage, tuple[str, ...]]:
         """The questions of both captions about an image."""
         self.earlier().check_images(one.tar, stored, {"image": one.image_sha256})
         asked = tuple(dict.fromkeys(question.question for text in one.captions for question in questions[text]))
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
-        return Inquiry(one.image_key, stored.images["image"], media_type, asked)
+        return ShownImage(stored.images["image"], media_type, one.image_key), asked
 
     def _judged(
-        self,
-        one: VerifiedCandidate,
-        questions: Sequence[Sequence[ImageQuestion]],
-        answers: Answers,
-        provenance: Mapping[str, Any],
+        self, one: VerifiedCandidate, questions: Asked, answers: Answers, provenance: Mapping[str, Any]
     ) -> TableRows | Rejected:
         """The row of an image with the answers to the questions of its caption; rejected where its score is too low."""
         own, original = questions

@@ -33,7 +33,7 @@ from twinset.generators.scene_graphs.source import ParsedCaptions
 from twinset.generators.text_pairs import named_once
 from twinset.models.engines import EngineSettings, EngineSource
 from twinset.models.language_models.answers import Request
-from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
+from twinset.models.language_models.settings import LANGUAGE_MODELS, WRITING, LanguageModelSettings
 
 SAMPLE = 10_000  # captions that the exchange is balanced on
 ALONE = "alone.json"  # how many captions are the only ones of their image
@@ -67,7 +67,7 @@ class NegativeCaptions(EngineSource, ParsedCaptions):  # type: ignore[override] 
 
     kind: Literal["negative-captions"]
     kinds: Annotated[tuple[Kind, ...], AfterValidator(named_once)] = Field(default=get_args(Kind), min_length=1)
-    engine: Annotated[SerializeAsAny[EngineSettings], WRITERS] = Exchanged()
+    engine: Annotated[SerializeAsAny[EngineSettings], WRITERS, WRITING] = Exchanged()
     licence: str = ""
     _alone: int = PrivateAttr(0)
 
@@ -140,9 +140,8 @@ class NegativeCaptions(EngineSource, ParsedCaptions):  # type: ignore[override] 
         requests = []
         for candidate in asked:
             seed = int(generator_for(self.stage.seed, self.stage.name, candidate.key).integers(2**31))
-            requests.append(Request(chat(candidate.negative_kind, candidate.caption), seed, ()))
-        answers = self.worker.answers(requests, SCHEMA) if requests else []
-        yield from map(judged, asked, answers)
+            requests.append(Request(chat(candidate.negative_kind, candidate.caption), seed=seed, schema=SCHEMA))
+        yield from map(judged, asked, self.worker.ask(requests))
 
     def _exchanged(self, asked: Sequence[NegativeCandidate]) -> Iterator[TableRows | Rejected]:
         """Negatives of whole groups: all captions of an image tell what is said of it already."""

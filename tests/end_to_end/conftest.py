@@ -86,7 +86,7 @@ stages:
     encoding: {{format: png}}
     shard_size: 2
   small-verified:
-    source: {{kind: image-verification, images: small-images, engine: {{kind: transformers, model: {blip}}}}}
+    source: {{kind: image-verification, images: small-images, engine: {{kind: vqa, model: {blip}}}}}
     shard_size: 2
 subsets:
   trohn-text:

@@ -16,11 +16,12 @@ from tests.models.diffusion.tiny_models import save_clip, save_small
 from tests.models.diffusion.tiny_pipelines import save as save_pipeline
 from tests.models.language_models import tiny_model
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt
+from tests.models.visual_questions.tiny_vision_language import save as save_vision_language
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.filters.clip_scores import TrueOfBoth
 from twinset.models.diffusion.settings import DiffusersImages
 from twinset.models.language_models.settings import Transformers as LanguageModel
-from twinset.models.visual_questions.settings import Transformers as VisualQuestions
+from twinset.models.visual_questions.settings import VisionLanguage, VisualQuestions
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,11 @@ def pipeline(folder: Path) -> Any:
 
 
 def answering(folder: Path) -> Any:
-    return VisualQuestions(kind="transformers", model=str(folder)).open().loaded
+    return VisualQuestions(kind="vqa", model=str(folder)).open().loaded
+
+
+def chatting(folder: Path) -> Any:
+    return VisionLanguage(kind="vlm", model=str(folder)).open().loaded
 
 
 #: A Python file that leaves a marker where it is run.
@@ -112,6 +117,7 @@ KINDS = {
     "evaluation, combiner": Kind(save_combiner, combined),
     "questions, blip": Kind(save_blip, answering),
     "questions, vilt": Kind(save_vilt, answering),
+    "questions, vlm": Kind(lambda at: save_vision_language(at, "idefics3"), chatting),
     "writer": Kind(tiny_model.save, lambda at: LanguageModel(kind="transformers", model=str(at)).open().loaded),
     "diffusion, unet": Kind(save_diffusion, pipeline, f"unet/{DIFFUSERS}"),
     "diffusion, vae": Kind(save_diffusion, pipeline, f"vae/{DIFFUSERS}"),

@@ -79,8 +79,7 @@ def paid(folder: Path) -> None:
 
     kept = Answers(folder / "answers")
     for number in range(4):
-        kept.keep(f"{number:032x}", "m", "{}", Answer(json.dumps({"caption": f"a cup {number}"}), "stop", 10, number))
-    kept.close()
+        kept.keep(f"{number:032x}", "m", Answer(json.dumps({"caption": f"a cup {number}"}), "stop", 10, number))
 
 
 def find_paid(folder: Path) -> None:
@@ -92,11 +91,9 @@ def find_paid(folder: Path) -> None:
         found = kept.find([f"{number:032x}" for number in range(4)])
         assert all(isinstance(one.text, str) and isinstance(one.prompt_tokens, int) for one in found.values())
         kept.spent("m")
-        kept.keep("f" * 32, "m", "{}", Answer("{}", "stop", 1, 1))
+        kept.keep("f" * 32, "m", Answer("{}", "stop", 1, 1))
     except AssertionError as error:
         raise TypeError(f"an answer of other types: {found}") from error
-    finally:
-        kept.close()
 
 
 KINDS: tuple[tuple[Any, ...], ...] = (

@@ -22,10 +22,9 @@ from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.copied_pairs import CopiedPair
-from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered
+from twinset.models.language_models.answers import Answer, Request
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.media.decode import decode
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset_extras.difference_boxes.source import DifferenceBoxes
@@ -88,7 +87,7 @@ def made(
     earlier: Callable[[str], FinishedStage], answerer: Any = None, **given: Any
 ) -> dict[str, CopiedPair | Rejected]:
     """What becomes of each pair, by its id."""
-    engine = {} if answerer is None else {"engine": {"kind": "transformers", "model": "/nowhere"}}
+    engine = {} if answerer is None else {"engine": {"kind": "vqa", "model": "/nowhere"}}
     generator: Any = source(**engine, **given).open(Context("boxes", earlier=earlier))
     assert isinstance(generator, DifferenceBoxes)
     if answerer is not None:
@@ -107,15 +106,11 @@ class Answerer:
     """Says yes where a function of the question and the crop does."""
 
     def __init__(self, says: Callable[[str, Pixels], float | None]) -> None:
-        self.says, self.asked = says, list[Inquiry]()
+        self.says, self.asked = says, list[Request]()
 
-    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        self.asked += inquiries
-        return [self._answered(one) for one in inquiries]
-
-    def _answered(self, one: Inquiry) -> Answers:
-        said = [self.says(question, np.asarray(decode(one.image, one.key))) for question in one.questions]
-        return Unanswered("no-answer", one.key) if None in said else [each for each in said if each is not None]
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        self.asked += requests
+        return [Answer(probability=self.says(one.text, np.asarray(one.images[0].pixels))) for one in requests]
 
 
 def green(pixels: Pixels) -> bool:
@@ -188,7 +183,7 @@ def test_a_box_stays_where_each_image_alone_shows_what_its_caption_says(
     assert {name: len(boxes) for name, boxes in kept.items()} == {"colour": 1, "object": 1, "absent": 2}
     told = [tuple(one[name] for name in ("question", "caption", "yes0", "yes1")) for one in kept["colour"][0].answers]
     assert told == [("Is the car red?", 0, 1.0, 0.0), ("Is the car green?", 1, 0.0, 1.0)]
-    assert {one.media_type for one in right.asked} == {"image/png"}
+    assert {one.images[0].media_type for one in right.asked} == {"image/png"}
 
 
 @pytest.mark.parametrize("answer", [0.0, 1.0])
@@ -209,7 +204,7 @@ def test_one_of_two_boxes_stays(earlier: Callable[[str], FinishedStage]) -> None
 def test_a_crop_is_no_smaller_than_models_see(earlier: Callable[[str], FinishedStage]) -> None:
     answerer = Answerer(lambda *_: None)
     found = made(earlier, answerer, crop=200)
-    assert {decode(one.image, one.key).size for one in answerer.asked} == {(WIDTH, HEIGHT)}
+    assert {one.images[0].pixels.size for one in answerer.asked} == {(WIDTH, HEIGHT)}
     assert isinstance(one := found["object"], Rejected) and one.reason == "no-answer"
 
 
@@ -261,5 +256,5 @@ def test_long_captions_are_counted(out: Path, tmp_path: Path) -> None:
 
 
 def test_an_engine_that_gives_other_results_is_named(earlier: Callable[[str], FinishedStage]) -> None:
-    with pytest.raises(BuildFailed, match=r"^transformers: .* box 0 image0: answers \[nan"):
+    with pytest.raises(BuildFailed, match=r"^vqa: gives no probability, .* questions; correct its package"):
         made(earlier, Answerer(lambda *_: math.nan))

@@ -18,7 +18,8 @@ from twinset.generators.contract import check_source
 from twinset.generators.image_verification.questions import LONGEST
 from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.generators.triplets.source import Triplets
-from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
+from twinset.models.language_models.answers import Answer, Request, ShownImage
+from twinset.models.visual_questions.settings import VisualQuestions
 from twinset.shards.contracts import Context
 from twinset_extras.edited_photos.source import EditedPhotos
 from twinset_extras.pair_verification.source import PairVerification
@@ -50,12 +51,12 @@ def opened(
     folder: Path,
     drawn: Sequence[DrawnPair],
     patch: pytest.MonkeyPatch,
-    yes: Callable[[Inquiry, str], float],
+    yes: Callable[[ShownImage, str], float],
     **more: Any,
 ) -> tuple[Any, Told]:
     earlier, engine = finish(folder, drawn), Told(yes)
-    patch.setattr(Transformers, "open", lambda _: engine)
-    answering = Transformers(kind="transformers", model="told")
+    patch.setattr(VisualQuestions, "open", lambda _: engine)
+    answering = VisualQuestions(kind="vqa", model="told")
     source = PairVerification(kind="pair-verification", pairs=HOME, engine=answering, **more)
     return source.open(Context("verified", earlier=lambda _: earlier)), engine
 
@@ -72,10 +73,10 @@ def judged(
 ) -> Any:
     """What becomes of a pair whose images show their captions. wrong: what is answered the other way, each with the
     number of its image before."""
-    asked: list[Inquiry] = []
+    asked: list[ShownImage] = []
     nouns = [set(caption.lower().strip(".").split()) for caption in captions]
 
-    def yes(one: Inquiry, question: str) -> float:
+    def yes(one: ShownImage, question: str) -> float:
         if one not in asked:
             asked.append(one)
         image = asked.index(one)
@@ -192,14 +193,15 @@ def test_an_answer_that_is_neither_yes_nor_no_rejects_that_pair_alone(
     generator, engine = opened(tmp_path, drawn, monkeypatch, lambda *_: 1.0)
     planned = list(generator.plan())
 
-    def answers(inquiries: list[Inquiry]) -> list[Answers]:
-        said = Unanswered("no-answer", "'perhaps' to Is there a dog?")
-        return [said if number == 3 else [1.0] * len(one.questions) for number, one in enumerate(inquiries)]
+    def ask(requests: list[Request]) -> list[Answer]:
+        third = len(requests) // 2  # of three pairs, a question of the second
+        return [Answer("perhaps", probability=None if n == third else 1.0) for n, _ in enumerate(requests)]
 
-    engine.answers = answers  # type: ignore[assignment,method-assign]
+    engine.ask = ask  # type: ignore[assignment,method-assign]
     made = list(generator.make(planned))
     assert [type(one) for one in made] == [TableRows, Rejected, TableRows]
-    assert made[1] == Rejected(planned[1].key, "no-answer", "'perhaps' to Is there a dog?")
+    assert isinstance(made[1], Rejected)
+    assert (made[1].key, made[1].reason, made[1].detail[:9]) == (planned[1].key, "no-answer", "perhaps: ")
 
 
 def test_a_stage_without_images_and_one_of_another_kind_are_refused(
@@ -222,7 +224,7 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
     drawn = [DrawnPair((DOG, CAT), caption_id=str(number)) for number in range(3)]
     drawn += [DrawnPair((CAT, CAT), caption_id="3"), DrawnPair((CAT, "Two cats."), caption_id="4")]
     earlier = finish(tmp_path, drawn)
-    engine = Transformers(kind="transformers", model=str(save_blip(tmp_path_factory.mktemp("blip"))), micro_batch=4)
+    engine = VisualQuestions(kind="vqa", model=str(save_blip(tmp_path_factory.mktemp("blip"))), micro_batch=4)
     context = Context("verified", earlier=lambda _: earlier)
     for threshold in (None, 0.5):
         source = PairVerification(kind="pair-verification", pairs="pairs", engine=engine, threshold=threshold)
@@ -234,6 +236,6 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
 
 def test_an_engine_that_gives_other_results_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generator, engine = opened(tmp_path, [DrawnPair((DOG, CAT))], monkeypatch, lambda *_: 1.0)
-    engine.answers = lambda inquiries: [[1.0]] * (len(inquiries) - 1)  # type: ignore[method-assign]
-    with pytest.raises(BuildFailed, match=r"^transformers: gives 1 results for 2 images"):
+    engine.ask = lambda requests: [Answer()] * (len(requests) - 1)  # type: ignore[method-assign]
+    with pytest.raises(BuildFailed, match=r"^vqa: gives no probability, .* of 14 questions; correct its package"):
         list(generator.make(list(generator.plan())))

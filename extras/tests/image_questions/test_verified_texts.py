@@ -19,8 +19,9 @@ from twinset.generators.contract import check_source
 from twinset.generators.image_verification.questions import LONGEST
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.scene_graphs.relations import parser_of
+from twinset.models.language_models.answers import REFUSED, Answer, Request, ShownImage
 from twinset.models.spacy_pipelines import find_pipeline
-from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
+from twinset.models.visual_questions.settings import VisualQuestions
 from twinset.shards.contracts import Context
 from twinset.shards.storage import layout
 from twinset.shards.storage.tar_reader import BrokenTar
@@ -37,17 +38,17 @@ class Told:
 
     micro_batch, threads = 4, 1
 
-    def __init__(self, yes: Callable[[Inquiry, str], float]) -> None:
-        self.yes, self.met = yes, list[Inquiry]()
+    def __init__(self, yes: Callable[[ShownImage, str], float]) -> None:
+        self.yes, self.met = yes, list[Request]()
 
-    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        self.met += inquiries
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        self.met += requests
         return [
-            Unanswered("refused", "said so") if "unicorn" in " ".join(one.questions) else [
-                self.yes(one, question) for question in one.questions
-            ]
-            for one in inquiries
-        ]  # fmt: skip
+            Answer("said so", REFUSED)
+            if "unicorn" in one.text
+            else Answer(probability=self.yes(one.images[0], one.text))
+            for one in requests
+        ]
 
     def device(self) -> None:
         return None
@@ -63,12 +64,12 @@ def opened(
     folder: Path,
     drawn: Sequence[Drawn],
     monkeypatch: pytest.MonkeyPatch,
-    yes: Callable[[Inquiry, str], float],
+    yes: Callable[[ShownImage, str], float],
     **more: Any,
 ) -> tuple[Any, Told]:
     earlier, engine = finish(folder, drawn), Told(yes)
-    monkeypatch.setattr(Transformers, "open", lambda _: engine)
-    answering = Transformers(kind="transformers", model="told")
+    monkeypatch.setattr(VisualQuestions, "open", lambda _: engine)
+    answering = VisualQuestions(kind="vqa", model="told")
     source = ImageVerification(
         kind="image-verification", images=HOME, questions={"kind": "facts"}, engine=answering, **more
     )
@@ -77,7 +78,7 @@ def opened(
 
 def test_a_row_tells_questions_answers_and_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The image shows a dog that is not red, on a bench; so it fits half of the original caption.
-    def yes(_: Inquiry, question: str) -> float:
+    def yes(_: ShownImage, question: str) -> float:
         return 0.1 if "red" in question or "cat" in question else 0.9
 
     generator, engine = opened(tmp_path, [Drawn(DOG, CAT, 2)], monkeypatch, yes)
@@ -95,15 +96,16 @@ def test_a_row_tells_questions_answers_and_scores(tmp_path: Path, monkeypatch: p
     assert (row["question_count"], row["caption_score"], row["original_score"]) == (4, 0.75, 0.25)
     assert (row["image_key"], row["image_sha256"]) == (planned.image_key, planned.image_sha256)
     # Both captions have the bench, which is asked for once.
-    assert len(engine.met) == 1 and engine.met[0].questions.count("Is there a bench?") == 1
-    assert engine.met[0].media_type == "image/jpeg" and engine.met[0].image[:2] == b"\xff\xd8"
+    assert [one.text for one in engine.met].count("Is there a bench?") == 1
+    (shown,) = {one.images for one in engine.met}
+    assert shown[0].media_type == "image/jpeg" and shown[0].content[:2] == b"\xff\xd8"
 
 
 def test_a_threshold_rejects_and_nothing_else_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [Drawn(DOG, CAT, 0, RED), Drawn(DOG, CAT, 1, BLUE)]
     digests: list[str] = []
 
-    def yes(one: Inquiry, question: str) -> float:
+    def yes(one: ShownImage, question: str) -> float:
         digests.append(one.key)
         return float(one.key == digests[0] or "bench" in question)  # the second image shows a bench alone
 
@@ -147,7 +149,8 @@ def test_an_engine_that_refuses_rejects_that_image_alone(tmp_path: Path, monkeyp
     generator, _ = opened(tmp_path, drawn, monkeypatch, lambda *_: 1.0)
     planned = list(generator.plan())
     first, second = generator.make(planned)
-    assert first == Rejected(planned[0].key, "refused", "said so") and isinstance(second, TableRows)
+    assert first == Rejected(planned[0].key, "refused", "said so: Is there a unicorn?")
+    assert isinstance(second, TableRows)
 
 
 def test_an_image_that_changed_since_the_plan_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +178,7 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
     drawn = [Drawn(DOG, CAT, number, colour) for number, colour in enumerate((RED, BLUE, (90, 90, 90)))]
     drawn += [Drawn("!", DOG, caption_id="8"), Drawn(CAT, DOG, caption_id="9", colour=BLUE)]
     earlier = finish(tmp_path, drawn)
-    engine = Transformers(kind="transformers", model=str(save_blip(tmp_path_factory.mktemp("blip"))), micro_batch=4)
+    engine = VisualQuestions(kind="vqa", model=str(save_blip(tmp_path_factory.mktemp("blip"))), micro_batch=4)
     source = ImageVerification(kind="image-verification", images=HOME, questions={"kind": "facts"}, engine=engine)
     context = Context("verified", earlier=lambda _: earlier)
     check_source(source, context)
@@ -196,12 +199,12 @@ def test_checks_name_the_setting(tmp_path: Path) -> None:
     source = ImageVerification(
         kind="image-verification",
         images=HOME,
-        engine=Transformers(kind="transformers", model=str(tmp_path)),
+        engine=VisualQuestions(kind="vqa", model=str(tmp_path)),
         questions={"kind": "facts", "pipeline": str(tmp_path / "none")},
     )
     with pytest.raises(WrongUse, match=r"subsets\.v\.source\.engine\.model: .*lacks config\.json"):
         source.check_inputs("subsets.v.source", ["models"])
-    engine = Transformers(kind="transformers", model=str(save_blip(tmp_path / "blip")))
+    engine = VisualQuestions(kind="vqa", model=str(save_blip(tmp_path / "blip")))
     with pytest.raises(WrongUse, match=r"subsets\.v\.source\.questions\.pipeline: "):
         source.model_copy(update={"engine": engine}).check_inputs("subsets.v.source", ["models", "media"])
 

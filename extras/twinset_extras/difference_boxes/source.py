@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,39 +20,40 @@ from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, SourceSettings, StageName
 from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPair, CopiedPairCandidate, copied, planned
-from twinset.generators.image_verification.questions import LONGEST, YES, QuestionSource
+from twinset.generators.image_verification.questions import LONGEST, YES, Inquiry, QuestionSource
 from twinset.generators.reasons import reasons_beside
 from twinset.models.device import check_opencv
-from twinset.models.visual_questions.settings import QUESTION_ANSWERERS, Answers, Inquiry, QuestionAnswererSettings
+from twinset.models.language_models.answers import Answer, Request, ShownImage
+from twinset.models.language_models.settings import LANGUAGE_MODELS, SEEING, LanguageModelSettings
 from twinset.shards.media.decode import decode
 from twinset_extras.comparison import Box, regions
 from twinset_extras.image_questions.questions import FactQuestion, distinguishing
 from twinset_extras.image_questions.settings import Facts
 
 
-class Unasked(QuestionAnswererSettings):
+class Unasked(LanguageModelSettings):
     """No model: what boxes hold is read from the captions, and nothing checks it."""
 
     kind: Literal["unasked"]
 
+    sees = True
     worker = f"{__name__}:Nobody"
-    reasons: ClassVar[Mapping[str, str]] = {}
 
 
-ANSWERERS = replace(QUESTION_ANSWERERS, beside={"unasked": Unasked})
+ANSWERERS = replace(LANGUAGE_MODELS, beside={"unasked": Unasked})
 
 
 class Nobody:
-    """An engine (`models.visual_questions.settings.VisualQuestionAnswerer`) that answers nothing."""
+    """An engine (`models.language_models.answers.LanguageModel`) that is asked nothing."""
 
     micro_batch, threads = 64, 1
 
     def __init__(self, settings: Unasked) -> None:
         pass
 
-    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        """As many empty lists."""
-        return [[] for _ in inquiries]
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        """Of no request."""
+        return []
 
     def device(self) -> None:
         """None."""
@@ -167,7 +167,7 @@ class DifferenceBoxes(QuestionSource):
 
     kind: Literal["difference-boxes"]
     pairs: StageName
-    engine: Annotated[SerializeAsAny[QuestionAnswererSettings], ANSWERERS]
+    engine: Annotated[SerializeAsAny[LanguageModelSettings], ANSWERERS, SEEING]
     threshold: float = Field(default=12.0, gt=0, le=255)
     grain: float = Field(default=0.01, gt=0, le=0.1)
     smallest: float = Field(default=0.002, gt=0, lt=1)
@@ -283,10 +283,8 @@ class DifferenceBoxes(QuestionSource):
         questions = tuple(label.question for label in found.labels)
         for number, box in enumerate(found.boxes):
             for side, picture in enumerate(found.pictures):
-                yield Inquiry(f"{key} box {number} image{side}", self._crop(picture, box), "image/png", questions)
+                yield ShownImage(self._crop(picture, box), key=f"{key} box {number} image{side}"), questions
 
-    def _crop(self, picture: Image.Image, box: Box) -> bytes:
-        grown, stream = box.at_least(self.crop, *picture.size), io.BytesIO()
-        edges = (grown.left, grown.top, grown.left + grown.width, grown.top + grown.height)
-        picture.crop(edges).save(stream, "PNG")
-        return stream.getvalue()
+    def _crop(self, picture: Image.Image, box: Box) -> Image.Image:
+        grown = box.at_least(self.crop, *picture.size)
+        return picture.crop((grown.left, grown.top, grown.left + grown.width, grown.top + grown.height))

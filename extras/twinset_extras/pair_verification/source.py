@@ -16,9 +16,9 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.image_verification.questions import LONGEST, Answers, QuestionSource
+from twinset.generators.image_verification.questions import LONGEST, Answers, Inquiry, QuestionSource
 from twinset.generators.reasons import reasons_beside
-from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
+from twinset.models.language_models.answers import ShownImage
 from twinset_extras.image_questions.questions import FactQuestion, counted, distinguishing
 from twinset_extras.image_questions.settings import Facts
 
@@ -51,7 +51,6 @@ class PairVerification(QuestionSource):
     kind: Literal["pair-verification"]
     pairs: StageName
     questions: Facts = Facts()
-    engine: QuestionAnswerer
     threshold: float | None = Field(default=None, gt=0, le=1)
     licence: str = ""
 
@@ -112,7 +111,7 @@ class PairVerification(QuestionSource):
         self.earlier().check_images(one.tar, stored, dict(zip(("image0", "image1"), one.sha256s, strict=True)))
         questions = tuple(dict.fromkeys(question.question for of_caption in asked for question in of_caption))
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
-        return [Inquiry(one.subject, stored.images[f"image{side}"], media_type, questions) for side in SIDES]
+        return [(ShownImage(stored.images[f"image{side}"], media_type, one.subject), questions) for side in SIDES]
 
     def _judged(self, one: VerifiedPair, asked: Asked, answers: Sequence[Answers]) -> TableRows | Rejected:
         """The row of a pair with all answers of both images; rejected by the question that is answered wrongly.

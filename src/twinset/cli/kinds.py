@@ -54,7 +54,6 @@ def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
     from twinset.generators.decisions.question import QUESTIONS
     from twinset.models.image_engine import IMAGE_ENGINES
     from twinset.models.language_models.settings import LANGUAGE_MODELS
-    from twinset.models.visual_questions.settings import QUESTION_ANSWERERS
     from twinset.shards.export.formats import EXPORTERS
     from twinset.training.grids.design import settings_class
     from twinset.training.losses.names import OBJECTIVES, REGULARISERS
@@ -62,7 +61,7 @@ def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
 
     yield from (("recipe", part.__name__.lower(), part) for part in (Recipe, Subset))
     yield from (("training", task, settings_class(task)) for task in TASKS)
-    doors: list[Any] = [SOURCES, FILTERS, IMAGE_ENGINES, LANGUAGE_MODELS, QUESTION_ANSWERERS, CAPTION_SCORERS]
+    doors: list[Any] = [SOURCES, FILTERS, IMAGE_ENGINES, LANGUAGE_MODELS, CAPTION_SCORERS]
     for door in (*doors, BENCHMARKS, METRICS, NAMED_METRICS, MODELS, QUESTIONS, EXPORTERS, OBJECTIVES, REGULARISERS):
         for name in dict.fromkeys([*door.own(), *([] if here else door.kinds())]):
             yield door.what, name, door.find(name)

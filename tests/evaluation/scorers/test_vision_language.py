@@ -53,8 +53,7 @@ def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_net
     assert all({"text", "image", "group"} <= measure(one.path).all.figures.keys() for one in first)
     told = [json.loads(pq.read_schema(one.path).metadata[b"twinset"]) for one in first]
     assert [one["prompt"] for one in told] == [f"{name} {version}" for name, version in prompts.items()]
-    for name in ("next_tokens", "yes", "write"):
-        monkeypatch.setattr(vision_language.VisionLanguageModel, name, None)
+    monkeypatch.setattr(vision_language.VisionLanguageModel, "ask", None)
     run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
     assert {path: path.read_bytes() for path in kept} == kept
 
@@ -62,7 +61,7 @@ def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_net
 def test_one_that_loops_and_one_that_gives_nan_say_so(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vision_language, "WRITTEN", 4)
+    monkeypatch.setattr("twinset.evaluation.scorers.asking.WRITTEN", 4)
     scorer = chooser(f"vlm/choose:{folder}")
     model: Any = scorer.model.model
     wall = model.tokenizer.get_vocab()["wall"]
@@ -77,7 +76,7 @@ def test_one_that_loops_and_one_that_gives_nan_say_so(
     yes = PromptedYes("m", open_model(f"vlm:{folder}", FAST).prompt, scorer.model)  # type: ignore[attr-defined]
     scores = yes.score(pictures(1), CAPTIONS[:1])
     assert np.isnan(scores[0, 0]) and yes.reasons[int(scores[0, 1])] == "not a number"
-    monkeypatch.setattr("twinset.evaluation.scorers.prompted.open_vision_language", lambda name, running: model)
+    monkeypatch.setattr(vision_language, "open_vision_language", lambda name, running: model)
     with pytest.raises(WrongUse, match=r"answers nothing \(12 not a number\)"):
         run([SmallBenchmark(lambda: matchings(Shelf(), 3))], [f"vlm:{folder}"], tmp_path / "out", tmp_path / "c", FAST)
 

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from twinset import Rejected
 from twinset.generators.caption_scores.scorers.scorer import Scorer, ScorerSettings
 from twinset.models.image_engine import Drawn, ImageEngineSettings, ImageGenerator, Request
-from twinset.models.language_models.answers import Answer, Schema
+from twinset.models.language_models.answers import Answer
 from twinset.models.language_models.answers import Request as Chat
 from twinset.models.language_models.settings import LanguageModelSettings
-from twinset.models.visual_questions.settings import Answers, Inquiry, QuestionAnswererSettings
-from twinset.shards.media.decode import decode
 
 
 class Words(LanguageModelSettings):
@@ -50,8 +48,8 @@ class WordsModel:
         other.micro_batch = micro_batch
         return other
 
-    def answers(self, requests: Sequence[Chat], schema: Schema) -> list[Answer]:
-        """As `LanguageModel.answers`."""
+    def ask(self, requests: Sequence[Chat]) -> list[Answer]:
+        """As `LanguageModel.ask`."""
         captions = [json.loads(one.messages[-1].content.splitlines()[-1])["caption"] for one in requests]
         return [Answer(json.dumps({"negative_caption": one.replace("dog", "cat")})) for one in captions]
 
@@ -101,11 +99,12 @@ class FlatPainter(ImageGenerator):
             yield Drawn(one.key, np.full((64, 64, 3), colour, np.uint8), {"colour": colour.tolist()})
 
 
-class BrightAnswers(QuestionAnswererSettings):
+class BrightAnswers(LanguageModelSettings):
     """Says yes to a question of an image that is brighter than two grey levels a letter."""
 
     kind: Literal["mylab-bright"]
 
+    sees = True
     worker = "mylab.models:BrightAnswerer"
 
 
@@ -130,10 +129,9 @@ class BrightAnswerer:
         """As `Engine.with_micro_batch`."""
         return self
 
-    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        """As `VisualQuestionAnswerer.answers`."""
-        bright = [int(np.asarray(decode(one.image, one.key)).mean()) for one in inquiries]
+    def ask(self, requests: Sequence[Chat]) -> list[Answer]:
+        """As `LanguageModel.ask`."""
+        bright = [int(np.asarray(one.images[0].pixels).mean()) for one in requests]
         return [
-            [float(level >= 2 * len(question)) for question in one.questions]
-            for one, level in zip(inquiries, bright, strict=True)
+            Answer(probability=float(level >= 2 * len(one.text))) for level, one in zip(bright, requests, strict=True)
         ]

@@ -43,7 +43,7 @@ def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, An
     """Negatives, prompts, images of the small model and their verification."""
     drawer = {"kind": "diffusers", "model": "small", "steps": steps}
     drawing = {"kind": "negative-images", "negatives": "prompts", "engine": drawer, "images_per_caption": each}
-    engine = {"kind": "transformers", "model": str(world / "blip")}
+    engine = {"kind": "vqa", "model": str(world / "blip")}
     return {
         "negatives": {"source": {"kind": "replayed-negatives", "captions": str(world / "negatives.csv")}},
         "prompts": {"source": {"kind": "negative-prompts", "negatives": "negatives", "suffix": ""}},

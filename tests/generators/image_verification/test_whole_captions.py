@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from tests.generators.image_verification.finished_images import HOME, Drawn, finish
 from twinset.contracts.errors import WrongUse
@@ -15,7 +16,8 @@ from twinset.generators.image_verification.questions import LONGEST
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.negative_images import NegativeImages
 from twinset.generators.screened_pairs import ScreenedPairs
-from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers
+from twinset.models.language_models.answers import Answer, Request, by_images
+from twinset.models.visual_questions.settings import VisualQuestions
 from twinset.shards.contracts import Context
 
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
@@ -25,11 +27,12 @@ Told = Callable[[int, str], float]
 def made(folder: Path, drawn: Sequence[Drawn], patch: pytest.MonkeyPatch, yes: Told, **given: Any) -> list[Any]:
     """What is made of images whose engine is told how likely yes is, by the number of the image and the question."""
 
-    def answers(inquiries: Sequence[Inquiry]) -> list[Answers]:
-        return [[yes(number, asked) for asked in one.questions] for number, one in enumerate(inquiries)]
+    def ask(requests: Sequence[Request]) -> list[Answer]:
+        shown = enumerate(by_images(requests))
+        return [Answer(probability=yes(number, one.text)) for number, about in shown for one in about]
 
-    earlier, engine = finish(folder, drawn), Transformers(kind="transformers", model="told")
-    patch.setattr(Transformers, "open", lambda _: SimpleNamespace(answers=answers))
+    earlier, engine = finish(folder, drawn), VisualQuestions(kind="vqa", model="told")
+    patch.setattr(VisualQuestions, "open", lambda _: SimpleNamespace(ask=ask))
     source = ImageVerification(kind="image-verification", images=HOME, engine=engine, **given)
     generator = source.open(Context("verified", earlier=lambda _: earlier))
     return list(generator.make(list(generator.plan())))
@@ -53,8 +56,10 @@ def test_the_score_is_the_probability_of_yes(tmp_path: Path, monkeypatch: pytest
     assert low.reason == "wrong-caption"
 
 
-def test_stages_of_pairs_or_without_images_are_refused(tmp_path: Path) -> None:
-    source = ImageVerification(kind="image-verification", images=HOME, engine={"kind": "transformers", "model": "told"})
+def test_stages_of_pairs_without_images_or_a_model_that_does_not_see_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="a model of kind transformers reads no images; name one of kind openai"):
+        ImageVerification(kind="image-verification", images=HOME, engine={"kind": "transformers", "model": "told"})
+    source = ImageVerification(kind="image-verification", images=HOME, engine={"kind": "vqa", "model": "told"})
     assert "edited makes pairs" in source.misfit(ScreenedPairs.model_construct(kind="edited"))
     assert source.misfit(NegativeImages.model_construct()) == ""
     earlier = finish(tmp_path, [Drawn(DOG, CAT)], with_images=False)

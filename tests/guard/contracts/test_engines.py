@@ -10,7 +10,6 @@ from twinset.contracts.errors import TwinsetError
 from twinset.contracts.parts import check_settings
 from twinset.models.image_engine import IMAGE_ENGINES
 from twinset.models.language_models.settings import LANGUAGE_MODELS
-from twinset.models.visual_questions.settings import QUESTION_ANSWERERS
 
 SERVER = {"model": "m", "base_url": "http://127.0.0.1:1/v1"}
 #: By door and kind: settings beside the kind; MODEL stands for a folder that is absent.
@@ -20,11 +19,9 @@ CASES: dict[tuple[str, str], dict[str, Any]] = {
     ("language model", "openai"): SERVER,
     ("language model", "transformers"): {"model": "MODEL"},
     ("language model", "vlm"): {"model": "MODEL"},
-    ("visual-question engine", "openai"): SERVER,
-    ("visual-question engine", "transformers"): {"model": "MODEL"},
-    ("visual-question engine", "vlm"): {"model": "MODEL"},
+    ("language model", "vqa"): {"model": "MODEL"},
 }
-DOORS: tuple[Registry[Any], ...] = (IMAGE_ENGINES, LANGUAGE_MODELS, QUESTION_ANSWERERS)
+DOORS: tuple[Registry[Any], ...] = (IMAGE_ENGINES, LANGUAGE_MODELS)
 #: Twinset's own: those of other packages have tests in their packages.
 ALL = [(door, kind) for door in DOORS for kind in door.own()]
 

@@ -1,58 +1,46 @@
 """A server of chat completions on loopback that counts what it is asked, and can be faulty."""
 
-import base64
 import contextlib
 import json
+import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from email.parser import BytesParser
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Body = dict[str, Any]
 
 
+@dataclass
 class Reply:
-    """What is sent.
+    """What is sent. cut: bytes of the content before the connection ends; None: all. answers: whether it answers."""
 
-    cut: bytes of the content before the connection ends; None: all. answers: whether it is an answer.
-    """
-
-    answers = False
-
-    def __init__(
-        self, content: bytes, status: int = 200, headers: dict[str, str] | None = None, cut: int | None = None
-    ):
-        self.content, self.status, self.headers, self.cut = content, status, headers or {}, cut
+    content: bytes
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: int | None = None
+    answers: bool = False
 
 
-def completion(text: str | None, finish: str = "stop", tokens: tuple[int, int] = (10, 5)) -> Reply:
-    """A chat completion. tokens: read and written."""
-    message = {"role": "assistant", "content": text}
+def completion(
+    text: str | None, finish: str = "stop", tokens: tuple[int, int] = (10, 5), likely: dict[str, float] | None = None
+) -> Reply:
+    """A chat completion. tokens: read and written. likely: alternatives to the first token, with probabilities."""
+    choice: Body = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+    if likely:
+        top = [{"token": token, "logprob": math.log(share)} for token, share in likely.items()]
+        choice["logprobs"] = {"content": [{"token": text, "logprob": 0, "top_logprobs": top}]}
     usage = {"prompt_tokens": tokens[0], "completion_tokens": tokens[1], "total_tokens": sum(tokens)}
-    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "usage": usage}
-    choices = [{"index": 0, "message": message, "finish_reason": finish}]
-    reply = Reply(json.dumps({**body, "choices": choices}).encode())
-    reply.answers = True
-    return reply
+    body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "usage": usage, "choices": [choice]}
+    return Reply(json.dumps(body).encode(), answers=True)
 
 
 def failure(status: int, said: str, **headers: str) -> Reply:
     """An error as OpenAI's servers tell it."""
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(json.dumps({"error": {"message": said, "type": "error"}}).encode(), status, sent)
-
-
-def form(kind: str, content: bytes) -> Body:
-    """The fields of a form by name, files as base64."""
-    parts = BytesParser().parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + content).get_payload()
-    found: Body = {}
-    for part in parts:  # type: ignore[union-attr]
-        payload = part.get_payload(decode=True)  # type: ignore[union-attr]
-        name = part.get_param("name", header="content-disposition")  # type: ignore[union-attr]
-        found[str(name)] = base64.b64encode(payload).decode() if part.get_filename() else payload.decode()  # type: ignore
-    return found
 
 
 def asked(body: Body) -> str:
@@ -68,14 +56,12 @@ class ChatServer:
     """
 
     def __init__(self, reply: Callable[[Body, int], Reply]) -> None:
-        self.reply = reply
+        self.reply, self.url, self.lock = reply, "", threading.Lock()
         self.bodies: list[Body] = []
         self.headers: list[dict[str, str]] = []
         self.keys: list[str] = []
         self.answered: Counter[str] = Counter()
         self.now = self.most = 0
-        self.lock = threading.Lock()
-        self.url = ""
 
 
 @contextlib.contextmanager
@@ -87,9 +73,7 @@ def serving(reply: Callable[[Body, int], Reply]) -> Iterator[ChatServer]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            content = self.rfile.read(int(self.headers["content-length"]))
-            kind = self.headers["content-type"]
-            body = form(kind, content) if kind.startswith("multipart") else json.loads(content)
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             body |= {"path": self.path} if "messages" not in body else {}
             with state.lock:
                 number = len(state.bodies)
@@ -110,10 +94,8 @@ def serving(reply: Callable[[Body, int], Reply]) -> Iterator[ChatServer]:
                 self.send_header("content-length", str(len(sent.content)))
                 self.end_headers()
                 self.wfile.write(sent.content[: sent.cut])
-                self.wfile.flush()
-                if sent.cut is not None:
-                    self.close_connection = True
-                elif sent.answers:
+                self.close_connection = self.close_connection or sent.cut is not None
+                if sent.cut is None and sent.answers:
                     with state.lock:
                         state.answered[json.dumps(body, sort_keys=True)] += 1
 

@@ -1,28 +1,21 @@
-"""The engine in this process, with a tiny Llama of random weights."""
+"""The engine in this process, with a tiny Llama of random weights, and what a folder's chat template may do."""
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from transformers.utils.chat_template_utils import render_jinja_template
 
-from twinset.contracts.errors import WrongUse
+from tests.models.language_models import tiny_model
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.parts import OutOfMemory
-from twinset.models.files import ModelFiles, ModelMissing
-from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Message, Request
-from twinset.models.language_models.settings import Transformers, find_language_model
-from twinset.models.loading import load_with_tokenizer
+from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Request, question
+from twinset.models.language_models.chat_templates import bounded, check_template
+from twinset.models.language_models.local_model import LocalModel, RowSampler
+from twinset.models.language_models.settings import Transformers
 
-torch = pytest.importorskip("torch")
-
-from safetensors.torch import load_file, save_file  # noqa: E402
-
-from tests.models.language_models import tiny_model  # noqa: E402
-from twinset.models.language_models.local_model import LocalModel, RowSampler  # noqa: E402
-
-SCHEMA: dict[str, Any] = {}
 TEXTS = ("a", "a man riding a horse", "x" * 200, "zwei Häuser", "a")
 
 
@@ -37,143 +30,114 @@ def model(folder: Path, **settings: Any) -> LocalModel:
 
 
 def requests(*seeds: int) -> list[Request]:
-    return [Request((Message("user", text),), seed) for text, seed in zip(TEXTS, seeds, strict=True)]
+    return [Request(question(text).messages, seed=seed) for text, seed in zip(TEXTS, seeds, strict=True)]
+
+
+ASKED = requests(1, 2, 3, 4, 5)
 
 
 def test_an_answer_does_not_depend_on_what_is_answered_beside_it(folder: Path) -> None:
-    asked = requests(1, 2, 3, 4, 5)
-    together = model(folder).answers(asked, SCHEMA)
-    assert [model(folder, micro_batch=1).answers([one], SCHEMA)[0] for one in asked] == together
-    assert model(folder, micro_batch=5).answers(asked[::-1], SCHEMA) == together[::-1]
-    assert len({one.text for one in together}) == 5, "seeds and prompts tell answers apart"
-    assert together[0].prompt_tokens == 4 and all(0 < one.completion_tokens <= 12 for one in together)
-
-
-def test_seed_temperature_and_top_p_decide_the_answer(folder: Path) -> None:
-    one, other = (model(folder).answers(requests(*seeds), SCHEMA) for seeds in ((1,) * 5, (2,) * 5))
-    assert one[0] == one[4] and one[0] != other[0]
-    likeliest = model(folder, temperature=0).answers(requests(1, 2, 3, 4, 5), SCHEMA)
-    assert likeliest[0] == likeliest[4]
-    assert model(folder, top_p=1e-9).answers(requests(1, 2, 3, 4, 5), SCHEMA) == likeliest
+    together = model(folder).ask(ASKED)
+    assert [model(folder, micro_batch=1).ask([request])[0] for request in ASKED] == together
+    assert model(folder, micro_batch=5).ask(ASKED[::-1]) == together[::-1]
+    assert len({answer.text for answer in together}) == 5, "seeds and prompts tell answers apart"
+    assert together[0].prompt_tokens == 4 and all(0 < answer.completion_tokens <= 12 for answer in together)
+    likeliest = model(folder, temperature=0).ask(ASKED)
+    assert likeliest[0] == likeliest[4] and model(folder, top_p=1e-9).ask(ASKED) == likeliest
 
 
 def test_tokens_are_sampled_as_often_as_their_chances_say() -> None:
     chances = np.array([0.5, 0.3, 0.15, 0.05])
     scores = torch.log(torch.tensor(chances, dtype=torch.float32)).repeat(4000, 1)
-    drawn = RowSampler(range(4000), 1.0, 1.0)(torch.zeros(4000, 0), scores).argmax(-1)
-    assert np.bincount(drawn, minlength=4) / 4000 == pytest.approx(chances, abs=0.03)
+    squared = chances**2 / (chances**2).sum()
     # The nucleus of 0.7 is the first two, in their proportion; a temperature of 0.5 squares chances.
-    drawn = RowSampler(range(4000), 1.0, 0.7)(torch.zeros(4000, 0), scores).argmax(-1)
-    assert np.bincount(drawn, minlength=4) / 4000 == pytest.approx([0.625, 0.375, 0, 0], abs=0.03)
-    drawn = RowSampler(range(4000), 0.5, 1.0)(torch.zeros(4000, 0), scores).argmax(-1)
-    assert np.bincount(drawn, minlength=4) / 4000 == pytest.approx(chances**2 / (chances**2).sum(), abs=0.03)
+    for temperature, top_p, expected in ((1.0, 1.0, chances), (1.0, 0.7, [0.625, 0.375, 0, 0]), (0.5, 1.0, squared)):
+        sampled = RowSampler(range(4000), temperature, top_p)(torch.zeros(4000, 0), scores).argmax(-1)
+        assert np.bincount(sampled, minlength=4) / 4000 == pytest.approx(expected, abs=0.03)
 
 
-def test_an_answer_ends_at_its_end_or_is_cut(folder: Path) -> None:
+def test_an_answer_ends_at_its_end_is_cut_or_refused_alone(folder: Path, tmp_path: Path) -> None:
     local = model(folder, max_tokens=60, micro_batch=8)
     end = local.loaded[1].generation_config.eos_token_id
     end += range(0, 1500, 30)  # with random weights the one token would hardly ever come
-    found = local.answers(requests(1, 2, 3, 4, 5), SCHEMA)
-    assert STOP in {one.finish for one in found} <= {STOP, LENGTH}
-    assert all(one.completion_tokens == 60 for one in found if one.finish == LENGTH)
-    assert len({one.completion_tokens for one in found}) > 1, "shorter ones are padded, and the padding is not counted"
-    assert all("<|" not in one.text for one in found)
-    assert {one.finish for one in model(folder, max_tokens=1).answers(requests(1, 2, 3, 4, 5), SCHEMA)} == {LENGTH}
-
-
-def test_a_prompt_that_the_model_cannot_read_is_refused_alone(tmp_path: Path) -> None:
-    short = model(tiny_model.save(tmp_path, length=64))
-    found = short.answers(requests(1, 2, 3, 4, 5), SCHEMA)
-    assert [one.finish == REFUSED for one in found] == [False, False, True, False, False]
-    assert "the model reads 64" in found[2].text
-
-
-def test_weights_are_those_of_the_files(folder: Path, tmp_path: Path) -> None:
-    digest = model(folder).weights()
-    copied = tiny_model.save(tmp_path)
-    assert model(copied).weights() == digest
-    (copied / "README.md").write_text("hello")
-    assert model(copied).weights() == digest
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**config, "rms_norm_eps": 1e-3}))
-    assert model(copied).weights() != digest
+    answers = local.ask(ASKED)
+    assert STOP in {answer.finish for answer in answers} <= {STOP, LENGTH}
+    assert all(answer.completion_tokens == 60 for answer in answers if answer.finish == LENGTH)
+    assert len({answer.completion_tokens for answer in answers}) > 1, "padding behind shorter ones is not counted"
+    assert all("<|" not in answer.text for answer in answers)
+    short = model(tiny_model.save(tmp_path, length=64)).ask(ASKED)
+    assert [answer.finish == REFUSED for answer in short] == [False, False, True, False, False]
+    assert "the model reads 64" in short[2].text
 
 
 def test_memory_that_runs_out_is_told_and_half_the_batch_shares_the_network(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = model(folder, micro_batch=4)
-    half = whole.with_micro_batch(2)
-    assert half.micro_batch == 2 and half.loaded is whole.loaded and whole.micro_batch == 4
-
     def full(*arguments: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
+    whole, unloaded = model(folder, micro_batch=4), model(folder)
+    half = whole.with_micro_batch(2)
+    assert half.micro_batch == 2 and half.loaded is whole.loaded and whole.micro_batch == 4
     monkeypatch.setattr(whole, "_write", full)
+    monkeypatch.setattr(unloaded, "load", full)
     with pytest.raises(OutOfMemory):
-        whole.answers(requests(1, 2, 3, 4, 5), SCHEMA)
-
-
-def test_weights_that_lack_tensors_are_refused(tmp_path: Path) -> None:
-    path = tiny_model.save(tmp_path) / "model.safetensors"
-    tensors = load_file(path)
-    del tensors["model.layers.1.mlp.up_proj.weight"]
-    save_file(tensors, path, metadata={"format": "pt"})
-    with pytest.raises(WrongUse, match=r"lack 1 tensors .*layers\.1\.mlp\.up_proj\.weight.*would be random"):
-        model(tmp_path).answers(requests(1, 2, 3, 4, 5), SCHEMA)
-
-
-def test_an_index_names_only_what_lies_beside_it(tmp_path: Path) -> None:
-    folder = tiny_model.save(tmp_path / "model")
-    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
-    index = folder / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
-    assert {index.name, "model-1.safetensors"} <= {path.name for path in find_language_model(str(folder)).paths}
-    for piece, problem in (
-        ("../other.safetensors", "leaves the folder"),
-        ("model-2.safetensors", "lacks model-2"),
-    ):
-        index.write_text(json.dumps({"weight_map": {"a": piece}}))
-        with pytest.raises(WrongUse, match=problem):
-            find_language_model(str(folder))
+        whole.ask(ASKED)
+    with pytest.raises(BuildFailed, match=r"memory runs out while .* is loaded"):
+        unloaded.ask(ASKED)
 
 
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
-        (
-            {"pytorch_model.bin": b"", "config.json": b"{}"},
-            "lacks tokenizer.json, model.safetensors: .* one .gguf",
-        ),
-        ({"model.safetensors": b"", "tokenizer.json": b"{}"}, "lacks config.json"),
-        ({"model.safetensors": b"", "config.json": b"{}"}, "lacks tokenizer.json"),
-        ({"a.gguf": b"", "b.gguf": b""}, "has 2 GGUF files; name one of them, such as .*a.gguf"),
+        ({"pytorch_model.bin": "", "config.json": "{}"}, "lacks tokenizer.json, model.safetensors: .* one .gguf"),
+        ({"a.gguf": "", "b.gguf": ""}, "has 2 GGUF files; name one of them, such as .*a.gguf"),
+        ({"a.gguf": "no weights"}, r"a\.gguf: cannot be loaded \("),
+        ({"a.gguf": "", "adapter_config.json": "{}"}, "holds an adapter .* merge both"),
     ],
 )
-def test_a_folder_without_a_model_is_named(tmp_path: Path, files: dict[str, bytes], problem: str) -> None:
+def test_a_folder_without_a_whole_model_is_refused(tmp_path: Path, files: dict[str, str], problem: str) -> None:
     for name, content in files.items():
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(ModelMissing, match=problem):
-        find_language_model(str(tmp_path))
+        (tmp_path / name).write_text(content)
+    with pytest.raises(WrongUse, match=problem):
+        model(tmp_path).ask(ASKED)
 
 
-def test_broken_weights_and_a_model_without_chats_are_named(tmp_path: Path) -> None:
-    mute = tiny_model.save(tmp_path / "mute", template=None)
+def test_weights_are_those_of_the_files_and_a_model_is_tuned_to_chats(folder: Path, tmp_path: Path) -> None:
+    digest, mute = model(folder).weights(), tiny_model.save(tmp_path, template=None)
+    (folder / "README.md").write_text("hello")
+    assert model(folder).weights() == digest != model(mute).weights()
     with pytest.raises(WrongUse, match="has no chat template; name a model that is tuned"):
-        model(mute).answers(requests(1, 2, 3, 4, 5), SCHEMA)
-    (mute / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(WrongUse, match=r"mute: cannot be loaded \(.*get its files again"):
-        model(mute).answers(requests(1, 2, 3, 4, 5), SCHEMA)
-    (tmp_path / "x.gguf").write_bytes(b"no weights")
-    with pytest.raises(WrongUse, match=r"x\.gguf: cannot be loaded \("):
-        model(tmp_path / "x.gguf").answers(requests(1, 2, 3, 4, 5), SCHEMA)
+        model(mute).ask(ASKED)
 
 
-def test_a_model_with_an_adapter_beside_it_is_refused(folder: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "adapted"
-    shutil.copytree(folder, copy)
-    (copy / "adapter_config.json").write_text('{"base_model_name_or_path": "/elsewhere", "peft_type": "LORA"}')
-    with pytest.raises(WrongUse, match=r"adapted: holds an adapter .* merge both"):
-        find_language_model(str(copy))
-    with pytest.raises(WrongUse, match="holds an adapter"):
-        load_with_tokenizer("AutoModelForCausalLM", ModelFiles(copy, ()), "float32")
+HONEST = (
+    "{% for m in messages %}{{ '<|*' + m.role + '|>' }}{% generation %}{{ m.content | trim }}{% endgeneration %}"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+NESTED = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+DOUBLED = "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}"
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        (NESTED, "takes more than 1,000,000 steps"),
+        ("{{ range(99999) | map('string') | map('upper') | list | length }}" * 30, "takes more than 1,000,000 steps"),
+        (DOUBLED, "takes more than 256 MiB"),
+        ("{{ '{:999999999}'.format(3) }}", "takes more than 256 MiB"),
+        ("{{ 'x' | center(999999) }}", "makes 999,999 characters"),
+        ("{{ 10 ** 10 ** 10 }}", "multiplies"),
+        ("{% generation %}{{ 9 * 9 }}{% endgeneration %}", "multiplies"),
+        ("{{ ` }}", "is no Jinja"),
+    ],
+)
+def test_a_template_that_is_no_mere_template_is_refused(template: str, problem: str) -> None:
+    def prompt(text: str) -> str:
+        check_template({"default": HONEST, "tool": text}, Path("model"))
+        chat = [[{"role": "user", "content": "hello"}]]
+        return bounded(lambda: render_jinja_template(chat, chat_template=text)[0][0], Path("model"), 5)
+
+    assert prompt(HONEST) == "<|*user|>hello"
+    with pytest.raises(WrongUse, match=f"model: its chat template {problem}.*name a model whose"):
+        prompt(template)

@@ -1,93 +1,47 @@
 """BLIP and ViLT for visual question answering with random weights, in the layout of the published checkpoints."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
-from transformers import (
-    BertTokenizer,
-    BlipConfig,
-    BlipForQuestionAnswering,
-    BlipImageProcessor,
-    ViltConfig,
-    ViltForQuestionAnswering,
-    ViltImageProcessor,
-)
+import transformers
 
-WORDS = (
-    *("yes", "no", "is", "are", "there", "a", "the", "dog", "ball", "red", "blue", "on", "in", "man"),
-    *("sitting", "bench", "does", "have", "?", ",", "another", "left", "right", "of", "to"),
-)
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *"bcefghijklmnopqrstuvwxyz", "[DEC]"]
-WIDTH = 32
-
-
-def save_words(folder: Path) -> BertTokenizer:
-    """``vocab.txt`` and the tokenizer's settings."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "vocab.txt").write_text("\n".join(dict.fromkeys(TOKENS)) + "\n")
-    words = BertTokenizer.from_pretrained(folder)
-    words.save_pretrained(folder)
-    return words
+TEXT = """
+[PAD] [UNK] [CLS] [SEP] [MASK] yes no is are there a the dog ball red blue on in man sitting bench does have ? , another
+left right of to b c e f g h i j k l m n o p q r s t u v w x y z [DEC]
+"""
+WORDS = TEXT.split()
+SMALL = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 
 
 def save_blip(folder: Path, seed: int = 0) -> Path:
     """As ``Salesforce/blip-vqa-base``: config.json, model.safetensors, preprocessor_config.json and a tokenizer."""
-    words = save_words(folder)
-    text = {
-        "vocab_size": len(words),
-        "hidden_size": WIDTH,
-        "encoder_hidden_size": WIDTH,
-        "intermediate_size": 2 * WIDTH,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "max_position_embeddings": 64,
-        "bos_token_id": words.convert_tokens_to_ids("[DEC]"),
-        "pad_token_id": words.pad_token_id,
-        "sep_token_id": words.sep_token_id,
-    }
-    vision = {
-        "hidden_size": WIDTH,
-        "intermediate_size": 2 * WIDTH,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "image_size": 32,
-        "patch_size": 8,
-    }
+    text = {"vocab_size": len(WORDS), "encoder_hidden_size": 32, "max_position_embeddings": 64, "pad_token_id": 0}
+    ids = {"bos_token_id": WORDS.index("[DEC]"), "sep_token_id": WORDS.index("[SEP]")}
+    vision = {**SMALL, "image_size": 32, "patch_size": 8}
     torch.manual_seed(seed)
-    model = BlipForQuestionAnswering(BlipConfig(text_config=text, vision_config=vision))
-    return _save(folder, sharpened(model), BlipImageProcessor(size={"height": 32, "width": 32}))
+    config = transformers.BlipConfig(text_config={**SMALL, **text, **ids}, vision_config=vision)
+    images = transformers.BlipImageProcessor(size={"height": 32, "width": 32})
+    return _save(folder, transformers.BlipForQuestionAnswering(config), images)
 
 
 def save_vilt(folder: Path, seed: int = 0, labels: tuple[str, ...] = ("2", "no", "yes", "red")) -> Path:
     """As ``dandelin/vilt-b32-finetuned-vqa``, whose answers are labels."""
-    words = save_words(folder)
-    config = ViltConfig(
-        vocab_size=len(words),
-        hidden_size=WIDTH,
-        intermediate_size=2 * WIDTH,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=40,
-        image_size=64,
-        patch_size=16,
-        id2label=dict(enumerate(labels)),
-        label2id={label: number for number, label in enumerate(labels)},
-    )
+    names = {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
+    sizes = {"vocab_size": len(WORDS), "max_position_embeddings": 40, "image_size": 64, "patch_size": 16}
     torch.manual_seed(seed)
-    images = ViltImageProcessor(size={"shortest_edge": 48}, size_divisor=16)
-    return _save(folder, sharpened(ViltForQuestionAnswering(config)), images)
+    model = transformers.ViltForQuestionAnswering(transformers.ViltConfig(**SMALL, **sizes, **names))
+    return _save(folder, model, transformers.ViltImageProcessor(size={"shortest_edge": 48}, size_divisor=16))
 
 
-def sharpened(model: torch.nn.Module) -> torch.nn.Module:
-    """Larger weights, so that answers differ between questions and images."""
+def _save(folder: Path, model: Any, images: Any) -> Path:
+    """Save all; larger weights, so that answers differ between questions and images."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1 and "norm" not in name.lower():
                 weight.mul_(8)
-    return model.eval()
-
-
-def _save(folder: Path, model: torch.nn.Module, images: BlipImageProcessor | ViltImageProcessor) -> Path:
-    model.save_pretrained(folder)  # type: ignore[operator]
+    model.save_pretrained(folder)
     images.save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+    transformers.BertTokenizer.from_pretrained(folder).save_pretrained(folder)
     return folder

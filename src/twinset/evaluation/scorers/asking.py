@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from collections.abc import Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,27 +14,18 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import cache_folder
 from twinset.contracts.recipe.allowed import allow_key
 from twinset.generators.record_fields import problems_of
-from twinset.models.language_models.answers import REFUSED, Answer, Answers, EncodedImage, Message, Request
-from twinset.models.language_models.server_model import ServerModel
-from twinset.models.visual_questions.server_model import ProbabilityModel
-from twinset.models.visual_questions.settings import Server
-from twinset.models.visual_questions.vision_language import NOT_A_NUMBER, WRITTEN, ImageRefused, VisionLanguageModel
+from twinset.models.language_models.answers import NOT_A_NUMBER, REFUSED, Answer, Answers, Request
+from twinset.models.language_models.settings import OpenAI
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from twinset.models.visual_questions.vision_language import VisionLanguageModel
+
 ADDRESS, KEY, SETTINGS = "OPENAI_BASE_URL", "OPENAI_API_KEY", "TWINSET_OPENAI"  # environment variables
+WRITTEN = 300  # tokens of an answer
 _EXAMPLE = """write such as '{"price_in": 2.5, "price_out": 10, "max_cost": 20}'"""
 _OBJECT = TypeAdapter(dict[str, Any])
-_LOG = logging.getLogger("twinset")
-
-
-class Asked(NamedTuple):
-    """Images, then a text. answers: both that are allowed; None where it is answered in the model's own words."""
-
-    images: tuple[Image, ...]
-    text: str
-    answers: tuple[str, str] | None = None
 
 
 class LocalAsker:
@@ -49,33 +38,24 @@ class LocalAsker:
         self.model, self.identity = model, model.identity
         self._answers = Answers(cache_folder() / "answers")
 
-    def ask(self, asked: Sequence[Asked]) -> list[Answer]:
-        """The answer to each. Where two are allowed, its text is P(first) / (P(first) + P(second)), of the first token
-        in all spellings, or "" for neither. ``finish`` is `REFUSED` or `NOT_A_NUMBER` where there is no answer.
-        """
-        alike = groupby(asked, lambda question: (*map(id, question.images), question.answers))
-        return [answer for _, questions in alike for answer in self._about([*questions])]
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        """As `LanguageModel.ask`."""
+        names = [None if request.words else self._name(request) for request in requests]
+        kept = self._answers.find(name for name in names if name)
+        asked = {
+            place: request
+            for place, (name, request) in enumerate(zip(names, requests, strict=True))
+            if name not in kept
+        }
+        given = dict(zip(asked, self.model.ask([*asked.values()], WRITTEN), strict=True))
+        for place, answer in given.items():
+            if (name := names[place]) and answer.finish not in (REFUSED, NOT_A_NUMBER):
+                self._answers.keep(name, str(self.model.folder), answer)
+        return [given[place] if place in given else kept[name or ""] for place, name in enumerate(names)]
 
-    def _about(self, asked: Sequence[Asked]) -> list[Answer]:
-        """Answers about images, which go through the network once for all texts with two answers."""
-        images, _, answers = asked[0]
-        try:
-            if answers is None:
-                return [self._written(question) for question in asked]
-            chances = self.model.yes(images, [question.text for question in asked], answers)
-        except ImageRefused as error:
-            _LOG.warning("%s", error)
-            return [Answer(str(error), REFUSED)] * len(asked)
-        return [Answer("", NOT_A_NUMBER) if one != one else Answer("" if one is None else repr(one)) for one in chances]
-
-    def _written(self, question: Asked) -> Answer:
-        name = digest([self.identity, WRITTEN, [*map(_sha256, question.images)], question.text])
-        if (kept := self._answers.find([name]).get(name)) is not None:
-            return kept
-        answer = self.model.write(question.images, question.text)
-        if answer.finish != NOT_A_NUMBER:
-            self._answers.keep(name, str(self.model.folder), "null", answer)
-        return answer
+    def _name(self, request: Request) -> str:
+        shown = [_sha256(image.pixels) for image in request.images]
+        return digest([self.identity, WRITTEN, shown, request.text])
 
 
 def _sha256(image: Image) -> str:
@@ -84,28 +64,13 @@ def _sha256(image: Image) -> str:
 
 
 class ServerAsker:
-    """The same on a server that speaks OpenAI's API, which gets images as PNG; its weights are not known."""
+    """A model on a server, whose weights are not known."""
 
-    def __init__(self, settings: Server) -> None:
-        self.settings = settings
-        self.identity = ["openai", settings.model, settings.max_tokens]
-
-    def ask(self, asked: Sequence[Asked]) -> list[Answer]:
-        """As `LocalAsker.ask`."""
-        images = {id(image): image for question in asked for image in question.images}
-        encoded = {place: EncodedImage.png(image) for place, image in images.items()}
-        replies: dict[int, Answer] = {}
-        for answers in {question.answers for question in asked}:
-            places = [place for place, question in enumerate(asked) if question.answers == answers]
-            requests = []
-            for text, shown in ((asked[place].text, asked[place].images) for place in places):
-                requests.append(Request((Message("user", text),), 0, tuple(encoded[id(image)] for image in shown)))
-            model = ServerModel(self.settings) if answers is None else ProbabilityModel(self.settings, answers)
-            replies |= zip(places, model.answers(requests, {}), strict=True)
-        return [replies[place] for place in range(len(asked))]
+    def __init__(self, settings: OpenAI) -> None:
+        self.ask, self.identity = settings.open().ask, ["openai", settings.model, settings.max_tokens]
 
 
-def server_settings(text: str, model: str, max_tokens: int) -> Server:
+def server_settings(text: str, model: str, max_tokens: int) -> OpenAI:
     """Settings from the environment: address, key, and all others as one JSON object. text: as ``--model`` has it."""
     given = {"kind": "openai", "model": model, "base_url": os.environ.get(ADDRESS, "")}
     given |= {"api_key_variable": KEY} if os.environ.get(KEY) else {}
@@ -114,7 +79,7 @@ def server_settings(text: str, model: str, max_tokens: int) -> Server:
         if twice := sorted(given.keys() & others.keys()):
             what = f"{SETTINGS} has {twice[0]}, which --model, {ADDRESS} or {KEY} says"
             raise WrongUse(f"--model {text}: {what}; remove it")
-        settings = Server.model_validate({"max_tokens": max_tokens, **given, **others})
+        settings = OpenAI.model_validate({"max_tokens": max_tokens, "temperature": 0, **given, **others})
     except ValidationError as error:
         raise WrongUse(f"--model {text}: {problems_of(error)}; correct {ADDRESS} or {SETTINGS}: {_EXAMPLE}") from error
     if settings.api_key_variable is not None:

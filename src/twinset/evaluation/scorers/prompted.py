@@ -12,7 +12,7 @@ import numpy as np
 from twinset.contracts.canonical import digest
 from twinset.evaluation.answers.parser import parse, parse_pairing
 from twinset.evaluation.examples import OwnQuestion
-from twinset.evaluation.scorers.asking import Asked, LocalAsker, ServerAsker, server_settings
+from twinset.evaluation.scorers.asking import WRITTEN, LocalAsker, ServerAsker, server_settings
 from twinset.evaluation.scorers.prompts import Prompt, filled, prompt_of
 from twinset.models.encoders.contract import (
     Chooser,
@@ -24,15 +24,26 @@ from twinset.models.encoders.contract import (
     Running,
     Scorer,
 )
-from twinset.models.language_models.answers import LENGTH, REFUSED, YES_NO, Answer
-from twinset.models.visual_questions.encoder_decoder import open_vision_language
-from twinset.models.visual_questions.vision_language import NOT_A_NUMBER, WRITTEN, find_vision_language
+from twinset.models.language_models.answers import (
+    LENGTH,
+    NOT_A_NUMBER,
+    REFUSED,
+    YES_NO,
+    Answer,
+    ShownImage,
+)
+from twinset.models.language_models.answers import question as asked_in_one_turn
+from twinset.models.visual_questions.settings import find_vision_language
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 #: Why a pair has no score: the question or the image is not accepted, the model gives neither answer, or NaN.
 UNANSWERED = (REFUSED, "no-answer", NOT_A_NUMBER)
+
+
+#: Images, the text that follows them, and both words that are allowed; None where it is answered in words of its own.
+Asked = tuple[Sequence["Image"], str, tuple[str, str] | None]
 
 
 class _Prompted:
@@ -43,6 +54,13 @@ class _Prompted:
     def digest(self) -> str:
         return digest([self.model.identity, self.prompt.model_dump(exclude={"name", "version", "source"})])
 
+    def ask(self, asked: Sequence[Asked]) -> list[Answer]:
+        """The model's answers; an image of several questions is sent and seen as one."""
+        shown = {id(image): ShownImage(image) for images, _, _ in asked for image in images}
+        return self.model.ask(
+            [asked_in_one_turn(text, [shown[id(image)] for image in images], words) for images, text, words in asked]
+        )
+
 
 class PromptedChooser(_Prompted, Chooser):
     """Shown images and captions, it names one in its own words."""
@@ -51,14 +69,14 @@ class PromptedChooser(_Prompted, Chooser):
         if any(isinstance(caption, OwnQuestion) for question in questions for caption in question.captions):
             what = "chooses captions, and the benchmark asks questions of its own"
             raise NotApplicable(f"{self.name}: {what}; name openai-yesno:MODEL or vlm:FOLDER")
-        answers = self.model.ask([self._asked(one) for one in questions])
+        answers = self.ask([self._asked(one) for one in questions])
         return [self._read(answer, one) for answer, one in zip(answers, questions, strict=True)]
 
     def _asked(self, question: Question) -> Asked:
         images = question.images
         if len(images) == 2 and self.prompt.images == "joined":
             images = (joined(*images),)
-        return Asked(images, filled(getattr(self.prompt, question.direction), question.captions))
+        return images, filled(getattr(self.prompt, question.direction), question.captions), None
 
     def _read(self, answer: Answer, question: Question) -> tuple[int, ...] | str:
         """Places of what is chosen; in place of these ``cut`` at its greatest length, or another reason."""
@@ -104,20 +122,20 @@ class PromptedYes(_Prompted, Matcher):
     reasons = UNANSWERED
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        asked = [
-            Asked((image,), text.asked, text.answers)
+        asked: list[Asked] = [
+            ((image,), text.asked, text.answers)
             if isinstance(text, OwnQuestion)
-            else Asked((image,), filled(self.prompt.text or "", [text.strip()]), YES_NO)
+            else ((image,), filled(self.prompt.text or "", [text.strip()]), YES_NO)
             for image, text in zip(images, texts, strict=True)
         ]
-        rows = np.array([self._scored(answer) for answer in self.model.ask(asked)], np.float32).reshape(-1, 2)
+        rows = np.array([self._scored(answer) for answer in self.ask(asked)], np.float32).reshape(-1, 2)
         turned = [isinstance(text, OwnQuestion) and text.right == 1 for text in texts]
         rows[turned, 0] = 1 - rows[turned, 0]
         return rows
 
     def _scored(self, answer: Answer) -> tuple[float, int]:
-        if answer.text and answer.finish not in UNANSWERED:
-            return float(answer.text), 0
+        if answer.probability is not None:
+            return answer.probability, 0
         return np.nan, UNANSWERED.index(answer.finish if answer.finish in UNANSWERED else "no-answer")
 
 
@@ -126,6 +144,8 @@ def _open(default: str, local: bool, text: str, parts: Sequence[str], running: R
     prompt = prompt_of(text, default)
     scorer = PromptedChooser if prompt.asks == "choice" else PromptedYes
     if local:
+        from twinset.models.visual_questions.vision_language import open_vision_language
+
         return scorer(text, prompt, LocalAsker(open_vision_language(parts[0], running)))
     tokens = WRITTEN if prompt.asks == "choice" else 1
     return scorer(text, prompt, ServerAsker(server_settings(text, parts[0], tokens)))

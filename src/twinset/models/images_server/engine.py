@@ -9,7 +9,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from twinset.models.images_server.settings import ServedImages
 from twinset.models.language_models import answers
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 from twinset.models.language_models.server_faults import SHOWN, BrokenAnswer
-from twinset.models.language_models.server_model import OnServer, PaidModel
+from twinset.models.language_models.server_model import HANDED_OVER, PaidModel
 from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.metering import Tally
 from twinset.shards.storage.whole_file import whole_file
@@ -39,8 +39,12 @@ class ImagesModel(PaidModel[ServedImages]):
 
     remedy = "where it takes neither seed nor response_format, set plain; see options, and run the same command again"
 
-    async def ask(self, client: openai.AsyncOpenAI, request: answers.Request, parameters: Mapping[str, Any]) -> bytes:
-        given = {"model": self.settings.model, "prompt": request.messages[0].content, **parameters}
+    def parameters(self, request: answers.Request) -> dict[str, Any]:
+        given: dict[str, Any] = {**self.settings.options, "n": 1, "size": self.settings.size}
+        return given if self.settings.plain else {**given, "response_format": "b64_json"}
+
+    async def send(self, client: openai.AsyncOpenAI, request: answers.Request) -> bytes:
+        given = {"model": self.settings.model, "prompt": request.text, **self.parameters(request)}
         # Not among the parameters of the client, which is for OpenAI's own models.
         more = {name: given.pop(name) for name in self.settings.options}
         if not self.settings.plain:
@@ -50,7 +54,7 @@ class ImagesModel(PaidModel[ServedImages]):
         content: bytes = response.http_response.content
         return content
 
-    def parsed(self, content: bytes, counted: bool) -> Answer:
+    def parsed(self, request: answers.Request, content: bytes) -> Answer:
         """The picture as base64, decoded once to see that it is whole."""
         try:
             text = json.loads(content)["data"][0]["b64_json"]
@@ -70,15 +74,12 @@ class ImagesModel(PaidModel[ServedImages]):
             beside.write_bytes(content)
         return Answer(sha256, answer.finish)
 
-    def pictures(self, requests: Sequence[answers.Request], size: str) -> Iterator[tuple[str, Pixels | str]]:
+    def pictures(self, requests: Sequence[answers.Request]) -> Iterator[tuple[str, Pixels | str]]:
         """The sha256 and the pixels of each answer; for a refusal nothing, and what the server said.
 
         Raises `BuildFailed`: the model cannot be used now, or a file that was kept is not there any more.
         """
-        parameters: dict[str, Any] = {**self.settings.options, "n": 1, "size": size}
-        if not self.settings.plain:
-            parameters["response_format"] = "b64_json"
-        for one in self.asked(requests, parameters):
+        for one in self.answered(requests):
             yield ("", one.text) if one.finish == REFUSED else (one.text, self._read(one.text))
 
     def _read(self, sha256: str) -> Pixels:
@@ -99,7 +100,7 @@ class ImagesModel(PaidModel[ServedImages]):
 
 
 def _asked(prompt: str, seed: int) -> answers.Request:
-    return answers.Request((Message("user", prompt),), seed % SEEDS)
+    return answers.Request((Message("user", prompt),), seed=seed % SEEDS)
 
 
 def _provenance(settings: ServedImages, sha256: str, seed: int) -> dict[str, Any]:
@@ -107,9 +108,10 @@ def _provenance(settings: ServedImages, sha256: str, seed: int) -> dict[str, Any
     return {"model": settings.model, "options": dict(settings.options), "seed": asked, "answer_sha256": sha256}
 
 
-class ServedPainter(OnServer, ImageGenerator):
+class ServedPainter(ImageGenerator):
     """As `ImageGenerator`."""
 
+    micro_batch = HANDED_OVER
     version = 1
     libraries = ("pillow",)
 
@@ -118,7 +120,7 @@ class ServedPainter(OnServer, ImageGenerator):
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         size = self.settings.size
-        found = self.model.pictures([_asked(one.prompt, one.seed) for one in requests], size)
+        found = self.model.pictures([_asked(one.prompt, one.seed) for one in requests])
         for one, (sha256, pixels) in zip(requests, found, strict=True):
             if isinstance(pixels, str):
                 yield Rejected(one.key, "refused", pixels[:200])

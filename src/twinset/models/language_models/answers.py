@@ -1,31 +1,30 @@
-"""What a language model is asked and answers, the protocol of all engines, and answers that were paid for, on disk.
-
-These are an SQLite file in a folder, for any number of threads and processes.
-"""
+"""What a model is asked and answers, the protocol of all engines, and answers that were paid for, on disk."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from twinset.models.engines import Engine
+from twinset.shards.media.decode import decode
 from twinset.shards.metering import Tally
 from twinset.shards.storage.sqlite_file import connect, explained, transaction
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Schema = Mapping[str, Any]
-
-#: Why an answer ended: of itself, at its greatest length, or never begun since the prompt was not accepted.
-STOP, LENGTH, REFUSED = "stop", "length", "refused"
+#: Why an answer ended: of itself, at its greatest length, never begun since the request was not accepted, or broken off
+#: since the network gives NaN.
+STOP, LENGTH, REFUSED, NOT_A_NUMBER = "stop", "length", "refused", "not a number"
 YES_NO = ("yes", "no")
 
 
@@ -36,27 +35,31 @@ class Message(NamedTuple):
     content: str
 
 
-@dataclass(frozen=True)
-class EncodedImage:
-    """An image as it is sent. media_type: such as ``image/jpeg``."""
+class ShownImage:
+    """An image that a request shows: encoded for servers, decoded for a network in this process.
 
-    content: bytes
-    media_type: str
+    Args:
+        image: the content of a file, or a decoded image, which is sent as PNG.
+        media_type: of the content, such as ``image/jpeg``.
+        key: of the image, for messages.
+    """
 
-    @classmethod
-    def png(cls, image: Image) -> EncodedImage:
-        """A decoded image as PNG, which keeps all pixels."""
+    def __init__(self, image: bytes | Image, media_type: str = "image/png", key: str = "") -> None:
+        self.image, self.media_type, self.key = image, media_type, key
+
+    @cached_property
+    def content(self) -> bytes:
+        """As it is sent."""
+        if isinstance(self.image, bytes):
+            return self.image
         buffer = io.BytesIO()
-        image.convert("RGB").save(buffer, "PNG")
-        return cls(buffer.getvalue(), "image/png")
+        self.image.convert("RGB").save(buffer, "PNG")
+        return buffer.getvalue()
 
-    @classmethod
-    def jpeg(cls, image: Image, side: int, quality: int) -> EncodedImage:
-        """A decoded image as JPEG, neither side longer than ``side`` pixels."""
-        small, buffer = image.convert("RGB"), io.BytesIO()
-        small.thumbnail((side, side))
-        small.save(buffer, "JPEG", quality=quality, subsampling=0)
-        return cls(buffer.getvalue(), "image/jpeg")
+    @cached_property
+    def pixels(self) -> Image:
+        """As a network sees it; raises `BrokenTar` for a file that cannot be read."""
+        return decode(self.image, self.key) if isinstance(self.image, bytes) else self.image
 
     @cached_property
     def name(self) -> str:
@@ -68,66 +71,83 @@ class EncodedImage:
 class Request:
     """A chat whose next turn is asked for.
 
-    seed: of the sampling, below 2**31. images: that the last turn shows; only engines that see are asked about some
-    (`models.language_models.settings.LanguageModelSettings.sees`).
+    images: that the last turn shows; for models that see. seed: of the sampling, below 2**31. words: two words of which
+    the next turn is to be one, for models that see: asked for is how likely the first one is. schema: the JSON schema
+    of an answer, for models that can be held to one; others are asked for it by the prompt alone.
     """
 
     messages: tuple[Message, ...]
-    seed: int
-    images: tuple[EncodedImage, ...] = ()
+    images: tuple[ShownImage, ...] = ()
+    seed: int = 0
+    words: tuple[str, str] | None = None
+    schema: Mapping[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """All turns as one."""
+        return "\n\n".join(message.content for message in self.messages)
+
+
+def question(text: str, images: Sequence[ShownImage] = (), words: tuple[str, str] | None = None) -> Request:
+    """A chat of one turn; arguments as of `Request`."""
+    return Request((Message("user", text),), tuple(images), words=words)
+
+
+def by_images(requests: Sequence[Request]) -> list[list[Request]]:
+    """Runs of requests that follow each other, show the same images and want the same words."""
+    alike = groupby(requests, lambda request: (*map(id, request.images), request.words))
+    return [list(group) for _, group in alike]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The next turn of a chat.
 
-    text: of the turn, or why the model did not accept the request. finish: `STOP`, `LENGTH`, `REFUSED` or as a server
-    says it. prompt_tokens, completion_tokens: tokens read and written.
+    text: of the turn, or why the model did not accept the request. finish: `STOP`, `LENGTH`, `REFUSED`, `NOT_A_NUMBER`
+    or as a server says it. prompt_tokens, completion_tokens: tokens read and written. probability: of the first of the
+    request's words, 0 to 1, by the log-probabilities of the first token; None without words, or where neither is
+    likely:
+
+        P(first) / (P(first) + P(second))
     """
 
-    text: str
+    text: str = ""
     finish: str = STOP
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    probability: float | None = None
 
-
-def tally_of(answer: Answer) -> Tally:
-    """What an answer took; a refusal nothing."""
-    return Tally() if answer.finish == REFUSED else Tally(1, answer.prompt_tokens, answer.completion_tokens)
+    @property
+    def tally(self) -> Tally:
+        """What it took; a refusal nothing."""
+        return Tally() if self.finish == REFUSED else Tally(1, self.prompt_tokens, self.completion_tokens)
 
 
 class LanguageModel(Engine, Protocol):
-    """A language model at work. micro_batch: requests."""
+    """A model at work, in this process or on a server. micro_batch: requests."""
 
-    def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
-        """An answer to each request, in order.
-
-        Args:
-            schema: the JSON schema of an answer, for engines that can be held to one.
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        """An answer to each request, in order. An image of requests that follow each other is read once for all.
 
         Raises:
+            BrokenTar: an image cannot be read.
             BuildFailed: the model cannot be used now; running the same command again resumes.
-            OutOfMemory: a micro-batch does not fit into memory.
+            OutOfMemory: a pass does not fit into memory.
         """
 
 
 FILE = "answers.sqlite"
-_AT_A_TIME = 500  # digests of one query
-_ROOM = 1 << 20  # bytes: of more answers than are on their way
 
 _TABLES = Path(__file__).with_name("answers.sql").read_text("utf-8")
-# What was refused is no answer; older files of answers hold such rows. A column of SQLite may hold any type.
-_FIND = (
-    "SELECT digest, CAST(text AS TEXT), CAST(finish AS TEXT), CAST(prompt_tokens AS INTEGER), "
-    "CAST(completion_tokens AS INTEGER) FROM answers WHERE finish != ? AND digest IN ({})"
-)
-_KEEP = """
-INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET
-    text = excluded.text, finish = excluded.finish, prompt_tokens = excluded.prompt_tokens,
-    completion_tokens = excluded.completion_tokens WHERE answers.finish = ?
+# A column of SQLite may hold any type.
+_FIND = """
+SELECT digest, CAST(text AS TEXT), CAST(finish AS TEXT), CAST(prompt_tokens AS INTEGER),
+    CAST(completion_tokens AS INTEGER) FROM answers WHERE digest IN (SELECT value FROM json_each(?))
 """
+_KEEP = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+# Earlier versions counted by parameters of requests.
 _COUNT = """
-INSERT INTO tally VALUES (?, ?, 1, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
+INSERT INTO tally VALUES (?, '', 1, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
     answers = answers + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
     completion_tokens = completion_tokens + excluded.completion_tokens
 """
@@ -137,15 +157,8 @@ FROM tally WHERE model = ?
 """
 
 
-class _Kept(NamedTuple):
-    digest: str
-    model: str
-    parameters: str
-    answer: Answer
-
-
 class Answers:
-    """The answers in a folder.
+    """The answers in a folder: an SQLite file, for any number of threads and processes.
 
     An answer is kept when `keep` returns: its transaction is on disk. What a killed process left half-written is rolled
     back by the next one. The rollback journal (no write-ahead log) also works on network file systems with locks.
@@ -153,69 +166,29 @@ class Answers:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
-        self._waiting: list[_Kept] = []
-        self._hand_over, self._work = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
         with self._explained():
             self._database = connect(self.path, "name another folder for answers, on a disk that can be written")
             self._database.execute("PRAGMA synchronous = EXTRA")  # the folder's entry too is on disk after a commit
             self._database.executescript(_TABLES)
 
     def find(self, digests: Iterable[str]) -> dict[str, Answer]:
-        """Those of some answers that are kept, by digest."""
-        every, found = list(digests), dict[str, Answer]()
-        with self._work, self._explained():
-            for start in range(0, len(every), _AT_A_TIME):
-                some = every[start : start + _AT_A_TIME]
-                query = _FIND.format(",".join("?" * len(some)))
-                found |= {row[0]: Answer(*row[1:]) for row in self._database.execute(query, (REFUSED, *some))}
-        return found
+        """The kept answers of these digests."""
+        with self._lock, self._explained():
+            rows = self._database.execute(_FIND, (json.dumps(list(digests)),))
+            return {digest: Answer(*columns) for digest, *columns in rows}
 
-    def keep(self, digest: str, model: str, parameters: str, answer: Answer) -> None:
-        """Keep an answer, and count it; where there is one of this digest, that one stays, and both are counted.
-
-        Threads that keep answers at the same time share a transaction: one sync of the disk for all.
-
-        Args:
-            parameters: of the request, but messages and seed: what `answered` is asked with.
-        """
-        with self._hand_over:
-            self._waiting.append(_Kept(digest, model, parameters, answer))
-        with self._work:
-            with self._hand_over:
-                batch, self._waiting = self._waiting, []
-            if batch:  # else another thread kept it meanwhile
-                with self._explained(), transaction(self._database):
-                    self._write(batch)
-
-    def make_room(self) -> None:
-        """See that the disk has room for answers; raises `BuildFailed` where it has none, before any is paid for."""
-        with self._work, self._explained():
-            # Pages of what is deleted stay in the file, for the answers that come.
-            self._database.execute("INSERT OR REPLACE INTO answers VALUES ('', '', zeroblob(?), '', 0, 0)", (_ROOM,))
-            self._database.execute("DELETE FROM answers WHERE digest = ''")
-
-    def _write(self, batch: list[_Kept]) -> None:
-        for one in batch:
-            counts = (one.answer.prompt_tokens, one.answer.completion_tokens)
-            row = (one.digest, one.model, one.answer.text, one.answer.finish, *counts)
-            self._database.execute(_KEEP, (*row, REFUSED))
-            self._database.execute(_COUNT, (one.model, one.parameters, *counts))
+    def keep(self, digest: str, model: str, answer: Answer) -> None:
+        """Keep an answer, and count it; where there is one of this digest, that one stays, and both are counted."""
+        counts = (answer.prompt_tokens, answer.completion_tokens)
+        with self._lock, self._explained(), transaction(self._database):
+            self._database.execute(_KEEP, (digest, model, answer.text, answer.finish, *counts))
+            self._database.execute(_COUNT, (model, *counts))
 
     def spent(self, model: str) -> Tally:
         """What the answers of a model took, all of them, by whatever process."""
-        with self._work, self._explained():
+        with self._lock, self._explained():
             return Tally(*self._database.execute(_SPENT, (model,)).fetchone())
-
-    def answered(self, model: str, parameters: str) -> bool:
-        """Whether the model ever answered a request with these parameters."""
-        query = "SELECT 1 FROM tally WHERE model = ? AND parameters = ?"
-        with self._work, self._explained():
-            return self._database.execute(query, (model, parameters)).fetchone() is not None
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._work:
-            self._database.close()
 
     def _explained(self) -> AbstractContextManager[None]:
         remedy = "recover it with sqlite3's .recover, or move it away: what it holds is asked and paid for again"

@@ -1,52 +1,42 @@
 """Chat templates: programs of Jinja that a model's folder brings. `transformers` runs them in a sandbox without code of
-Python, but for as long as they like; here their steps are counted, their memory has a bound, and what makes numbers
-huge is refused.
+Python; here they are refused where they multiply, or take very many steps or much memory.
 """
 
 import resource
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import jinja2
-from jinja2 import nodes
 
 from twinset.contracts.errors import WrongUse
 
-LONGEST = 200_000  # characters; the longest of common models has 20,000
-LARGEST = 1_000_000  # a number
+LONGEST = 200_000  # characters beside those of the messages; templates of common models write some 1,000
 MOST_MEMORY = 256 << 20  # bytes beyond what the process has: a text can be doubled forty times in as many steps
-MOST_STEPS = 1_000_000  # lines of Python for the prompts of a batch; a prompt takes a few hundred
+MOST_STEPS = 1_000_000  # lines of Python for a prompt, which takes a few hundred
 REMEDY = "name a model whose template only writes down the messages"
 
 
 def check_template(template: str | dict[str, str], place: Path) -> None:
-    """Raise `WrongUse` for a template, or one of several by name, that is very long or multiplies. It is not run, and
-    not compiled either: compiling computes what is constant.
+    """Raise `WrongUse` for a template, or one of several by name, that multiplies: numbers would become huge within one
+    step. It is not compiled: that computes what is constant.
     """
-    for one in [template] if isinstance(template, str) else template.values():
-        if len(one) > LONGEST:
-            raise WrongUse(f"{place}: its chat template has {len(one):,} characters; {REMEDY}")
+    for text in [template] if isinstance(template, str) else template.values():
         try:
-            parsed = jinja2.Environment(extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"]).parse(one)
-        except (jinja2.TemplateSyntaxError, RecursionError):
-            continue  # `transformers` knows more tags, and says what is wrong
-        if (
-            parsed.find(nodes.Mul)
-            or parsed.find(nodes.Pow)
-            or any(isinstance(held.value, int) and abs(held.value) > LARGEST for held in parsed.find_all(nodes.Const))
-        ):
-            raise WrongUse(f"{place}: its chat template multiplies or has numbers over {LARGEST:,}; {REMEDY}")
+            tokens = [value for _, kind, value in jinja2.Environment().lex(text) if kind == "operator"]
+        except jinja2.TemplateSyntaxError as error:
+            raise WrongUse(f"{place}: its chat template is no Jinja ({error.message}); {REMEDY}") from error
+        if "*" in tokens or "**" in tokens:
+            raise WrongUse(f"{place}: its chat template multiplies; {REMEDY}")
 
 
-@contextmanager
-def bounded(place: Path) -> Iterator[None]:
-    """Raise `WrongUse` where what is done meanwhile takes more than `MOST_STEPS` lines of Python, or `MOST_MEMORY`.
+def bounded(write: Callable[[], str], place: Path, given: int) -> str:
+    """The prompt that a template writes of messages with ``given`` characters.
 
-    The bound on memory is of the whole process, for the milliseconds that prompts take.
+    Raises `WrongUse` where that takes more than `MOST_STEPS` lines of Python or `MOST_MEMORY`, or is much longer. The
+    bound on memory is of the whole process, for the milliseconds that a prompt takes.
     """
     left, before = MOST_STEPS, sys.gettrace()
 
@@ -63,9 +53,12 @@ def bounded(place: Path) -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_DATA, (least, hard))
     sys.settrace(step)
     try:
-        yield
+        prompt = write()
     except MemoryError as error:
         raise WrongUse(f"{place}: its chat template takes more than {MOST_MEMORY >> 20} MiB; {REMEDY}") from error
     finally:
         sys.settrace(before)
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    if len(prompt) > LONGEST + given:
+        raise WrongUse(f"{place}: its chat template makes {len(prompt):,} characters of a prompt; {REMEDY}")
+    return prompt

@@ -4,71 +4,31 @@ The image is encoded once for all its questions. A pass has a fixed number of qu
 so that an answer does not depend on the others.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from PIL import Image
+from transformers import BlipImageProcessor, ViltImageProcessor
 
 from twinset.contracts.errors import WrongUse
+from twinset.models.device import GPU, inference, within_memory
 from twinset.models.engines import LocalEngine
 from twinset.models.files import ModelFiles
+from twinset.models.language_models.answers import NOT_A_NUMBER, REFUSED, Answer, Request, by_images
 from twinset.models.loading import load_beside, load_with_tokenizer
-from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered, architecture
-from twinset.shards.media.decode import decode
-
-if TYPE_CHECKING:
-    import torch
-    from PIL import Image
+from twinset.models.visual_questions.settings import VisualQuestions, model_type
 
 LONGEST = 40  # tokens of a question: all that ViLT reads, and three times what a question has
 PATCHES = 0  # seed of the order in which ViLT reads the patches of an image: its sum is rounded by it
 
 
-class LocalModel(LocalEngine[Transformers]):
-    """An engine (`models.visual_questions.settings.VisualQuestionAnswerer`) in this process."""
-
-    name = "answers"
-
-    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        from twinset.models.device import inference, within_memory
-
-        network = self.loaded
-        with inference(self.threads):
-            return [within_memory(partial(self._answer, network, one)) for one in inquiries]
-
-    def _answer(self, network: _Network, inquiry: Inquiry) -> Answers:
-        questions = inquiry.questions
-        lengths = [len(ids) for ids in network.tokenizer(list(questions))["input_ids"]] if questions else []
-        for question, length in zip(questions, lengths, strict=True):
-            if length > LONGEST:
-                return Unanswered("question-too-long", f"{length} tokens, {LONGEST} are read: {question[:200]}")
-        seen = network.see(decode(inquiry.image, inquiry.key)) if questions else None
-        found: list[float] = []
-        for start in range(0, len(questions), self.micro_batch):
-            some = list(questions[start : start + self.micro_batch])
-            full = some + some[-1:] * (self.micro_batch - len(some))
-            said = network.tokenizer(full, padding="max_length", max_length=LONGEST, return_tensors="pt")
-            yes, no = network.logits(seen, said.to(network.device))
-            # p = exp(yes) / (exp(yes) + exp(no)): the probability of yes among yes and no.
-            found += (yes.double() - no.double()).sigmoid().tolist()[: len(some)]
-        for question, one in zip(questions, found, strict=True):
-            if not 0 <= one <= 1:  # NaN, by broken weights
-                return Unanswered("no-answer", f"{one} for {question[:200]}")
-        return found
-
-    def load(self) -> _Network:
-        files = self.settings.files()
-        return (_Blip if architecture(files) == "blip" else _Vilt)(files, self.settings)
-
-
 class _Network(ABC):
     """What both have. device: as torch names it."""
 
-    def __init__(self, model: str, images: type[Any], files: ModelFiles, settings: Transformers) -> None:
-        from twinset.models.device import GPU
-
+    def __init__(self, model: str, images: type[Any], files: ModelFiles, settings: VisualQuestions) -> None:
         self.name = settings.model
         self.device = "cpu" if settings.device == "cpu" else GPU
         self.images: Any = load_beside(images, files.folder)
@@ -80,20 +40,18 @@ class _Network(ABC):
         """What `logits` needs of an image."""
 
     @abstractmethod
-    def logits(self, seen: Any, said: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits of yes and no, one a question. said: the tokens of a pass."""
+    def logits(self, seen: Any, tokens: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits of yes and no, one a question. tokens: of a pass."""
 
 
 class _Blip(_Network):
     """Generates an answer: the first token decides between yes and no."""
 
-    def __init__(self, files: ModelFiles, settings: Transformers) -> None:
-        from transformers import BlipImageProcessor
-
+    def __init__(self, files: ModelFiles, settings: VisualQuestions) -> None:
         super().__init__("BlipForQuestionAnswering", BlipImageProcessor, files, settings)
         ids = self.tokenizer(["yes", "no"], add_special_tokens=False)["input_ids"]
         unknown = self.tokenizer.unk_token_id
-        if any(len(one) != 1 or one[0] == unknown for one in ids):
+        if any(len(word) != 1 or word[0] == unknown for word in ids):
             raise WrongUse(f"{self.name}: its tokenizer has no token for yes or no; name another model")
         (self.yes,), (self.no,) = ids
 
@@ -103,13 +61,11 @@ class _Blip(_Network):
         encoded: torch.Tensor = self.model.vision_model(**pixels).last_hidden_state
         return encoded
 
-    def logits(self, seen: torch.Tensor, said: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        import torch
-
-        count, mask = len(said["input_ids"]), said["attention_mask"]
+    def logits(self, seen: torch.Tensor, tokens: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        count, mask = len(tokens["input_ids"]), tokens["attention_mask"]
         encoded = seen.expand(count, -1, -1)
         asked = self.model.text_encoder(
-            input_ids=said["input_ids"],
+            input_ids=tokens["input_ids"],
             attention_mask=mask,
             encoder_hidden_states=encoded,
             encoder_attention_mask=torch.ones(encoded.shape[:2], dtype=torch.long, device=self.device),
@@ -127,9 +83,7 @@ class _Blip(_Network):
 class _Vilt(_Network):
     """Chooses among answers: two of them are yes and no."""
 
-    def __init__(self, files: ModelFiles, settings: Transformers) -> None:
-        from transformers import ViltImageProcessor
-
+    def __init__(self, files: ModelFiles, settings: VisualQuestions) -> None:
         super().__init__("ViltForQuestionAnswering", ViltImageProcessor, files, settings)
         labels = self.model.config.label2id
         if "yes" not in labels or "no" not in labels:
@@ -138,8 +92,6 @@ class _Vilt(_Network):
 
     def see(self, image: Image.Image) -> tuple[torch.Tensor, torch.Tensor]:
         """The embedded patches, (1, patches + 1, channels), and their mask."""
-        import torch
-
         pixels = self.images(images=[image], return_tensors="pt").to(self.device)
         with torch.random.fork_rng(devices=[]):  # patches are read in a random order
             torch.manual_seed(PATCHES)
@@ -148,8 +100,45 @@ class _Vilt(_Network):
             )
         return embedded, mask
 
-    def logits(self, seen: tuple[torch.Tensor, torch.Tensor], said: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def logits(self, seen: tuple[torch.Tensor, torch.Tensor], tokens: Any) -> tuple[torch.Tensor, torch.Tensor]:
         embedded, mask = seen
-        count = len(said["input_ids"])
-        out = self.model(**said, image_embeds=embedded.expand(count, -1, -1), pixel_mask=mask.expand(count, -1))
+        count = len(tokens["input_ids"])
+        out = self.model(**tokens, image_embeds=embedded.expand(count, -1, -1), pixel_mask=mask.expand(count, -1))
         return out.logits[:, self.yes], out.logits[:, self.no]
+
+
+class LocalModel(LocalEngine[VisualQuestions]):
+    """As `models.language_models.answers.LanguageModel`, of requests for yes or no about one image."""
+
+    name = "answers"
+
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        """As `LanguageModel.ask`; a question that is longer than the network reads is refused."""
+        network = self.loaded
+        with inference(self.threads):
+            groups = [within_memory(partial(self._about, network, group)) for group in by_images(requests)]
+        return [answer for answers in groups for answer in answers]
+
+    def _about(self, network: _Network, requests: Sequence[Request]) -> list[Answer]:
+        """Answers to requests about one image."""
+        questions = [request.text for request in requests]
+        lengths = [len(ids) for ids in network.tokenizer(questions)["input_ids"]]
+        fitting = [question for question, length in zip(questions, lengths, strict=True) if length <= LONGEST]
+        (image,) = requests[0].images
+        seen, shares = network.see(image.pixels), list[float]()
+        for start in range(0, len(fitting), self.micro_batch):
+            batch = fitting[start : start + self.micro_batch]
+            full = batch + batch[-1:] * (self.micro_batch - len(batch))
+            tokens = network.tokenizer(full, padding="max_length", max_length=LONGEST, return_tensors="pt")
+            yes, no = network.logits(seen, tokens.to(network.device))
+            # p = exp(yes) / (exp(yes) + exp(no)): the probability of yes among yes and no.
+            shares += (yes.double() - no.double()).sigmoid().tolist()[: len(batch)]
+        answers = iter(Answer(finish=NOT_A_NUMBER) if share != share else Answer(probability=share) for share in shares)
+        return [
+            next(answers) if length <= LONGEST else Answer(f"{length} tokens, {LONGEST} are read", REFUSED)
+            for length in lengths
+        ]
+
+    def load(self) -> _Network:
+        files = self.settings.files()
+        return (_Blip if model_type(files) == "blip" else _Vilt)(files, self.settings)

@@ -1,69 +1,38 @@
-"""Multimodal language models of transformers in this process: how likely answers are after images and a prompt.
+"""Multimodal language models of transformers in this process: what they write after images and a prompt, and how likely
+answers are.
 
 An image goes through the network once for all texts that follow it: the pass up to its last token fills a cache of keys
 and values, from which each text goes on by itself. So a score does not depend on what else is scored, and is that of
 one pass over everything, to the rounding of float32.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 import logging
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+import transformers
+from PIL.Image import Image
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as KNOWN
 
 from twinset.contracts.errors import WrongUse
-from twinset.models.device import ran_out
-from twinset.models.encoders.contract import Running
-from twinset.models.files import TOKENIZERS, Layout, ModelFiles, find_model, read_json
-from twinset.models.language_models.answers import LENGTH, STOP, YES_NO, Answer
-from twinset.models.language_models.chat_templates import LONGEST, REMEDY, bounded, check_template
+from twinset.models.device import inference, ran_out, within_memory
+from twinset.models.encoders.contract import NotApplicable, Running
+from twinset.models.engines import LocalEngine
+from twinset.models.language_models.answers import NOT_A_NUMBER, REFUSED, YES_NO, Answer, Request, by_images
+from twinset.models.language_models.chat_templates import bounded, check_template
+from twinset.models.language_models.local_model import answer_of, end_tokens
 from twinset.models.loading import load_beside, load_with_tokenizer
-
-if TYPE_CHECKING:
-    import torch
-    from PIL.Image import Image
+from twinset.models.visual_questions.settings import VisionLanguage, find_vision_language, has_encoder, model_type
 
 _LOG = logging.getLogger("twinset")
-_SAFE = ("model.safetensors.index.json", "model.safetensors")
-_IMAGES = ("preprocessor_config.json", "processor_config.json")
-LAYOUT = Layout(
-    "A multimodal language model is a folder as transformers saves it: config.json, model.safetensors, tokenizer.json "
-    "and preprocessor_config.json or processor_config.json; nothing else is loaded",
-    (("config.json",), _SAFE, _IMAGES, ("tokenizer.json",)),
-    (
-        *("config.json", "generation_config.json", *_IMAGES, "video_preprocessor_config.json"),
-        *("chat_template.jinja", "chat_template.json", *TOKENIZERS, _SAFE),
-        *("qformer_tokenizer/tokenizer.json", "qformer_tokenizer/tokenizer_config.json"),
-    ),
-)
 LIBRARIES = ("torch", "torchvision", "transformers", "tokenizers", "pillow", "numpy")
-_OTHER = "name a Qwen-VL, LLaVA, InternVL, SmolVLM or another such"
-ENCODING = ("blip-2", "instructblip")  # `models.visual_questions.encoder_decoder`
 CLOSE = 1e-3  # between log-probabilities of two ways to the same score; rounding gives some 1e-6
-WRITTEN = 300  # tokens of an answer
-LIKELIEST = 20  # tokens among which yes or no must be: as many as servers tell of
-NOT_A_NUMBER = "not a number"  # how an answer of a network that gives NaN ends
-
-
-def find_vision_language(name: str) -> ModelFiles:
-    """The files of a model by its folder or hub id; raises `ModelMissing`, or `WrongUse` for one that encodes texts and
-    is none of `ENCODING`.
-    """
-    files = find_model(name, LAYOUT)
-    if has_encoder(files) and read_json(files.folder / "config.json").get("model_type") not in ENCODING:
-        raise WrongUse(f"{files.folder}: has an encoder of texts beside its decoder; {_OTHER}")
-    return files
-
-
-def has_encoder(files: ModelFiles) -> bool:
-    """Whether a model encodes texts beside its decoder."""
-    said = read_json(files.folder / "config.json")
-    text = said.get("text_config")
-    inner = text if isinstance(text, dict) else {}
-    return bool(said.get("is_encoder_decoder") or inner.get("is_encoder_decoder") or inner.get("model_type") == "t5")
+LIKELIEST = 20  # tokens among which one of two words must be: as many as servers tell of
 
 
 class ImageRefused(Exception):
@@ -77,19 +46,17 @@ class VisionLanguageModel:
     """
 
     def __init__(self, name: str, running: Running) -> None:
-        import transformers
-        from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as known
-
         files = find_vision_language(name)
-        if (kind := read_json(files.folder / "config.json").get("model_type")) not in known:
-            raise WrongUse(f"{files.folder}: transformers opens no {kind!r} that writes about images; {_OTHER}")
+        if (kind := model_type(files)) not in KNOWN:
+            raise WrongUse(f"{files.folder}: transformers opens no {kind!r} that writes about images; name another")
         self.folder, self.images_read = files.folder, 0
-        self.identity = ["vlm", files.digest(), {one: version(one) for one in LIBRARIES}, running.runtime()]
+        self.identity = ["vlm", files.digest(), {name: version(name) for name in LIBRARIES}, running.runtime()]
         self.device = running.start()
         self.tokenizer, network = load_with_tokenizer("AutoModelForImageTextToText", files, "float32")
         self.processor = load_beside(transformers.AutoProcessor, files.folder)
         self.model = network.to(self.device)
         self._takes = inspect.signature(self.model.forward).parameters
+        self._last = {"logits_to_keep": 1} if "logits_to_keep" in self._takes else {}
         self.prepare()
 
     def prepare(self) -> None:
@@ -105,72 +72,75 @@ class VisionLanguageModel:
     def prompt(self, images: int, text: str) -> str:
         """A chat with one turn, as the model's template writes it, up to where its answer begins."""
         turn = [*({"type": "image"} for _ in range(images)), {"type": "text", "text": text}]
-        with bounded(self.folder):
-            written: str = self.processor.apply_chat_template(
-                [{"role": "user", "content": turn}],
-                chat_template=self.template,
-                add_generation_prompt=True,
-                tokenize=False,
-            )
-        if len(written) > LONGEST + len(text):
-            raise WrongUse(f"{self.folder}: its chat template makes {len(written):,} characters; {REMEDY}")
-        return written
+        write = partial(
+            self.processor.apply_chat_template,
+            [{"role": "user", "content": turn}],
+            chat_template=self.template,
+            add_generation_prompt=True,
+            tokenize=False,
+        )
+        return bounded(write, self.folder, len(text))
 
-    def next_tokens(self, images: Sequence[Image], texts: Sequence[str]) -> list[torch.Tensor]:
-        """Log-probabilities of the first token of the answer to each text about images, each shape (vocabulary,)."""
-        return self._passes(images, [self.prompt(len(images), text) for text in texts])
+    def ask(self, requests: Sequence[Request], longest: int) -> list[Answer]:
+        """As `LanguageModel.ask`. longest: tokens of an answer."""
+        return [answer for group in by_images(requests) for answer in self._about(group, longest)]
 
-    def yes(self, images: Sequence[Image], texts: Sequence[str], words: tuple[str, str] = YES_NO) -> list[float | None]:
-        """P(yes) / (P(yes) + P(no)) of the first token over all their spellings, or of other two words; NaN where the
-        network gives it, and None where neither is among the `LIKELIEST`.
+    def _about(self, requests: Sequence[Request], longest: int) -> list[Answer]:
+        """Answers to requests about the same images."""
+        images, words = [image.pixels for image in requests[0].images], requests[0].words
+        texts = [request.text for request in requests]
+        try:
+            return self._likely(images, texts, words) if words else [self._write(images, t, longest) for t in texts]
+        except ImageRefused as error:
+            _LOG.warning("%s", error)
+            return [Answer(str(error), REFUSED)] * len(requests)
+
+    def _likely(self, images: Sequence[Image], texts: Sequence[str], words: tuple[str, str]) -> list[Answer]:
+        """How likely the first word is after each text: of the first token, over all spellings of both words, of which
+        one is among the `LIKELIEST`.
         """
-        import torch
-
-        yes, no = (torch.tensor(ids, device=self.device) for ids in self._spellings(words))
-        found = list[float | None]()
-        for one in self.next_tokens(images, texts):
-            least = one.topk(min(LIKELIEST, len(one))).values[-1]
-            both = torch.stack([one[yes].logsumexp(0), one[no].logsumexp(0)]).double()
-            said = bool(one[torch.cat([yes, no])].max() >= least) or bool(one.isnan().any())
-            found.append(float(both.softmax(0)[0]) if said else None)
-        return found
+        spellings = [torch.tensor(ids, device=self.device) for ids in self._spellings(words)]
+        answers = list[Answer]()
+        for tokens in self.next_tokens(images, texts):
+            least = tokens.topk(min(LIKELIEST, len(tokens))).values[-1]
+            shares = torch.stack([tokens[ids].logsumexp(0) for ids in spellings]).double().softmax(0)
+            likely = bool(tokens[torch.cat(spellings)].max() >= least)
+            if tokens.isnan().any():
+                answers.append(Answer(finish=NOT_A_NUMBER))
+            else:
+                answers.append(Answer(probability=float(shares[0]) if likely else None))
+        return answers
 
     def _spellings(self, words: tuple[str, str]) -> list[list[int]]:
-        found: dict[str, list[int]] = {word: [] for word in words}
+        spellings: dict[str, list[int]] = {word: [] for word in words}
         marks = " .,!" if words == YES_NO else " .,!()"  # a letter may stand in brackets
         for token, number in self.tokenizer.get_vocab().items():
-            found.get(token.replace("▁", "").replace("Ġ", "").strip(marks).lower(), []).append(number)
-        if not all(found.values()):
+            spellings.get(token.replace("▁", "").replace("Ġ", "").strip(marks).lower(), []).append(number)
+        if not all(spellings.values()):
             raise WrongUse(f"{self.folder}: its tokenizer has no token for {' or '.join(words)}; name another model")
-        return [sorted(found[word]) for word in words]
+        return [sorted(spellings[word]) for word in words]
 
-    def write(self, images: Sequence[Image], text: str, most: int | None = None) -> Answer:
-        """The likeliest answer, token by token. most: tokens of it, `WRITTEN` when absent."""
-        import torch
-        from transformers import GenerationConfig
-
-        ends = [self.model.generation_config.eos_token_id, self.tokenizer.eos_token_id]
-        ends = [end for one in ends for end in (one if isinstance(one, list) else [one]) if end is not None]
-        if not ends:
-            raise WrongUse(f"{self.folder}: names no token that ends an answer (eos_token)")
-        settings = GenerationConfig(
-            max_new_tokens=most or WRITTEN, do_sample=False, eos_token_id=ends, pad_token_id=ends[0],
+    def _write(self, images: Sequence[Image], text: str, longest: int) -> Answer:
+        """The likeliest answer, token by token."""
+        ends = end_tokens(self.tokenizer, self.model, self.folder)
+        settings = transformers.GenerationConfig(
+            max_new_tokens=longest, do_sample=False, eos_token_id=ends, pad_token_id=ends[0],
             output_logits=True, return_dict_in_generate=True,
         )  # fmt: skip
         read = self._read(images, self.prompt(len(images), text))
         self.images_read += 1
         with torch.inference_mode():
             made = self.model.generate(**read, generation_config=settings)
-        prompt = read["input_ids"].shape[1]
-        tokens: list[int] = made.sequences[0, self.before(prompt) :].tolist()
-        if any(bool(one.isnan().any()) for one in made.logits):
+        prompt, tokens = read["input_ids"].shape[1], made.sequences[0, -len(made.logits) :].tolist()
+        if any(bool(logits.isnan().any()) for logits in made.logits):
             return Answer("", NOT_A_NUMBER, prompt, len(tokens))
-        finish = STOP if tokens[-1] in ends else LENGTH
-        return Answer(self.tokenizer.decode(tokens, skip_special_tokens=True), finish, prompt, len(tokens))
+        return answer_of(self.tokenizer, tokens, ends, prompt)
 
-    def before(self, prompt: int) -> int:
-        """How many tokens are written before the answer, of a prompt of so many."""
-        return prompt
+    def next_tokens(self, images: Sequence[Image], texts: Sequence[str]) -> list[torch.Tensor]:
+        """Log-probabilities of the first token of the answer to each text about images, each shape (vocabulary,)."""
+        prompts = [self.prompt(len(images), text) for text in texts]
+        with torch.inference_mode():
+            return self._passes(images, prompts)
 
     def _special(self, prompt: str) -> dict[str, bool]:
         # As transformers' own `apply_chat_template`: a template may begin with the token that the tokenizer adds.
@@ -185,94 +155,105 @@ class VisionLanguageModel:
         except (ValueError, TypeError, ArithmeticError, IndexError, RuntimeError) as error:
             if ran_out(error):
                 raise
-            raise ImageRefused(
-                f"images of {', '.join(f'{one.width} x {one.height}' for one in images)}: {error}"
-            ) from error
+            sizes = ", ".join(f"{image.width} x {image.height}" for image in images)
+            raise ImageRefused(f"images of {sizes}: {error}") from error
         return {key: value.to(self.device) for key, value in read.items() if key in self._takes}
 
     def _passes(self, images: Sequence[Image], prompts: Sequence[str]) -> list[torch.Tensor]:
         """Log-probabilities after each prompt, each shape (vocabulary,)."""
-        read = self._read(images, prompts[0])
-        first: list[int] = read["input_ids"][0].tolist()
-        expanded, seen = self._expanded(prompts, first)
-        if expanded is None:  # a processor that writes something else for images: each prompt by itself
-            return [self._whole(self._read(images, prompt)) for prompt in prompts]
+        reads = [self._read(images, prompt) for prompt in prompts]
+        ids: list[list[int]] = [read["input_ids"][0].tolist() for read in reads]
         # Always cut behind the last image, so that bits do not depend on what else is asked about it.
-        if self._shares is False or any(ids[:seen] != expanded[0][:seen] for ids in expanded):
-            return [self._whole(self._of(read, ids)) for ids in expanded]
+        seen = max((place + 1 for place, token in enumerate(ids[0]) if token == self.image_id), default=0)
+        if not seen or any(tokens[:seen] != ids[0][:seen] for tokens in ids):
+            return [self._whole(read) for read in reads]
         if self._shares is None:
-            self._shares = self._tried(read, seen, expanded[-1])
+            self._shares = self._tried(reads[-1], seen)
             if not self._shares:
                 _LOG.warning("%s: reads an image again for each text: a shared pass gives other scores", self.folder)
-                return self._passes(images, prompts)
-        return self._shared(read, seen, expanded)
+        return self._shared(reads, seen) if self._shares else [self._whole(read) for read in reads]
 
-    def _tried(self, read: dict[str, Any], seen: int, ids: list[int]) -> bool:
+    def _tried(self, read: dict[str, Any], seen: int) -> bool:
         """Whether a shared pass gives what one over everything does: not where what follows changes how an image is
         seen, and some networks take no cache so.
         """
-        alone = self._whole(self._of(read, ids))
+        alone = self._whole(read)
         try:
-            (shared,) = self._shared(read, seen, [ids])
+            (shared,) = self._shared([read], seen)
         except (ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
             if ran_out(error):
                 raise
             return False
         return bool(((alone.exp() - shared.exp()).abs().nan_to_num() < CLOSE).all())
 
-    def _shared(self, read: dict[str, Any], seen: int, prompts: Sequence[list[int]]) -> list[torch.Tensor]:
-        """As `_passes`, from one pass over the first ``seen`` tokens, which all prompts begin with."""
-        import torch
-
-        found = []
-        with torch.inference_mode():
-            self.images_read += 1
-            cache = self.model(**self._of(read, prompts[0][:seen]), use_cache=True, **self._only_last()).past_key_values
-            for ids in prompts:
-                # No mask: there is no padding, and places are counted on from the cache.
-                rest = torch.tensor([ids[seen:]], device=self.device)
-                out = self.model(input_ids=rest, past_key_values=copy.deepcopy(cache), use_cache=True)
-                found.append(out.logits[0, -1].float().log_softmax(-1))
-        return found
-
-    def _expanded(self, prompts: Sequence[str], first: list[int]) -> tuple[list[list[int]] | None, int]:
-        """Tokens of each prompt with all that stands for images, from those of the first one as the processor gave
-        them, and how many go up to the last one of an image; None where its parts are not found.
-        """
-        texts = [self.tokenizer(one, **self._special(one))["input_ids"] for one in prompts]
-        places = [[at for at, token in enumerate(ids) if token == self.image_id] for ids in texts]
-        if not all(places):
-            return None, 0
-        parts = [
-            (ids[: at[0]], ids[at[0] : at[-1] + 1], ids[at[-1] + 1 :]) for ids, at in zip(texts, places, strict=True)
-        ]
-        before, between, behind = parts[0]
-        inner = first[len(before) : len(first) - len(behind)]
-        same = first == before + inner + behind and all(one[1] == between for one in parts)
-        return ([one[0] + inner + one[2] for one in parts] if same else None), len(before) + len(inner)
-
-    def _of(self, read: dict[str, Any], ids: list[int]) -> dict[str, Any]:
-        """What the processor made of the images, with other tokens: what is told of each token is 0 of new ones."""
-        import torch
-
-        width, found = read["input_ids"].shape, dict(read)
-        for key, value in read.items():
-            if value.shape == width:
-                row = value[0, : len(ids)]
-                found[key] = torch.cat([row, row.new_zeros(len(ids) - len(row))])[None]
-        found["input_ids"] = torch.tensor([ids], device=self.device)
-        found["attention_mask"] = torch.ones_like(found["input_ids"])
-        return found
+    def _shared(self, reads: Sequence[dict[str, Any]], seen: int) -> list[torch.Tensor]:
+        """As `_passes`, from one pass over the first ``seen`` tokens, which are those of all."""
+        self.images_read += 1
+        width = reads[0]["input_ids"].shape
+        begin = {key: value[:, :seen] if value.shape == width else value for key, value in reads[0].items()}
+        cache = self.model(**begin, use_cache=True, **self._last).past_key_values
+        rows = list[torch.Tensor]()
+        for read in reads:
+            # No mask: there is no padding, and places are counted on from the cache.
+            rest = read["input_ids"][:, seen:]
+            out = self.model(input_ids=rest, past_key_values=copy.deepcopy(cache), use_cache=True)
+            rows.append(out.logits[0, -1].float().log_softmax(-1))
+        return rows
 
     def _whole(self, read: dict[str, Any]) -> torch.Tensor:
         """As one of `_passes`, in one pass over everything."""
-        import torch
-
         self.images_read += 1
-        with torch.inference_mode():
-            out = self.model(**self._of(read, read["input_ids"][0].tolist()), use_cache=False, **self._only_last())
-        logits: torch.Tensor = out.logits[0, -1].float().log_softmax(-1)
-        return logits
+        logits: torch.Tensor = self.model(**read, use_cache=False, **self._last).logits
+        return logits[0, -1].float().log_softmax(-1)
 
-    def _only_last(self) -> dict[str, int]:
-        return {"logits_to_keep": 1} if "logits_to_keep" in self._takes else {}
+
+class EncoderDecoder(VisionLanguageModel):
+    """BLIP-2 and InstructBLIP with T5: the encoder reads an image and a prompt, without a chat around it, and the
+    decoder writes the answer.
+
+    BLIP-2 sees an image once for all prompts; InstructBLIP once a prompt, with which its Q-Former reads it.
+    """
+
+    def prepare(self) -> None:
+        self.start = self.model.config.text_config.decoder_start_token_id
+
+    def prompt(self, images: int, text: str) -> str:
+        if images != 1:
+            raise NotApplicable(
+                f"{self.folder}: reads one image, and a prompt shows it {images}; name a prompt with images: joined"
+            )
+        return text
+
+    def _passes(self, images: Sequence[Image], prompts: Sequence[str]) -> list[torch.Tensor]:
+        rows, seen = list[torch.Tensor](), None
+        start = torch.tensor([[self.start]], device=self.device)
+        for prompt in prompts:
+            read = self._read(images, prompt)
+            pixels = {key: read[key] for key in read if key == "pixel_values" or key.startswith("qformer")}
+            if seen is None or len(pixels) > 1:
+                seen = self.model.get_image_features(**pixels, return_dict=True)
+                self.images_read += 1
+            read |= {"pixel_values": None, "mm_encoder_outputs": {"image": seen}}
+            rows.append(self.model(**read, decoder_input_ids=start).logits[0, -1].float().log_softmax(-1))
+        return rows
+
+
+def open_vision_language(name: str, running: Running) -> VisionLanguageModel:
+    """The model of a folder; raises as `find_vision_language`."""
+    return (EncoderDecoder if has_encoder(find_vision_language(name)) else VisionLanguageModel)(name, running)
+
+
+class LocalChats(LocalEngine[VisionLanguage]):
+    """As `LanguageModel`; the prompt alone asks for the schema. Yes is as likely as VQAScore has it (Lin et al. 2024),
+    of other questions.
+    """
+
+    name = "answers"
+
+    def ask(self, requests: Sequence[Request]) -> list[Answer]:
+        """As `LanguageModel.ask`."""
+        with inference(self.threads):
+            return within_memory(partial(self.loaded.ask, requests, self.settings.max_tokens))
+
+    def load(self) -> VisionLanguageModel:
+        return open_vision_language(self.settings.model, Running(self.settings.device, 1, self.threads))
