@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from twinset.review.access import Access, Person
 from twinset.review.app import make_app
 from twinset.review.desk import ReviewDesk
 from twinset.review.store import AnswerStore
-from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks, _Seen
+from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
@@ -91,22 +90,25 @@ def stage_of(name: str, candidates: Sequence[TaskCandidate], out: Path, **settin
         )
         for one in candidates
     )
-    return ReviewStage(name, "plan", generator, out / "_review" / "answers.sqlite", tasks)
+    return ReviewStage(name, generator, out / "_review" / "answers.sqlite", tasks)
 
 
 class Planned(ReviewTasks):
     """Stages that stand in for what lies below OUT; `plan` changes them, as a build does."""
 
     def __init__(self, out: Path, stages: Sequence[ReviewStage]) -> None:
+        self.planned = [*stages]
         super().__init__(Store(str(out)), SECRET)
-        self.plan(stages)
 
-    def plan(self, stages: Sequence[ReviewStage]) -> None:
-        self._seen = {stage.name: _Seen("", stage) for stage in stages}
-        self._loaded = self._collected()
+    def plan(self, *stages: ReviewStage) -> None:
+        self.planned = [*stages]
+        self._loaded = self._collected(self._stages())
 
-    def _look(self) -> bool:
-        return False
+    def _stamps_now(self) -> dict[str, str]:
+        return {}
+
+    def _stages(self) -> list[ReviewStage]:
+        return self.planned
 
 
 def survey_of(out: Path, instances: int, **settings: Any) -> ReviewStage:
@@ -133,11 +135,10 @@ def painted_app(
     out: Path,
     stages: Sequence[ReviewStage],
     annotators: Sequence[str] = ("anna", "ben"),
-    clock: Callable[[], float] = time.monotonic,
     **settings: Any,
 ) -> tuple[Any, dict[str, str]]:
-    """The app of a desk, and the tokens of links by name, with that of ``admin``."""
-    access = Access(SECRET, annotators, clock)
+    """The app of a desk, and the tokens of links by name, with that of ``admin``. settings: of the access."""
+    access = Access(SECRET, annotators, **settings)
     people = [*(Person(name, "annotator") for name in annotators), Person("admin", "admin")]
-    app = make_app(painted_desk(out, stages, **settings), access, "demo")
+    app = make_app(painted_desk(out, stages), access, "demo")
     return app, {person.name: access.token(person) for person in people}
