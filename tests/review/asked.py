@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
@@ -35,7 +35,7 @@ SHAPES = {
 
 
 class Painted(Decisions):
-    """Pictures of tasks that no stage holds: the name of the task and the number of the image on a colour."""
+    """Pictures of tasks that no stage holds: a colour for each number of an image."""
 
     kind: Literal["test-painted"] = "test-painted"
     question: str = "best-image"
@@ -52,10 +52,8 @@ class Painted(Decisions):
         raise NotImplementedError
 
     def picture(self, task: TaskCandidate, number: int) -> bytes:
-        image = Image.new("RGB", (320, 240), COLOURS[number])
-        ImageDraw.Draw(image).text((20, 100), f"{task.identity}, image {number}", "black", font_size=20)
         content = io.BytesIO()
-        image.save(content, "PNG")
+        Image.new("RGB", (640, 272), COLOURS[number]).save(content, "PNG")
         return content.getvalue()
 
 
@@ -79,30 +77,20 @@ def candidate(stage: str, shape: str, number: int, **changes: Any) -> TaskCandid
 
 def stage_of(name: str, candidates: Sequence[TaskCandidate], out: Path, **settings: Any) -> ReviewStage:
     """A planned stage that asks these tasks."""
-    generator = Painted(question=candidates[0].question, **settings).open(Context(name))
+    source = Painted(question=candidates[0].question, **settings).open(Context(name))
     tasks = tuple(
-        ReviewTask(
-            f"{one.key.replace('-', '')}{one.binding[:8]}",
-            one,
-            (name, one.key, one.binding),
-            generator.needed(one),
-            generator.survey,
-        )
-        for one in candidates
+        ReviewTask(task.binding[:40], task, (name, task.key, task.binding), source.needed(task), source.survey)
+        for task in candidates
     )
-    return ReviewStage(name, generator, out / "_review" / "answers.sqlite", tasks)
+    return ReviewStage(name, source, out / "_review" / "answers.sqlite", tasks)
 
 
 class Planned(ReviewTasks):
-    """Stages that stand in for what lies below OUT; `plan` changes them, as a build does."""
+    """Stages that stand in for what lies below OUT."""
 
     def __init__(self, out: Path, stages: Sequence[ReviewStage]) -> None:
         self.planned = [*stages]
         super().__init__(Store(str(out)), SECRET)
-
-    def plan(self, *stages: ReviewStage) -> None:
-        self.planned = [*stages]
-        self._loaded = self._collected(self._stages())
 
     def _stamps_now(self) -> dict[str, str]:
         return {}
@@ -113,11 +101,10 @@ class Planned(ReviewTasks):
 
 def survey_of(out: Path, instances: int, **settings: Any) -> ReviewStage:
     """A stage that asks four questions about each instance as BiVLC did: 25 of an annotator."""
-    tasks = []
-    for number in range(instances):
-        for at in range(4):
-            shape = "match-text" if at < 2 else "match"
-            tasks.append(candidate("survey", shape, 4 * number + at, subject=f"subject-{number}"))
+    tasks = [
+        candidate("survey", "match" if number % 4 > 1 else "match-text", number, subject=f"subject-{number // 4}")
+        for number in range(4 * instances)
+    ]
     return stage_of("survey", tasks, out, protocol="bivlc", **settings)
 
 

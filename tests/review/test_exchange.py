@@ -2,7 +2,6 @@
 
 import csv
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,8 @@ import pytest
 from tests.review.asked import SHAPES, candidate, painted_desk, stage_of
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer, read_answers
-from twinset.review.access import Refused
 from twinset.review.desk import ReviewDesk
 from twinset.review.exchange import SUFFIXES, Imported, import_answers, write_answers
-from twinset.review.store import AnswerStore
 
 
 def desk_of(out: Path, shape: str, **changes: Any) -> ReviewDesk:
@@ -102,20 +99,6 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
     assert [answer.task for answer in stored(desk)] == [third]
 
 
-def test_an_answer_that_comes_in_during_an_import_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, save_all = desk_of(tmp_path, "keep-pair"), AnswerStore.save_all
-    task = desk.tasks.now().tasks[0]
-
-    def meanwhile(store: AnswerStore, answers: Any) -> int:
-        monkeypatch.undo()
-        desk.answer("anna", task.id, "o0", "", 1.0)
-        return save_all(store, answers)
-
-    monkeypatch.setattr(AnswerStore, "save_all", meanwhile)
-    with pytest.raises(WrongUse, match=r"given\.csv: anna answered .* with keep before; .* nothing was imported"):
-        import_answers(written(tmp_path / "given.csv", {"task": task.candidate.key, "answer": "drop"}), desk, "anna")
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -130,17 +113,3 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, name: str, content: b
     (tmp_path / name).write_bytes(content)
     with pytest.raises(WrongUse, match=words):
         import_answers(tmp_path / name, desk_of(tmp_path, "match"))
-
-
-@pytest.mark.skipif(find_spec("twinset_extras") is None, reason="twinset-extras, which asks so, is not installed")
-def test_an_order_of_images_is_an_answer_like_others(tmp_path: Path) -> None:
-    desk, again = (desk_of(tmp_path / name, "best-image", question="rank-images") for name in ("before", "after"))
-    tasks = desk.tasks.now().tasks
-    for task, option in zip(tasks[:3], ("o2 o0", "o1", "o3 o2 o1 o0"), strict=True):
-        desk.answer("anna", task.id, option, "", 2.0)
-    for option in ("o2 o2", "o0 o4", "o0 ", "", "2"):
-        with pytest.raises(Refused, match="no option"):
-            desk.answer("ben", tasks[0].id, option, "", 2.0)
-    write_answers(tmp_path / "a.csv", desk)
-    assert import_answers(tmp_path / "a.csv", again).new == 3
-    assert stored(again) == stored(desk)

@@ -1,35 +1,24 @@
 """The review of a real build: pairs that wait to be screened, answered on the page and by file, then built on."""
 
 import hashlib
-import io
 import json
-import re
 import shutil
 import stat
-import subprocess
-import sys
-import urllib.request
-from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
 import twinset
 from tests.generators.human_baseline.asked_pairs import write_pairs
 from twinset.cli.main import main
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.decisions.answers import table_of
 from twinset.review.desk import ReviewDesk
 from twinset.review.opening import open_desk
 from twinset.shards.storage import layout
 
 PAIRS = 4
-CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def recipe_of(folder: Path, **screening: Any) -> Recipe:
@@ -64,18 +53,6 @@ def out(drawn: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_a_waiting_stage_is_asked_with_its_images(out: Path) -> None:
-    desk = desk_of(out)
-    tasks, loaded = desk.next("anna", 9), desk.tasks.now()
-    assert (len(tasks), tasks[0]["stage"], tasks[0]["question"]) == (PAIRS, "mine-decisions", "keep-pair")
-    for url in tasks[0]["statement"]["images"]:
-        task, number = loaded.images[url.rpartition("/")[2]]
-        stored = loaded.stages[task.stage].generator.picture(task.candidate, number)
-        assert hashlib.sha256(stored).hexdigest() == task.candidate.image_sha256s[number]
-        served, made = (np.asarray(Image.open(io.BytesIO(each))) for each in (desk.tasks.picture(task, number), stored))
-        assert np.abs(served.astype(int) - made).mean() < 3
-
-
 def test_the_secret_is_the_readers_own_whatever_lies_in_the_folder(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,14 +67,10 @@ def test_the_secret_is_the_readers_own_whatever_lies_in_the_folder(
     file.write_text("")
     with pytest.raises(WrongUse, match="not the secret that twinset wrote; remove it"):
         open_desk(str(out))
-
-
-def test_a_link_in_place_of_the_folder_of_answers_is_not_followed(out: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (out / "_review").symlink_to(tmp_path / "elsewhere")
+    shutil.rmtree(out / "_review")
+    (out / "_review").symlink_to(tmp_path)
     with pytest.raises(WrongUse, match="nothing is written through a link"):
         open_desk(str(out))
-    assert not [*(tmp_path / "elsewhere").iterdir()]
 
 
 def test_a_plan_that_is_written_again_is_asked_and_only_what_changed(
@@ -107,6 +80,11 @@ def test_a_plan_that_is_written_again_is_asked_and_only_what_changed(
     desk = desk_of(out, on_decided=decided.append)
     for task in desk.next("anna", PAIRS):
         assert decided == []
+        for url in task["statement"]["images"]:
+            asked, number = desk.tasks.now().images[url.rpartition("/")[2]]
+            stored = desk.tasks.now().stages[asked.stage].generator.picture(asked.candidate, number)
+            assert hashlib.sha256(stored).hexdigest() == asked.candidate.image_sha256s[number]
+            assert desk.tasks.picture(asked, number).startswith(b"\xff\xd8")
         desk.answer("anna", task["id"], "o0", "", 1.0)
     assert decided == ["mine-decisions"]
     changed = out.parent / "changed"
@@ -127,22 +105,6 @@ def test_a_plan_that_is_written_again_is_asked_and_only_what_changed(
     assert desk.next("anna", 9) == [again], "what was asked before stays while the plan cannot be read"
     recipe.write_bytes(content)
     assert desk.next("anna", 9) == [again]
-
-
-def test_an_answer_that_a_build_has_used_can_be_undone_and_is_asked_again(drawn: Path, out: Path) -> None:
-    desk = desk_of(out)
-    for task in desk.next("anna", PAIRS):
-        desk.answer("anna", task["id"], "x0", "other", 1.0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twinset.cards.describe.describe", lambda *_: None)
-        patch.setattr("twinset.cards.describe.show", lambda *_: None)
-        assert twinset.build(recipe_of(drawn), str(out))["subsets"]["mine"]["kept"] == 0
-    later = desk_of(out)
-    [stage] = later.tasks.now().stages.values()
-    assert later.is_decided(stage) and later.next("anna", 9) == []
-    undone = later.undo("anna")
-    assert [task["id"] for task in later.next("anna", 9)] == [undone["id"]]
-    assert not later.is_decided(stage)
 
 
 def run(*arguments: str) -> int:
@@ -184,46 +146,3 @@ def test_wrong_options_are_refused(
 ) -> None:
     assert run(str(out), *options) == 2
     assert words in capsys.readouterr().err
-
-
-def test_an_exported_file_takes_no_answers(drawn: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exported = tmp_path / "answers.parquet"
-    pq.write_table(table_of([]), exported)
-    wait(drawn, tmp_path / "new", answers=str(exported))
-    before = exported.read_bytes()
-    assert run(str(tmp_path / "new")) == 2
-    assert "no answers can be added; leave out the setting answers" in capsys.readouterr().err
-    assert exported.read_bytes() == before
-
-
-def test_a_dataset_that_asks_nobody_says_so(drawn: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(str(tmp_path / "absent")) == 2
-    assert "holds no stages" in capsys.readouterr().err
-    assert not (tmp_path / "absent").exists()
-    recipe = recipe_of(drawn).model_dump(mode="json")
-    recipe["stages"], recipe["subsets"]["mine"] = {}, recipe["stages"]["mine-candidates"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twinset.cards.describe.describe", lambda *_: None)
-        patch.setattr("twinset.cards.describe.show", lambda *_: None)
-        twinset.build(parse_recipe(recipe), str(tmp_path / "plain"))
-    assert run(str(tmp_path / "plain")) == 0
-    assert "nothing waits for people; none of its stages asks any" in capsys.readouterr().out
-    assert not (tmp_path / "plain" / "_review").exists()
-
-
-def test_the_command_serves_a_page_until_it_is_interrupted(out: Path) -> None:
-    command = [sys.executable, "-m", "twinset.cli.main", "review", str(out), "--annotators", "anna,ben"]
-    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stderr is not None
-        lines = [*iter(process.stdout.readline, "Ctrl-C ends the page; every answer is stored.\n")]
-        links = dict(re.findall(r"^(\w+): (http://127\.0\.0\.1:\d+/.*)$", "".join(lines), re.MULTILINE))
-        assert list(links) == ["anna", "ben", "admin"]
-        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-        browser.open(links["anna"]).close()
-        with browser.open(f"{links['anna'].partition('?')[0]}api/next") as reply:
-            assert len(json.load(reply)) == PAIRS
-        with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(f"{links['anna'].partition('?')[0]}api/next")
-        process.send_signal(2)
-        assert process.wait() == 0
-        assert process.stderr.read() == "stopped; every answer is stored\n"

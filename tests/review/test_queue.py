@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.review.asked import candidate, painted_desk, stage_of, survey_of
 from twinset.review.desk import LEASE_SECONDS, SURVEY_SECONDS
 from twinset.review.showing import shown_options
@@ -74,13 +72,6 @@ def test_a_shown_task_is_kept_for_a_while_also_over_a_restart(tmp_path: Path) ->
     assert again.desk.rest("ben")["held"] == {"tasks": 29, "minutes": LEASE_SECONDS // 60 - 1}
     again.now += LEASE_SECONDS
     assert len(again.next("ben", 40)) == 29
-
-
-def test_the_overlap_is_answered_by_several_and_everything_else_once(tmp_path: Path) -> None:
-    room = room_of(tmp_path, 60, overlap=0.3)
-    assert 5 < sum(task.needed == 2 for task in room.tasks) < 35
-    times = Counter(task.id for tasks in room.work("anna", "ben", "cleo").values() for task in tasks)
-    assert times == {task.id: task.needed for task in room.tasks}
 
 
 def test_a_tie_is_asked_of_one_more_annotator_until_a_majority_is_there(tmp_path: Path) -> None:
@@ -166,15 +157,3 @@ def test_overlap_and_ties_are_of_whole_instances(tmp_path: Path) -> None:
             room.answer(name, [task], value if task.candidate.subject == "subject-0" else "0")
     assert instances(room.next("cleo", 99)) == {"subject-0": 4}
     assert room.next("dora", 99) == [] == room.next("anna", 99)
-
-
-@pytest.mark.parametrize("answers", [100, 60])
-def test_only_whole_instances_are_decided(tmp_path: Path, answers: int) -> None:
-    stage = survey_of(tmp_path, 25)
-    room = Room(tmp_path, stage)
-    for _ in range(answers):
-        room.answer("anna", room.next("anna"))
-    answered = instances([task for task, given in zip(stage.tasks, room.desk.answers_to(stage), strict=True) if given])
-    whole = sum(count == 4 for count in answered.values())
-    assert room.desk.stage_counts(stage).decided == 4 * whole
-    assert room.desk.is_decided(stage) == (answers == 100) and room.desk.stage_counts(stage).tied == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.review.asked import SHAPES, all_kinds, candidate, stage_of
-from tests.review.browser.conftest import DESKTOP, END, PHONE, Served, Visitor
+from tests.review.browser.conftest import END, PHONE, Served, Visitor
 from twinset.review.neutral_images import in_one_form
 from twinset.review.tasks import ReviewStage
 
@@ -125,12 +125,21 @@ def test_swipes_on_a_phone(serve: Serve, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("wide", "high", "phone"),
-    [(390, 844, True), (360, 640, True), (844, 390, True), (1280, 720, False), (1000, 700, False)],
+    ("wide", "high", "phone", "scheme"),
+    [
+        (390, 844, True, "dark"),
+        (360, 640, True, "light"),
+        (844, 390, True, "light"),
+        (1280, 720, False, "light"),
+        (1000, 700, False, "dark"),
+    ],
 )
-def test_every_task_fits_into_the_window(serve: Serve, tmp_path: Path, wide: int, high: int, phone: bool) -> None:
-    window = {**(PHONE if phone else {}), "viewport": {"width": wide, "height": high}}
-    anna = serve(*all_kinds(tmp_path, 1)).visit(**window)
+def test_every_task_fits_into_the_window_and_axe_finds_nothing(
+    serve: Serve, tmp_path: Path, wide: int, high: int, phone: bool, scheme: str
+) -> None:
+    window = {**(PHONE if phone else {}), "viewport": {"width": wide, "height": high}, "color_scheme": scheme}
+    served = serve(*all_kinds(tmp_path, 1))
+    anna = served.visit(**window)
     smallest = {"best-image": 230, "fits-caption": 350, "keep-pair": 350, "match": 350}
     for _ in SHAPES:
         anna.ready()
@@ -139,6 +148,7 @@ def test_every_task_fits_into_the_window(serve: Serve, tmp_path: Path, wide: int
         bottoms = [box[3] for box in anna.page.evaluate(BOXES, "blockquote, figcaption")]
         if not phone:
             assert all(right - left > smallest[anna.question] for left, _, right, _ in images)
+            assert anna.question != "keep-pair" or images[0][1] == images[1][1], "wide twins lie side by side"
             assert all(min(abs(top - bottom) for bottom in bottoms) < 40 for _, top, _, _ in images[: len(bottoms)])
         buttons = anna.page.evaluate(BOXES, "button")
         for number, (left, top, right, bottom) in enumerate(buttons):
@@ -149,8 +159,12 @@ def test_every_task_fits_into_the_window(serve: Serve, tmp_path: Path, wide: int
         if anna.question == "keep-pair":
             drop, keep = (anna.page.evaluate(BOXES, f"#{name} .choose")[0] for name in ("extra", "options"))
             assert drop[0] < keep[0], "drop is left of keep on every window"
+        assert anna.findings() == []
         anna.press("1")
-    assert anna.problems == []
+    assert anna.problems == anna.findings() == []
+    anna.page.goto(served.link("admin"))
+    anna.page.wait_for_url(f"{served.base}/admin")
+    assert anna.findings() == []
 
 
 @pytest.mark.slow
@@ -209,37 +223,3 @@ def test_images_are_put_in_order(serve: Serve, tmp_path: Path) -> None:
     anna.saved()
     [answer] = served.answers()
     assert (answer.answer, answer.position) == (" ".join(answer.shown[:2]), 0) and len({*answer.shown}) == 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("window", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(serve: Serve, tmp_path: Path, scheme: str, window: dict[str, Any]) -> None:
-    served = serve(*all_kinds(tmp_path, 1))
-    anna = served.visit(color_scheme=scheme, **window)
-    page, findings = anna.page, {}
-    page.click("#guide summary")
-    for shape in SHAPES:
-        anna.ready()
-        for name, key in (("task", ""), ("enlarged", "z"), ("why", "0" if shape == "keep-pair" else "")):
-            if key:
-                page.keyboard.press(key)
-            findings[shape, name] = anna.findings()
-            page.keyboard.press("Escape")
-        anna.press("1")
-    findings["end"] = anna.findings()
-    page.keyboard.press("?")
-    findings["help"] = anna.findings()
-    page.keyboard.press("Escape")
-    anna.saved()
-    anna.context.set_offline(True)
-    page.keyboard.press("Backspace")
-    page.wait_for_selector("#trouble:has-text('cannot be reached')")
-    findings["trouble"] = anna.findings()
-    anna.context.set_offline(False)
-    page.goto(f"{served.base}/image/none")
-    findings["refused"] = anna.findings()
-    page.goto(served.link("admin"))
-    page.wait_for_url(f"{served.base}/admin")
-    findings["admin"] = anna.findings()
-    assert {name: problems for name, problems in findings.items() if problems} == {}

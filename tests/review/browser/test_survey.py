@@ -72,6 +72,8 @@ def test_two_participants_of_25_instances_and_the_figures_of_people(
     halves = [([*given.values()][:2], [*given.values()][2:]) for given in right.values()]
     shares = [sum(map(all, column)) for column in zip(*halves, strict=True)]
     whole = sum(all(text) and all(image) for text, image in halves)
-    assert main(["eval", "human", stage, "--out", str(tmp_path / "run")]) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("people"))
-    assert all(f"{100 * count / len(right):.2f}" in row for count in (*shares, whole))
+    capsys.readouterr()
+    assert main(["eval", "human", stage, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)["all"]
+    expected = [100 * count / len(right) for count in (*shares, whole)]
+    assert [figures[name] for name in ("text", "image", "group")] == pytest.approx(expected)
