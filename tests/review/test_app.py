@@ -3,7 +3,7 @@
 import io
 import json
 import re
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.review.asked import SECRET, all_kinds, candidate, painted_app, painted_desk, stage_of, survey_of
+from tests.review.asked import SECRET, all_kinds, candidate, painted_app, painted_desk, stage_of
 from twinset.generators.decisions.answers import Answer, read_answers
 from twinset.review.access import Access, Person
 from twinset.review.app import HEADERS, make_app
-from twinset.review.desk import ReviewDesk
 from twinset.review.store import AnswerStore
 
 ACCESS = Access(SECRET, ["anna", "ben"])
@@ -60,10 +59,6 @@ def test_a_task_is_told_without_its_order_or_its_key(anna: Browser) -> None:
     content = json.dumps([{**task, "id": "", "stage": ""} for task in tasks])
     assert "photo" not in content.replace("The photo", "").replace("a photo", "")
     assert candidate("best-image", "best-image", 0).key not in content
-    by_stage = {task["stage"]: task for task in tasks}
-    assert [len(by_stage["keep-pair"]["statement"][name]) for name in ("texts", "images")] == [2, 2]
-    assert by_stage["keep-pair"]["reasons"]["other"] == "something else"
-    assert [option["text"] is not None for option in by_stage["match-text"]["options"]] == [True, True]
 
 
 def test_the_order_of_options_differs_by_task_and_annotator_and_the_shown_one_is_stored(tmp_path: Path) -> None:
@@ -109,19 +104,14 @@ def test_four_people_at_once_answer_every_task_as_often_as_it_needs(tmp_path: Pa
     stage = stage_of("s", [candidate("s", "keep-pair", n) for n in range(48)], tmp_path, overlap=0.25)
     decided: list[str] = []
     desk = painted_desk(tmp_path, [stage], on_decided=decided.append)
-    started = threading.Barrier(4)
 
     def work(name: str) -> None:
-        started.wait()
         while tasks := desk.next(name, 3):
             for task in tasks:
                 desk.answer(name, task["id"], "o0", "", 1.0)
 
-    people = [threading.Thread(target=work, args=[f"person-{n}"]) for n in range(4)]
-    for person in people:
-        person.start()
-    for person in people:
-        person.join()
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(work, ("anna", "ben", "cleo", "dora"))] == [None] * 4
     assert [len(given) for given in desk.answers_to(stage)] == [task.needed for task in stage.tasks]
     assert {*decided} == {"s"}
 
@@ -134,13 +124,9 @@ def test_nothing_is_reached_without_a_link(tmp_path: Path) -> None:
     assert nobody.post("/api/answer", json={}).status_code == 401
     forged = tokens["anna"][:-9] + ("x" if tokens["anna"][-9] != "x" else "y") + tokens["anna"][-8:]
     left = Access(SECRET, ["cleo"]).token(Person("cleo", "annotator"))
-    for path, token, status in (
-        ("/", forged, 401),
-        ("/", tokens["admin"], 403),
-        ("/admin", tokens["anna"], 403),
-        ("/", left, 403),
-    ):
-        assert nobody.get(path, params={"token": token}).status_code == status
+    for path, token in (("/", tokens["admin"]), ("/admin", tokens["anna"]), ("/", left)):
+        assert nobody.get(path, params={"token": token}).status_code == 403
+    assert nobody.get("/", params={"token": forged}).status_code == 401
     nobody.cookies.set(ACCESS.cookie("admin"), tokens["anna"])
     assert nobody.get("/admin").status_code == 403
 
@@ -190,22 +176,17 @@ def test_every_reply_forbids_what_the_page_does_not_need(anna: Browser) -> None:
     assert image.headers["cache-control"] == "private, max-age=31536000, immutable"
 
 
-@pytest.fixture
-def admin(tmp_path: Path) -> TestClient:
+def test_progress_pace_agreement_and_ties_are_shown_to_the_admin(tmp_path: Path) -> None:
     """Two annotators answered 10 tasks each and disagree on the last two."""
     stage = stage_of("s", [candidate("s", "keep-pair", n) for n in range(10)], tmp_path, overlap=1.0)
+    app, tokens = painted_app(tmp_path, [stage], ["anna", "cleo"])
     store = AnswerStore(stage.answers)
     for name, last in (("anna", "keep"), ("ben", "drop")):
         for number, task in enumerate(stage.tasks):
             value = last if number > 7 else "keep" if number % 2 else "drop"
             about = {"stage": "s", "task": task.candidate.key, "binding": task.binding, "annotator": name}
             store.save(Answer(**about, answer=value, seconds=4.0, at="2020-01-01"))
-    store.close()
-    app, tokens = painted_app(tmp_path, [stage], ["anna", "cleo"])
-    return Browser(app, tokens["admin"], "/admin")
-
-
-def test_progress_pace_agreement_and_ties_are_shown(admin: TestClient) -> None:
+    admin = Browser(app, tokens["admin"], "/admin")
     rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', admin.get("/admin").text, re.DOTALL)
     assert {name: re.findall(r"<td>(.*?)</td>", cells) for name, cells in rows} == {
         "s": ["10", "8", "2"],
@@ -220,16 +201,10 @@ def test_progress_pace_agreement_and_ties_are_shown(admin: TestClient) -> None:
     assert admin.get("/admin/answers.json").status_code == 404
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> tuple[Any, Access, ReviewDesk]:
-    """A study of one instance."""
-    desk, access = painted_desk(tmp_path, [survey_of(tmp_path, 1)]), Access(SECRET, ["anna", OTHER], study="C0DE")
-    return make_app(desk, access, "demo"), access, desk
-
-
 @pytest.mark.parametrize("pid", ["", "anna", OTHER, PID.upper(), PID + "0", f"{PID}\n", "../x", None])
-def test_a_link_of_a_study_opens_nothing_without_a_participant(study: Any, pid: str | None) -> None:
-    app, access, desk = study
+def test_a_link_of_a_study_opens_nothing_without_a_participant(tmp_path: Path, pid: str | None) -> None:
+    desk, access = painted_desk(tmp_path, []), Access(SECRET, ["anna", OTHER], study="C0DE")
+    app = make_app(desk, access, "demo")
     token, own = access.study_link("").split("token=")[1].split("&")[0], access.token(ANNA)
     named = {} if pid is None else {"PROLIFIC_PID": pid}
     reply = TestClient(app).get("/", params={"token": token, **named})

@@ -1,7 +1,6 @@
 """The page in a real browser: every kind of question by keys, undo, swipes, zoom, orders, windows of any size."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -198,28 +197,3 @@ def test_images_enlarge_one_after_the_other_and_one_press_is_one_answer(serve: S
     anna.leaves(lambda: page.locator("#options .choose >> nth=0").click())
     anna.saved()
     assert [answer.position for answer in served.answers()] == [1, 2, 0]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("twinset_extras") is None, reason="twinset-extras, which asks so, is not installed")
-def test_images_are_put_in_order(serve: Serve, tmp_path: Path) -> None:
-    served = serve(of("best-image", tmp_path, 2, question="rank-images"))
-    anna = served.visit(**PHONE)
-    buttons, save = anna.page.locator("#options .choose"), anna.page.locator("#extra .choose")
-    anna.ready()
-    assert buttons.all_inner_texts() == [f"Image {n}" for n in range(1, 5)] and save.is_disabled()
-    swipe(anna, UP)
-    for key in ("0", "1"):  # nothing to save yet; no key of an image: images are many
-        anna.page.keyboard.press(key)
-    for number in (2, 0, 3):
-        buttons.nth(number).tap()
-    assert buttons.all_inner_texts() == ["Place 2", "Image 2", "Place 1", "Place 3"]
-    assert anna.findings() == []
-    anna.page.keyboard.press("Backspace")  # the last place, not the last answer
-    buttons.nth(2).tap()  # an image again: its place goes to the next
-    assert buttons.all_inner_texts() == ["Place 1", "Image 2", "Image 3", "Image 4"]
-    buttons.nth(1).tap()
-    anna.press("0")
-    anna.saved()
-    [answer] = served.answers()
-    assert (answer.answer, answer.position) == (" ".join(answer.shown[:2]), 0) and len({*answer.shown}) == 4
