@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
@@ -18,7 +17,7 @@ from twinset.review.access import Access, Person
 from twinset.review.app import make_app
 from twinset.review.desk import ReviewDesk
 from twinset.review.store import AnswerStore
-from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks, _Seen
+from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
@@ -36,7 +35,7 @@ SHAPES = {
 
 
 class Painted(Decisions):
-    """Pictures of tasks that no stage holds: the name of the task and the number of the image on a colour."""
+    """Pictures of tasks that no stage holds: a colour for each number of an image."""
 
     kind: Literal["test-painted"] = "test-painted"
     question: str = "best-image"
@@ -53,10 +52,8 @@ class Painted(Decisions):
         raise NotImplementedError
 
     def picture(self, task: TaskCandidate, number: int) -> bytes:
-        image = Image.new("RGB", (320, 240), COLOURS[number])
-        ImageDraw.Draw(image).text((20, 100), f"{task.identity}, image {number}", "black", font_size=20)
         content = io.BytesIO()
-        image.save(content, "PNG")
+        Image.new("RGB", (640, 272), COLOURS[number]).save(content, "PNG")
         return content.getvalue()
 
 
@@ -80,42 +77,34 @@ def candidate(stage: str, shape: str, number: int, **changes: Any) -> TaskCandid
 
 def stage_of(name: str, candidates: Sequence[TaskCandidate], out: Path, **settings: Any) -> ReviewStage:
     """A planned stage that asks these tasks."""
-    generator = Painted(question=candidates[0].question, **settings).open(Context(name))
+    source = Painted(question=candidates[0].question, **settings).open(Context(name))
     tasks = tuple(
-        ReviewTask(
-            f"{one.key.replace('-', '')}{one.binding[:8]}",
-            one,
-            (name, one.key, one.binding),
-            generator.needed(one),
-            generator.survey,
-        )
-        for one in candidates
+        ReviewTask(task.binding[:40], task, (name, task.key, task.binding), source.needed(task), source.survey)
+        for task in candidates
     )
-    return ReviewStage(name, "plan", generator, out / "_review" / "answers.sqlite", tasks)
+    return ReviewStage(name, source, out / "_review" / "answers.sqlite", tasks)
 
 
 class Planned(ReviewTasks):
-    """Stages that stand in for what lies below OUT; `plan` changes them, as a build does."""
+    """Stages that stand in for what lies below OUT."""
 
     def __init__(self, out: Path, stages: Sequence[ReviewStage]) -> None:
+        self.planned = [*stages]
         super().__init__(Store(str(out)), SECRET)
-        self.plan(stages)
 
-    def plan(self, stages: Sequence[ReviewStage]) -> None:
-        self._seen = {stage.name: _Seen("", stage) for stage in stages}
-        self._loaded = self._collected()
+    def _stamps_now(self) -> dict[str, str]:
+        return {}
 
-    def _look(self) -> bool:
-        return False
+    def _stages(self) -> list[ReviewStage]:
+        return self.planned
 
 
 def survey_of(out: Path, instances: int, **settings: Any) -> ReviewStage:
     """A stage that asks four questions about each instance as BiVLC did: 25 of an annotator."""
-    tasks = []
-    for number in range(instances):
-        for at in range(4):
-            shape = "match-text" if at < 2 else "match"
-            tasks.append(candidate("survey", shape, 4 * number + at, subject=f"subject-{number}"))
+    tasks = [
+        candidate("survey", "match" if number % 4 > 1 else "match-text", number, subject=f"subject-{number // 4}")
+        for number in range(4 * instances)
+    ]
     return stage_of("survey", tasks, out, protocol="bivlc", **settings)
 
 
@@ -133,11 +122,10 @@ def painted_app(
     out: Path,
     stages: Sequence[ReviewStage],
     annotators: Sequence[str] = ("anna", "ben"),
-    clock: Callable[[], float] = time.monotonic,
     **settings: Any,
 ) -> tuple[Any, dict[str, str]]:
-    """The app of a desk, and the tokens of links by name, with that of ``admin``."""
-    access = Access(SECRET, annotators, clock)
+    """The app of a desk, and the tokens of links by name, with that of ``admin``. settings: of the access."""
+    access = Access(SECRET, annotators, **settings)
     people = [*(Person(name, "annotator") for name in annotators), Person("admin", "admin")]
-    app = make_app(painted_desk(out, stages, **settings), access, "demo")
+    app = make_app(painted_desk(out, stages), access, "demo")
     return app, {person.name: access.token(person) for person in people}

@@ -1,160 +1,159 @@
-"""Who is asked what, in which order: work for everyone, nothing twice without need."""
+"""Who is asked what, in which order: work for everyone, nothing twice without need, instances whole."""
 
-import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import pytest
-
-from tests.review.asked import candidate, stage_of
-from twinset.contracts.errors import WrongUse
-from twinset.generators.decisions.answers import Answer
-from twinset.review.queue import LEASE_SECONDS, Elsewhere, ReviewQueue
-from twinset.review.store import AnswerStore
-from twinset.review.tasks import ReviewTask
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.review.asked import candidate, painted_desk, stage_of, survey_of
+from twinset.review.desk import LEASE_SECONDS, SURVEY_SECONDS
+from twinset.review.showing import shown_options
+from twinset.review.tasks import ReviewStage, ReviewTask
 
 
 class Room:
     """Annotators at work, without a page."""
 
-    def __init__(self, folder: Path, tasks: Sequence[ReviewTask]) -> None:
-        self.tasks, self.clock = tuple(tasks), Clock()
-        self.store = AnswerStore(folder / "answers.sqlite")
-        self.queue = ReviewQueue(self.store, self.clock)
+    def __init__(self, folder: Path, *stages: ReviewStage) -> None:
+        self.now, self.tasks = 1e9, [task for stage in stages for task in stage.tasks]
+        self.desk = painted_desk(folder, stages, clock=lambda: self.now)
 
     def next(self, annotator: str, count: int = 1) -> list[ReviewTask]:
-        return self.queue.next(self.tasks, self.store.held(), annotator, count)
+        by_id = self.desk.tasks.now().by_id
+        return [by_id[task["id"]] for task in self.desk.next(annotator, count)]
 
-    def answer(self, annotator: str, task: ReviewTask, value: str = "0") -> None:
-        asked = {"stage": task.stage, "task": task.candidate.key, "binding": task.binding}
-        self.store.save(Answer(**asked, annotator=annotator, answer=value))
+    def answer(self, annotator: str, tasks: Sequence[ReviewTask], value: str = "0") -> None:
+        for task in tasks:
+            values = [option.value for option in shown_options(task, annotator)]
+            option = f"o{values.index(value)}" if value in values else "x0"
+            self.desk.answer(annotator, task.id, option, "", 1.0)
 
     def work(self, *annotators: str) -> dict[str, list[ReviewTask]]:
-        """Have them answer in turns until nobody has a task."""
+        """Have them answer in turns until nobody has a task; what each answered."""
         done: dict[str, list[ReviewTask]] = {name: [] for name in annotators}
-        for _ in range(len(self.tasks) * len(annotators) + 1):
-            found = {name: tasks[0] for name in annotators if (tasks := self.next(name))}
-            for name, task in found.items():
-                self.answer(name, task)
-                done[name].append(task)
-            if not found:
-                return done
-        raise AssertionError("the queue never ends")
+        while given := {name: tasks for name in annotators if (tasks := self.next(name))}:
+            for name, tasks in given.items():
+                self.answer(name, tasks)
+                done[name] += tasks
+        return done
+
+    def left(self, annotator: str) -> int:
+        progress = self.desk.progress(annotator)
+        return int(progress["total"] - progress["done"])
 
 
-@pytest.fixture
-def tasks(tmp_path: Path) -> Iterator[tuple[ReviewTask, ...]]:
-    yield stage_of("s", [candidate("s", "best-image", n) for n in range(40)], tmp_path).tasks
+def room_of(folder: Path, count: int, shape: str = "best-image", **settings: Any) -> Room:
+    return Room(folder, stage_of("s", [candidate("s", shape, n) for n in range(count)], folder, **settings))
 
 
-def test_two_annotators_share_the_work(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
-    done = Room(tmp_path, tasks).work("anna", "ben")
-    assert {name: len(found) for name, found in done.items()} == {"anna": 20, "ben": 20}
-    assert {task.id for found in done.values() for task in found} == {task.id for task in tasks}
+def instances(tasks: Sequence[ReviewTask]) -> Counter[str]:
+    return Counter(task.candidate.subject for task in tasks)
 
 
-def test_the_order_is_each_annotators_own_and_stays(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
-    room = Room(tmp_path, tasks)
-    orders = [
-        [one.id for one in Room(tmp_path / str(n), tasks).next(name, 40)] for n, name in enumerate(("anna", "ben"))
-    ]
-    assert orders[0] != orders[1]
-    assert sorted(orders[0]) == sorted(orders[1])
-    assert [one.id for one in room.next("anna", 3)] == orders[0][:3]
-    assert [one.id for one in room.next("anna", 3)] == orders[0][:3], "a reload shows the same tasks"
+def test_two_annotators_share_the_work_each_in_an_order_that_stays(tmp_path: Path) -> None:
+    orders = [[t.id for t in room_of(tmp_path / name, 40).next(name, 40)] for name in ("anna", "ben")]
+    assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
+    room = room_of(tmp_path, 40)
+    assert [[t.id for t in room.next("anna", 3)] for _ in range(2)] == [orders[0][:3]] * 2
+    done = room.work("anna", "ben")
+    assert {name: len(tasks) for name, tasks in done.items()} == {"anna": 20, "ben": 20}
+    assert {task.id for tasks in done.values() for task in tasks} == {*orders[0]}
 
 
-def test_a_task_that_was_shown_to_somebody_is_asked_of_others_after_a_while(
-    tmp_path: Path, tasks: Sequence[ReviewTask]
-) -> None:
-    room = Room(tmp_path, tasks)
-    assert len(room.next("anna", 40)) == 40
-    assert room.next("ben") == []
-    assert room.queue.counts(room.tasks, room.store.held(), "ben").left == 40
-    room.clock.now += 60
-    assert room.queue.elsewhere(room.tasks, room.store.held(), "ben") == [Elsewhere("anna", 40, LEASE_SECONDS - 60)]
-    room.clock.now += LEASE_SECONDS
-    assert len(room.next("ben", 40)) == 40
-
-
-def test_a_restart_hands_out_no_task_that_somebody_was_shown(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
-    room = Room(tmp_path, tasks)
+def test_a_shown_task_is_kept_for_a_while_also_over_a_restart(tmp_path: Path) -> None:
+    room = room_of(tmp_path, 40)
     shown = room.next("anna", 30)
-    room.answer("anna", shown[0])
-    room.store.close()
-    again = Room(tmp_path, tasks)
-    assert {one.id for one in again.next("ben", 40)} == {one.id for one in tasks} - {one.id for one in shown}
-    again.clock.now += LEASE_SECONDS
-    assert len(again.next("ben", 40)) == 39, "a lease ends as if nothing had been restarted"
-
-
-def test_a_clock_that_is_set_back_keeps_no_task_from_others(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
-    room = Room(tmp_path, tasks)
-    room.clock.now = 86_400.0
-    room.next("anna", 40)
-    room.clock.now = 0.0
-    assert room.queue.elsewhere(room.tasks, room.store.held(), "ben") == []
-    assert len(room.next("ben", 40)) == 40
-
-
-def test_a_lease_without_a_time_is_refused(tmp_path: Path) -> None:
-    place = tmp_path / "answers.sqlite"
-    AnswerStore(place).close()
-    with closing(sqlite3.connect(place)) as connection:
-        connection.execute("INSERT INTO leases VALUES ('s', 't', 'b', 'anna', 'tomorrow')")
-        connection.commit()
-    with pytest.raises(WrongUse, match="until of a lease is 'tomorrow', not a number"):
-        AnswerStore(place)
-
-
-def test_the_overlap_is_answered_by_several_and_everything_else_once(tmp_path: Path) -> None:
-    stage = stage_of("s", [candidate("s", "best-image", n) for n in range(60)], tmp_path, overlap=0.3)
-    twice = {task.id for task in stage.tasks if task.needed == 2}
-    assert 5 < len(twice) < 35
-    done = Room(tmp_path, stage.tasks).work("anna", "ben", "cleo")
-    times = Counter(task.id for found in done.values() for task in found)
-    assert times == {task.id: task.needed for task in stage.tasks}
-    assert max(map(len, done.values())) - min(map(len, done.values())) <= len(twice)
+    room.answer("anna", shown[:1])
+    room.desk.store.close()
+    again = room_of(tmp_path, 40)
+    assert {task.id for task in again.next("ben", 40)} == {task.id for task in room.tasks} - {t.id for t in shown}
+    again.answer("ben", again.next("ben", 40))
+    again.now += 60
+    assert again.desk.rest("ben")["held"] == {"tasks": 29, "minutes": LEASE_SECONDS // 60 - 1}
+    again.now += LEASE_SECONDS
+    assert len(again.next("ben", 40)) == 29
 
 
 def test_a_tie_is_asked_of_one_more_annotator_until_a_majority_is_there(tmp_path: Path) -> None:
-    stage = stage_of("s", [candidate("s", "best-image", n) for n in range(4)], tmp_path, overlap=1.0)
-    room, (tied, *others) = Room(tmp_path, stage.tasks), stage.tasks
+    room = room_of(tmp_path, 4, overlap=1.0)
+    tied, *others = room.tasks
     for name, value in (("anna", "0"), ("ben", "none")):
-        for task in others:
-            room.answer(name, task)
-        room.answer(name, tied, value)
-    assert room.next("anna") == [] and room.queue.counts(room.tasks, room.store.held(), "anna").waiting == 1
+        room.answer(name, others)
+        room.answer(name, [tied], value)
+    assert room.next("anna") == []
     assert room.next("cleo", 9) == [tied]
     assert room.next("dora", 9) == [], "cleo was shown it"
-    room.answer("cleo", tied, "none")
-    assert room.next("dora", 9) == [] and room.queue.counts(room.tasks, room.store.held(), "anna").waiting == 0
+    [stage] = room.desk.tasks.now().stages.values()
+    assert (room.desk.stage_counts(stage).decided, room.desk.stage_counts(stage).tied) == (3, 1)
+    room.answer("cleo", [tied], "none")
+    assert room.next("dora", 9) == [] and room.desk.is_decided(stage)
 
 
-def test_questions_about_one_pair_are_far_apart(tmp_path: Path) -> None:
+def test_questions_about_one_pair_are_far_apart_and_one_stage_follows_another(tmp_path: Path) -> None:
     asked = [candidate("s", "match", n, subject=f"pair-{n % 25}") for n in range(100)]
-    order = Room(tmp_path, stage_of("s", asked, tmp_path).tasks).next("anna", 100)
-    pairs = [one.candidate.subject for one in order]
+    stages = stage_of("s", asked, tmp_path), stage_of("a", [candidate("a", "keep-pair", n) for n in range(5)], tmp_path)
+    order = Room(tmp_path, *stages).next("anna", 105)
+    assert [task.stage for task in order] == ["s"] * 100 + ["a"] * 5
+    pairs = [task.candidate.subject for task in order[:100]]
     assert all(len({*pairs[at : at + 25]}) == 25 for at in range(76))
-    firsts = {asked.index(one.candidate) // 25 for one in order[:25]}
+    firsts = {asked.index(task.candidate) // 25 for task in order[:25]}
     assert firsts == {0, 1, 2, 3}, "which question of a pair comes first is random"
-    shared = Room(tmp_path / "shared", stage_of("s", asked, tmp_path).tasks).work("anna", "ben")
-    for found in shared.values():
-        mine = [one.candidate.subject for one in found]
-        assert not any(one == after for one, after in pairwise(mine))
 
 
-def test_one_stage_follows_another(tmp_path: Path) -> None:
-    stages = [stage_of(name, [candidate(name, "keep-pair", n) for n in range(5)], tmp_path) for name in ("b", "a")]
-    room = Room(tmp_path, [task for stage in stages for task in stage.tasks])
-    assert [one.stage for one in room.next("anna", 10)] == ["b"] * 5 + ["a"] * 5
+def test_two_annotators_answer_25_instances_each_first_all_about_text(tmp_path: Path) -> None:
+    room = Room(tmp_path, survey_of(tmp_path, 60))
+    assert room.left("anna") == 100
+    done = room.work("anna", "ben")
+    for tasks in done.values():
+        assert len(tasks) == 100 and {*instances(tasks).values()} == {4} and len(instances(tasks)) == 25
+        assert [len(task.candidate.images) for task in tasks] == [1] * 50 + [2] * 50
+        for block in (tasks[:50], tasks[50:]):  # the two questions of an instance are apart
+            assert len(instances(block[:25])) == len(instances(block[25:])) == 25
+    assert not instances(done["anna"]) & instances(done["ben"])
+    assert [*instances(done["anna"])] != sorted(instances(done["anna"])), "an order without a meaning"
+    assert len(room.work("cleo")["cleo"]) == 40  # what is left
+
+
+def test_who_comes_meanwhile_gets_other_instances_and_hears_of_the_rest(tmp_path: Path) -> None:
+    room = Room(tmp_path, survey_of(tmp_path, 30))
+    assert room.next("anna")
+    tasks = room.next("ben", 200)
+    assert len(instances(tasks)) == 5
+    assert room.desk.rest("ben")["held"] == {"tasks": 80, "minutes": SURVEY_SECONDS // 60}
+    # A pause that would end the lease of a single task takes nobody's instances away.
+    room.now += 2 * LEASE_SECONDS
+    assert room.next("ben", 200) == tasks
+
+
+def test_who_leaves_in_the_middle_is_replaced_whole(tmp_path: Path) -> None:
+    room = Room(tmp_path, survey_of(tmp_path, 25))
+    first = room.next("anna", 60)
+    room.answer("anna", first)
+    assert room.next("ben") == []
+    room.now += SURVEY_SECONDS + 1
+    tasks = room.work("ben")["ben"]
+    whole = sum(count == 4 for count in instances(first).values())
+    assert {*instances(tasks).values()} == {4} and len(instances(tasks)) == 25 - whole
+    assert room.next("anna") == []
+
+
+def test_who_comes_back_goes_on_where_nobody_took_over(tmp_path: Path) -> None:
+    room = Room(tmp_path, survey_of(tmp_path, 60))
+    first = room.next("anna", 30)
+    room.answer("anna", first)
+    room.now += 100 * SURVEY_SECONDS
+    assert not instances(room.next("ben", 100)) & instances(first), "what was left halfway comes last"
+    rest = room.work("anna")["anna"]
+    assert len(rest) == 70 and {*instances([*first, *rest]).values()} == {4}
+
+
+def test_overlap_and_ties_are_of_whole_instances(tmp_path: Path) -> None:
+    done = Room(tmp_path / "shared", survey_of(tmp_path / "shared", 40, overlap=0.5)).work("anna", "ben", "cleo")
+    assert all({*instances(tasks).values()} == {4} for tasks in done.values())
+    assert {*Counter(name for tasks in done.values() for name in instances(tasks)).values()} == {1, 2}
+    room = Room(tmp_path, survey_of(tmp_path, 2, overlap=1.0))
+    for name, value in (("anna", "0"), ("ben", "1")):
+        for task in room.next(name, 99):
+            room.answer(name, [task], value if task.candidate.subject == "subject-0" else "0")
+    assert instances(room.next("cleo", 99)) == {"subject-0": 4}
+    assert room.next("dora", 99) == [] == room.next("anna", 99)

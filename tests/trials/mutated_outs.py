@@ -106,7 +106,7 @@ def screened(folder: Path) -> None:
             Answer(stage="mine-decisions", task=task.key, binding=task.binding, annotator=name, answer="keep")
             for task in asking.gathered.tasks for name in ("ann", "ben")
         ])  # fmt: skip
-    for path in ("answers.json", "answers.parquet", "answers.csv", "out/_review/copy.parquet"):
+    for path in ("answers.parquet", "answers.csv", "out/_review/copy.parquet"):
         assert main(("review", "out", "--out", path)) == 0
     asked = "screening: {answers: out/_review/copy.parquet}"
     Path("archived.yaml").write_text(text.replace("screening: true", asked))
@@ -121,7 +121,7 @@ ARCHIVED: dict[str, Act] = {
 }
 IMPORTS: dict[str, Act] = {
     f"review --import {form}": command("review", "out", "--import", f"answers.{form}")
-    for form in ("json", "parquet", "csv")
+    for form in ("parquet", "csv")
 }
 
 

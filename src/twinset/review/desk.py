@@ -1,27 +1,25 @@
 """What annotators and the admin do: tasks, queue and answers together, without HTTP."""
 
-import logging
 import math
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from twinset.contracts.errors import in_words
 from twinset.generators.decisions.agreement import agreement_among
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import BlockText
 from twinset.review.access import Refused
-from twinset.review.queue import Counts, ReviewQueue
+from twinset.review.queue import Answers, ReviewQueue
 from twinset.review.showing import as_json, chosen
 from twinset.review.store import AnsweredOtherwise, AnswerStore, utc_now
 from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks
 
-PACE_OF = 50  # last answers to a kind of question that the pace is measured on
+LEASE_SECONDS = 600.0  # a task that somebody was shown is asked of others after this
+SURVEY_SECONDS = 3600.0  # the same of instances that one person answers whole
+PACE_OF = 50  # last answers that the pace is measured on
 LONGEST_SECONDS = 86_400.0
-
-logger = logging.getLogger("twinset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,173 +37,155 @@ class ReviewDesk:
     Args:
         tasks: what is asked.
         store: the answers.
-        on_decided: called with the name of a stage once all its decisions are in, after the answer is stored.
-            When it fails it is called again at the next answer, view of the admin's page, or start.
+        on_decided: called with the name of a stage by the answer that completes its decisions.
+        clock: seconds since 1970.
     """
 
-    def __init__(self, tasks: ReviewTasks, store: AnswerStore, on_decided: Callable[[str], None] | None = None) -> None:
-        self.tasks, self.store, self.queue = tasks, store, ReviewQueue(store)
-        self._on_decided = on_decided
-        self._announced: dict[str, str] = {}  # the plan, by stage
-        self._lock, self._announcing = threading.Lock(), False
-        self._to_look_at: set[str] = set()
+    def __init__(
+        self,
+        tasks: ReviewTasks,
+        store: AnswerStore,
+        on_decided: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.tasks, self.store = tasks, store
+        self._on_decided, self._clock = on_decided, clock
+        self._lock = threading.Lock()
+        self._queue = ReviewQueue(())
 
     def next(self, annotator: str, count: int) -> list[dict[str, Any]]:
-        """The next tasks of an annotator, as JSON for the page."""
-        loaded, held = self.tasks.now(), self.store.held()
-        progress = self.progress(annotator)
-        found = self.queue.next(loaded.tasks, held, annotator, count)
-        return [{**as_json(task, annotator, self._url), "progress": progress} for task in found]
+        """The next tasks of an annotator, at most ``count``, as JSON for the page.
 
-    def answer(self, annotator: str, task_id: str, option: str, reason: str, seconds: float) -> str:
-        """Store an answer; returns the name of its stage. Raises `Refused`: 404 unknown task, 409 answered otherwise
-        before, 422 unknown option or reason.
+        They are kept for this annotator for a while, as are the further tasks of whole instances.
         """
-        task = self._task(task_id)
-        taken = chosen(task, annotator, option)
-        if taken is None:
+        with self._lock:  # from the look at leases to the new ones
+            answers, tasks = self._open_to(annotator)
+            kept = [task for place, task in enumerate(tasks) if place < count or task.survey.instances]
+            self._lease(annotator, *kept)
+        progress = self._progress(annotator, answers, len(tasks))
+        return [{**as_json(task, annotator, self._url), "progress": progress} for task in tasks[:count]]
+
+    def answer(self, annotator: str, task_id: str, option: str, reason: str, seconds: float) -> None:
+        """Store an answer. Raises `Refused`: 404 unknown task, 409 answered otherwise before, 422 unknown option or
+        reason.
+        """
+        task = self.tasks.now().by_id.get(task_id)
+        if task is None:
+            raise Refused(404, "There is no such task now: its images were made again. Reload the page.")
+        choice = chosen(task, annotator, option)
+        if choice is None:
             raise Refused(422, f"The task has no option {option[:20]!r}; reload the page.")
         question = task.question
-        if reason and (reason not in question.reasons or taken.value not in question.drops):
+        if reason and (reason not in question.reasons or choice.value not in question.drops):
             raise Refused(422, f"{reason[:20]!r} is not a reason of this answer; reload the page.")
+        answer = Answer(
+            stage=task.stage,
+            task=task.candidate.key,
+            binding=task.binding,
+            annotator=annotator,
+            answer=choice.value,
+            reason=reason,
+            shown=choice.shown,
+            position=choice.position,
+            seconds=min(seconds, LONGEST_SECONDS),
+            at=utc_now(),
+        )
         try:
-            self.store.save(
-                Answer(
-                    stage=task.stage,
-                    task=task.candidate.key,
-                    binding=task.binding,
-                    annotator=annotator,
-                    answer=taken.value,
-                    reason=reason,
-                    shown=taken.shown,
-                    position=taken.position,
-                    seconds=min(max(seconds, 0.0), LONGEST_SECONDS),
-                    at=utc_now(),
-                )
-            )
+            is_new = self.store.save(answer)
         except AnsweredOtherwise as error:
             raise Refused(409, "You have answered this task otherwise; undo that answer first.") from error
-        return task.stage
+        if is_new and self._on_decided and self.is_decided(self.tasks.now().stages[task.stage]):
+            self._on_decided(task.stage)
 
     def undo(self, annotator: str) -> dict[str, Any]:
         """Take back the last answer: the task's id and the task as the page shows it, or both null."""
-        asked = self.tasks.now().by_asked
-        taken = self.store.undo(annotator, asked)
-        if taken is None:
+        by_asked = self.tasks.now().by_asked
+        answer = self.store.undo(annotator, by_asked)
+        if answer is None:
             return {"id": None, "task": None}
-        task = asked[taken.stage, taken.task, taken.binding]
-        self.queue.lease(task, annotator)
-        return {"id": task.id, "task": {**as_json(task, annotator, self._url), "progress": self.progress(annotator)}}
+        task = by_asked[answer.stage, answer.task, answer.binding]
+        self._lease(annotator, task)
+        progress = self.progress(annotator)
+        return {"id": task.id, "task": {**as_json(task, annotator, self._url), "progress": progress}}
 
     def progress(self, annotator: str) -> dict[str, Any]:
         """How far an annotator is.
 
-        done, total: tasks. per_hour: by question, of those that were answered. minutes: that what is left takes at the
-        pace of each question, of one that was never answered at the mean of the others; null before the first answer.
+        done: answered tasks. total: with those that are open to this annotator. per_hour: answers an hour, by the
+        median time of the last ones, so that a break does not count; null before the first answer. minutes: that the
+        open tasks take at this pace.
         """
-        counts, pace = self.counts(annotator), self.pace(annotator)
-        usual = sum(pace.values()) / len(pace) if pace else 0.0
-        minutes = sum(60 * left / pace.get(question, usual) for question, left in counts.left_of.items() if usual)
-        return {
-            "done": counts.done,
-            "total": counts.done + counts.left,
-            "per_hour": pace,
-            "minutes": round(minutes, 1) if pace else None,
-        }
+        answers, tasks = self._open_to(annotator)
+        return self._progress(annotator, answers, len(tasks))
 
     def rest(self, annotator: str) -> dict[str, Any]:
-        """What is left for an annotator to whom no task can be given now, and who was shown it (``held``)."""
-        held = self.queue.elsewhere(self.tasks.now().tasks, self.store.held(), annotator)
+        """What is left for an annotator to whom no task can be given now.
+
+        held: how many more tasks would be open if others had not been shown them lately, and minutes until the first
+        of them is; null where there are none.
+        """
+        now = self._clock()
+        leases, answers = self.store.leases(now), self.store.answers()
+        own = {asked: {annotator: names[annotator]} for asked, names in leases.items() if annotator in names}
+        left = len(self._now().open_to(annotator, answers, leases))
+        alone = self._now().open_to(annotator, answers, own)
+        ends = [end for task in alone for name, end in leases.get(task.asked, {}).items() if name != annotator]
+        held = {"tasks": len(alone) - left, "minutes": math.ceil((min(ends, default=now) - now) / 60)}
         return {
-            "progress": self.progress(annotator),
-            "held": [
-                {"annotator": one.annotator, "tasks": one.tasks, "minutes": math.ceil(one.seconds / 60)} for one in held
-            ],
+            "progress": self._progress(annotator, answers, left),
+            "held": held if held["tasks"] else None,
         }
-
-    def counts(self, annotator: str) -> Counts:
-        """How far an annotator is."""
-        return self.queue.counts(self.tasks.now().tasks, self.store.held(), annotator)
-
-    def pace(self, annotator: str) -> dict[str, int]:
-        """Answers an hour by question, from the median time of the last ones: a break does not count."""
-        given: dict[str, list[Answer]] = {}
-        for stage in self.tasks.now().stages.values():
-            if stage.tasks:
-                last = self.store.last_of(annotator, stage.name, PACE_OF)
-                given.setdefault(stage.tasks[0].question.name, []).extend(one for one in last if one.seconds > 0)
-        latest = {kind: sorted(said, key=lambda one: one.at)[-PACE_OF:] for kind, said in given.items() if said}
-        return {kind: max(round(3600 / median(one.seconds for one in said)), 1) for kind, said in latest.items()}
 
     def stage_counts(self, stage: ReviewStage) -> StageCounts:
         """How far a stage is, by the answers that count."""
-        answers = [self.answers_to(task) for task in stage.tasks]
-        counted = stage.generator.counted([task.candidate for task in stage.tasks], answers)
-        open_tasks = [(task, given) for task, given in zip(stage.tasks, counted, strict=True) if task.missing(given)]
-        tied = sum(len(given) >= task.needed for task, given in open_tasks)
-        return StageCounts(len(stage.tasks), len(stage.tasks) - len(open_tasks), tied)
-
-    def guides(self) -> list[BlockText]:
-        """What is said of the tasks that are asked, in their order."""
-        found: list[BlockText] = []
-        for task in sorted(self.tasks.now().tasks, key=lambda one: (one.stage, one.block)):
-            if task.words not in found:
-                found.append(task.words)
-        return found
-
-    def agreement(self, stage: ReviewStage) -> dict[str, Any]:
-        """Agreement of a stage's answers (`agreement_among`), those to what its tasks show now."""
-        return agreement_among(stage.generator.asks(), (one for task in stage.tasks for one in self.answers_to(task)))
-
-    def answers_to(self, task: ReviewTask) -> list[Answer]:
-        """The answers to a task."""
-        return [*self.store.held().get(task.asked, {}).values()]
-
-    def announce(self, names: Iterable[str] = ()) -> None:
-        """Call ``on_decided`` for stages that are decided, once a plan.
-
-        It may take a while: who calls this meanwhile does not wait, and is served by the call that does.
-
-        Args:
-            names: of stages; all when empty.
-        """
-        with self._lock:
-            self._to_look_at.update(names or self.tasks.now().stages)
-            if self._announcing:
-                return
-            self._announcing = True
-        while True:
-            with self._lock:
-                if not self._to_look_at:
-                    self._announcing = False
-                    return
-                name = self._to_look_at.pop()
-            self._look_at(name)
-
-    def _look_at(self, name: str) -> None:
-        stage = self.tasks.now().stages.get(name)
-        if stage is None or stage.used or self._announced.get(name) == stage.plan or not self.is_decided(stage):
-            return
-        try:
-            if self._on_decided is not None:
-                self._on_decided(name)
-            self._announced[name] = stage.plan
-        except Exception as error:  # whatever it calls, the answers are stored and the page goes on
-            logger.warning("%s: all decisions are in, but what waits for them was not told: %s", name, in_words(error))
+        counted = stage.generator.counted([task.candidate for task in stage.tasks], self.answers_to(stage))
+        undecided = [(task, given) for task, given in zip(stage.tasks, counted, strict=True) if task.missing(given)]
+        tied = sum(len(given) >= task.needed for task, given in undecided)
+        return StageCounts(len(stage.tasks), len(stage.tasks) - len(undecided), tied)
 
     def is_decided(self, stage: ReviewStage) -> bool:
         """Whether a build would go on with the decisions that are in."""
-        held = self.store.held()
-        if not all(held.get(task.asked) for task in stage.tasks):  # soon said of many tasks
-            return False
         counts = self.stage_counts(stage)
         return counts.decided == counts.tasks
 
-    def _task(self, task_id: str) -> ReviewTask:
-        task = self.tasks.now().by_id.get(task_id)
-        if task is None:
-            raise Refused(404, "There is no such task now: its images were made again. Reload the page.")
-        return task
+    def agreement(self, stage: ReviewStage) -> dict[str, Any]:
+        """Agreement of a stage's answers (`agreement_among`), those to what its tasks show now."""
+        return agreement_among(stage.generator.asks(), (answer for given in self.answers_to(stage) for answer in given))
+
+    def answers_to(self, stage: ReviewStage) -> list[list[Answer]]:
+        """The answers to each task of a stage."""
+        answers = self.store.answers()
+        return [[*answers.get(task.asked, {}).values()] for task in stage.tasks]
+
+    def _now(self) -> ReviewQueue:
+        """The queue of what is asked now."""
+        tasks = self.tasks.now().tasks
+        if self._queue.tasks is not tasks:
+            self._queue = ReviewQueue(tasks)
+        return self._queue
+
+    def _open_to(self, annotator: str) -> tuple[Answers, list[ReviewTask]]:
+        """All answers, and what is open to an annotator."""
+        leases = self.store.leases(self._clock())
+        answers = self.store.answers()  # after the leases: one that ended in between has its answer here
+        return answers, self._now().open_to(annotator, answers, leases)
+
+    def _lease(self, annotator: str, *tasks: ReviewTask) -> None:
+        now = self._clock()
+        ends = {task.asked: now + (SURVEY_SECONDS if task.survey.instances else LEASE_SECONDS) for task in tasks}
+        self.store.lease(annotator, ends)
+
+    def _progress(self, annotator: str, answers: Answers, left: int) -> dict[str, Any]:
+        asked = self.tasks.now().by_asked
+        own = [given[annotator] for key, given in answers.items() if annotator in given and key in asked]
+        last = sorted((answer for answer in own if answer.seconds > 0), key=lambda answer: answer.at)[-PACE_OF:]
+        seconds = median(answer.seconds for answer in last) if last else None
+        return {
+            "done": len(own),
+            "total": len(own) + left,
+            "per_hour": max(round(3600 / seconds), 1) if seconds else None,
+            "minutes": round(left * seconds / 60, 1) if seconds else None,
+        }
 
     def _url(self, task: ReviewTask, number: int) -> str:
         return f"/image/{self.tasks.image_id(task, number)}"

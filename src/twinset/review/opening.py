@@ -1,11 +1,11 @@
 """From OUT to a desk and its page: which stages ask people, where answers lie, what links are signed with, sockets."""
 
 import os
+import re
+import secrets
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from fastapi import FastAPI
 
@@ -13,31 +13,16 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import cache_folder
 from twinset.generators.decisions.answers import EXPORTED
-from twinset.review.access import HOMES, PARTICIPANT_KEY, Access, Person
 from twinset.review.desk import ReviewDesk
-from twinset.review.links import Links, read_secret
 from twinset.review.store import AnswerStore
 from twinset.review.tasks import ReviewTasks, stages_that_ask
 from twinset.shards.records import stages_in
-from twinset.shards.storage.spool import refuse_link
+from twinset.shards.storage.spool import beside, refuse_link
 from twinset.shards.storage.store import Store
-
-if TYPE_CHECKING:
-    import uvicorn
 
 MOST_CONNECTIONS = 500  # each is an open file, of which a process may usually have 1,024
 GRACE_SECONDS = 5  # for requests under way when it is stopped
-
-
-def link(access: Access, person: Person, base: str) -> str:
-    """The link of a person. base: such as ``http://127.0.0.1:8080``."""
-    return f"{base}{HOMES[person.role]}?token={quote(access.token(person))}"
-
-
-def study_link(access: Access, base: str) -> str:
-    """The address to give Prolific, which puts in who comes. base: as for `link`."""
-    filled = "&".join(f"{name}={{{{%{name}%}}}}" for name in (PARTICIPANT_KEY, "STUDY_ID", "SESSION_ID"))
-    return f"{base}{HOMES['annotator']}?token={quote(access.study_token())}&{filled}"
+FOLDER = "_review"
 
 
 def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None]) -> None:
@@ -50,36 +35,28 @@ def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None]) -
     Raises:
         WrongUse: the port cannot be opened.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        opened = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise WrongUse(f"--host {host} --port {port}: cannot be opened ({error}); name others") from error
-    with opened:
-        named = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-        on_ready(f"http://{named}:{opened.getsockname()[1]}")
-        server_of(app).run(sockets=[opened])
-
-
-def server_of(app: FastAPI) -> "uvicorn.Server":
-    """A server of the page."""
     import uvicorn
 
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise WrongUse(f"--host {host} --port {port}: cannot be opened ({error}); name others") from error
     config = uvicorn.Config(
         app,
         ws="none",
         lifespan="off",
         access_log=False,  # it would hold the tokens of links
-        log_level="error",  # what strangers send wrongly fills no log
+        log_level="error",  # malformed requests of others fill no log
         server_header=False,
         proxy_headers=False,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    return uvicorn.Server(config)
-
-
-FOLDER = "_review"
+    with listening:
+        named = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+        on_ready(f"http://{named}:{listening.getsockname()[1]}")
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def open_desk(out: str, only: Sequence[str] = (), on_decided: Callable[[str], None] | None = None) -> ReviewDesk | None:
@@ -106,23 +83,30 @@ def open_desk(out: str, only: Sequence[str] = (), on_decided: Callable[[str], No
         return None
     if not store.is_remote:
         refuse_link(Path(store.root) / FOLDER)
-    tasks = ReviewTasks(store, read_secret(_folder(store)), only)
-    tasks.now()
-    if tasks.answers is None:
-        raise WrongUse("; ".join(f"{name}: {problem}" for name, problem in tasks.problems.items()))
-    if tasks.answers.suffix == EXPORTED:
+    # On this machine: below OUT the secret would be known to whoever sent it.
+    folder = cache_folder() / "review" / digest(store.root if store.is_remote else os.path.realpath(store.root))
+    tasks = ReviewTasks(store, read_secret(folder), only)
+    place = next(iter(tasks.now().stages.values())).answers
+    if place.suffix == EXPORTED:
         raise WrongUse(
-            f"{tasks.answers}: is an exported file, to which no answers can be added; leave out the setting answers, "
+            f"{place}: is an exported file, to which no answers can be added; leave out the setting answers, "
             "build again, and import the file with --import"
         )
-    return ReviewDesk(tasks, AnswerStore(tasks.answers), on_decided)
+    return ReviewDesk(tasks, AnswerStore(place), on_decided)
 
 
-def open_links(out: str) -> Links:
-    """Who has links to the page of OUT. Raises `WrongUse`: the file is not one of links."""
-    return Links(_folder(Store(out)))
-
-
-def _folder(store: Store) -> Path:
-    """Where secret and links lie: on this machine. Below OUT they would be known to whoever sent it."""
-    return cache_folder() / "review" / digest(store.root if store.is_remote else os.path.realpath(store.root))
+def read_secret(folder: Path) -> bytes:
+    """The secret that links are signed with, made once; removing the file makes all links invalid. Raises `WrongUse`:
+    the file is not one.
+    """
+    path = folder / "secret"
+    if not path.exists():
+        with beside(path) as unfinished:
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="ascii") as stream:
+                stream.write(secrets.token_hex(32))
+            unfinished.replace(path)
+    content = path.read_bytes()
+    if not re.fullmatch(rb"[0-9a-f]{64}", content):
+        raise WrongUse(f"{path}: not the secret that twinset wrote; remove it, and give everyone the new links")
+    return bytes.fromhex(content.decode())

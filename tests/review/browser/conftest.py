@@ -3,17 +3,18 @@
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.review.asked import painted_app
 from twinset.generators.decisions.answers import Answer, read_answers
-from twinset.review.opening import server_of
 from twinset.review.tasks import ReviewStage
 
 CHROMIUM = shutil.which("chromium")
@@ -28,31 +29,26 @@ def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("chromium is not installed; `make browser`, as root, installs Debian's")
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
 
 
 @contextmanager
 def serving(app: Any) -> Iterator[str]:
     """Serve an app on a free port, from a thread; the base of its addresses."""
-    with socket.create_server(("127.0.0.1", 0)) as opened:
-        server = server_of(app)
-        server.config.timeout_graceful_shutdown = 1
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+    config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
-        yield f"http://127.0.0.1:{opened.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         server.should_exit = True
         thread.join()
 
 
 class Visitor:
-    """A person at the page of tasks.
-
-    Args:
-        context: of the browser; its pages share cookies and storage.
-        link: with a token.
-    """
+    """A person at the page of tasks. context: of the browser; its pages share cookies and storage."""
 
     def __init__(self, context: BrowserContext, link: str) -> None:
         self.context = context
@@ -61,7 +57,7 @@ class Visitor:
         self.problems: list[str] = []
         self.hosts: set[str] = set()
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
+        self.page.on("console", lambda line: self.problems.append(line.text) if line.type == "error" else None)
         self.page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
         self.page.goto(link)
         self.page.wait_for_selector("#task[data-open], #task:has-text('Nothing is left')")
@@ -108,43 +104,39 @@ class Visitor:
             "document.getElementById('trouble').hidden"
         )
 
-    def reload(self) -> None:
-        """Load the page again."""
-        self.page.reload()
-        self.page.wait_for_selector("#task[data-open], #task:has-text('Nothing is left')")
+    def findings(self) -> list[str]:
+        """What axe-core has against the page, of any weight."""
+        violations: list[dict[str, Any]] = Axe().run(self.page).response["violations"]
+        return [f"{rule['id']} ({rule['impact']}): {rule['nodes'][0]['html']}" for rule in violations]
 
 
-class Desk:
+class Served:
     """A server with tasks, and the people who come to it."""
 
-    def __init__(self, browser: Browser, out: Path, stages: Sequence[ReviewStage], stack: ExitStack) -> None:
+    def __init__(self, browser: Browser, out: Path, stack: ExitStack, *stages: ReviewStage) -> None:
         app, self.tokens = painted_app(out, stages)
         self.base = stack.enter_context(serving(app))
-        self._browser, self._out, self._stages, self._stack = browser, out, stages, stack
+        self.stages, self._browser, self._out, self._stack = stages, browser, out, stack
 
     def link(self, name: str = "anna") -> str:
         """Link of an annotator, or of the admin."""
         return f"{self.base}/{'admin' if name == 'admin' else ''}?token={self.tokens[name]}"
 
-    def context(self, **settings: Any) -> BrowserContext:
-        """A browser of its own."""
-        context = self._browser.new_context(**{**DESKTOP, **settings})
-        self._stack.callback(context.close)
-        return context
-
     def visit(self, name: str = "anna", **settings: Any) -> Visitor:
         """An annotator opens the link in a browser of their own."""
-        return Visitor(self.context(**settings), self.link(name))
+        context = self._browser.new_context(**{**DESKTOP, **settings})
+        self._stack.callback(context.close)
+        return Visitor(context, self.link(name))
 
     def answers(self) -> list[Answer]:
         """What is stored, of all stages, in the order given."""
         place = self._out / "_review" / "answers.sqlite"
-        found = [one for stage in self._stages for one in read_answers(place, stage.name)]
-        return sorted(found, key=lambda one: one.at)
+        answers = [answer for stage in self.stages for answer in read_answers(place, stage.name)]
+        return sorted(answers, key=lambda answer: answer.at)
 
 
 @pytest.fixture
-def open_desk(browser: Browser, tmp_path: Path) -> Iterator[Callable[[Sequence[ReviewStage]], Desk]]:
+def serve(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Served]]:
     """Serve stages."""
     with ExitStack() as stack:
-        yield lambda stages: Desk(browser, tmp_path, stages, stack)
+        yield lambda *stages: Served(browser, tmp_path, stack, *stages)

@@ -3,6 +3,7 @@
 import { $ } from "./view.js";
 
 const SMALLEST = 80; // px: then the page scrolls
+const ROOMY = 900; // px of a window: in a narrower one, wide images lie one below the other
 const TALLEST = 1.6; // height by width of a cell: a taller image is shown smaller
 
 // Choose how many images lie side by side and whether buttons lie beside or below them, so that they are largest.
@@ -12,7 +13,8 @@ export function fit() {
   if (!figures.length) return;
   const options = $("options").contains(figures[0]);
   const most = figures.length;
-  const least = options ? Math.min(2, most) : 1; // two options lie left and right, as their swipes go
+  // Two options lie left and right, as their swipes go; twins are compared side by side where there is room.
+  const least = options || innerWidth >= ROOMY ? Math.min(2, most) : 1;
   let best = null;
   for (let columns = least; columns <= most; columns += 1)
     for (const beside of options ? [false, true] : [false]) {

@@ -14,7 +14,7 @@ const UNSENT = `twinset-answer:${annotator}:`;
 
 let queue = []; // tasks that wait; the first is the one shown
 let progress = null; // {done, total, per_hour, minutes} as the server counted last
-let rest = null; // {progress, held}: who has what is left, once the server has nothing to give
+let rest = null; // {progress, held}: what others have of what is left, once the server has nothing to give
 let exhausted = false; // the server has nothing beyond the queue
 let answeredMeanwhile = new Set(); // ids answered while a list of tasks was under way: that list may still hold them
 let undos = 0; // undos that the server has not confirmed
@@ -226,10 +226,10 @@ function showEnd() {
   };
   const more = make("button", { type: "button", onclick: look }, "Look for more tasks");
   const done = rest.code && completion(rest.code);
-  const title = rest.held.length ? "Nothing is left for you now. Thank you!" : "Nothing is left to do. Thank you!";
-  const held = rest.held.map((one) => make("p", {}, elsewhere(one)));
-  drawWords(title, done, ...held, make("p", {}, `${skips}You can still undo your last answers.`), make("p", {}, more));
-  announce([title, ...rest.held.map(elsewhere)].join(" "));
+  const title = rest.held ? "Nothing is left for you now. Thank you!" : "Nothing is left to do. Thank you!";
+  const held = rest.held ? elsewhere(rest.held) : "";
+  drawWords(title, done, held && make("p", {}, held), make("p", {}, `${skips}You can still undo your last answers.`), make("p", {}, more));
+  announce(`${title} ${held}`);
 }
 
 // What a participant of a study takes back to Prolific.
@@ -240,21 +240,20 @@ function completion(code) {
 
 const many = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
-const elsewhere = ({ annotator: name, tasks, minutes }) =>
-  `${many(tasks, "task")} ${tasks === 1 ? "is" : "are"} with ${name} now. ` +
-  `What ${name} has not answered in ${many(minutes, "minute")} comes to you.`;
+const elsewhere = ({ tasks, minutes }) =>
+  `${many(tasks, "task")} ${tasks === 1 ? "is" : "are"} with others now. ` +
+  `What they have not answered in ${many(minutes, "minute")} comes to you.`;
 
 function showPace() {
   $("undo").disabled = !progress?.done && !outbox.length && !exhausted;
   if (!progress) return;
   const done = Math.min(progress.done + outbox.length, progress.total);
   Object.assign($("bar"), { value: done, max: progress.total || 1 });
-  const { minutes, per_hour: pace } = progress;
+  const { minutes, per_hour: rate } = progress;
   const left = minutes < 60 ? `${Math.ceil(minutes)} min` : `${(minutes / 60).toFixed(1)} h`;
-  const rate = shown && pace[shown.question];
   $("pace").replaceChildren(
     `${done} of ${progress.total}`,
-    make("span", { className: "rate" }, rate ? ` · ${rate} an hour` : ""),
+    make("span", { className: "rate" }, shown && rate ? ` · ${rate} an hour` : ""),
     shown && minutes && done < progress.total ? ` · ${left} left` : "",
   );
 }

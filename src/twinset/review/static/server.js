@@ -16,11 +16,10 @@ export class Trouble extends Error {
 
 // GET without a body, else POST; the JSON of the reply.
 export async function ask(path, body) {
-  const headers = { "X-CSRF-Token": meta("csrf") }; // also says whose page this is, in a browser with several links
-  const post = { method: "POST", headers: { "Content-Type": "application/json", ...headers } };
+  const headers = { "Content-Type": "application/json", "X-CSRF-Token": meta("csrf") };
   let reply, data;
   try {
-    const options = body === undefined ? { headers } : { ...post, body: JSON.stringify(body) };
+    const options = body === undefined ? {} : { method: "POST", headers, body: JSON.stringify(body) };
     reply = await fetch(path, { ...options, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
     data = await reply.json();
   } catch {
