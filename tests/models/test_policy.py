@@ -131,7 +131,7 @@ def test_each_class_refuses(copy: Copy, tmp_path: Path, name: str, harm: Callabl
         return
     kind, at = copy(name)
     words = harm(at / kind.weights, tmp_path)
-    with pytest.raises(WrongUse, match=words):
+    with pytest.raises(WrongUse, match=words or None):
         kind.open(at)
     assert not (tmp_path / "was_run").exists()
 

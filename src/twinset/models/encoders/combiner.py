@@ -43,13 +43,14 @@ class CombinerNetwork(nn.Module):
 def read_combiner(path: Path) -> CombinerNetwork:
     """A Combiner with the weights of a file, on the CPU, ready for inference; raises `WrongUse` for another file."""
     weights = read_weights(path, COMBINER_PARTS)
-    for name in ("text_projection_layer.weight", "combiner_layer.weight"):
-        if name not in weights or weights[name].ndim != 2:
-            raise WrongUse(
-                f"{path}: not a Combiner, it lacks {name}; name the file that holds one, alone or under "
-                f"{' or '.join(COMBINER_PARTS[:2])}"
-            )
-    projection, features = weights["text_projection_layer.weight"].shape
-    network = CombinerNetwork(features, projection, weights["combiner_layer.weight"].shape[0])
+    try:
+        projection, features = weights["text_projection_layer.weight"].shape
+        hidden = weights["combiner_layer.weight"].shape[0]
+    except (KeyError, ValueError, IndexError) as error:
+        raise WrongUse(
+            f"{path}: not a Combiner ({error}); name the file that holds one, alone or under "
+            f"{' or '.join(COMBINER_PARTS[:2])}"
+        ) from error
+    network = CombinerNetwork(features, projection, hidden)
     fit(network, weights, path, "a Combiner of these sizes")
     return network.float().eval()

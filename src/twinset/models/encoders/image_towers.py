@@ -12,7 +12,8 @@ from PIL.Image import Resampling
 from twinset.models.device import GPU
 from twinset.models.encoders.contract import DualEncoder, Floats, Running, unit
 from twinset.models.encoders.open_clip_files import CONFIG, OPEN_CLIP
-from twinset.models.encoders.transformers_encoders import LAYOUT
+from twinset.models.encoders.open_clip_models import open_open_clip
+from twinset.models.encoders.transformers_encoders import LAYOUT, ClipEncoder, SiglipEncoder
 from twinset.models.files import ModelFiles, check_type, find_model, local_folder
 
 TYPES = ("clip", "siglip")  # of models of transformers
@@ -57,9 +58,6 @@ def open_tower(name: str, running: Running) -> Callable[[Sequence[Any]], Floats]
 
 def open_clip_encoder(name: str, running: Running) -> DualEncoder:
     """CLIP or SigLIP with both towers, of transformers or open_clip, as its files are."""
-    from twinset.models.encoders.open_clip_models import open_open_clip
-    from twinset.models.encoders.transformers_encoders import ClipEncoder, SiglipEncoder
-
     folder = clip_files(name).folder
     if is_open_clip(folder):
         return open_open_clip(name, [str(folder)], running)
