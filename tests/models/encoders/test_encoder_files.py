@@ -115,7 +115,7 @@ def test_wrong_models_are_named_with_what_to_write(text: str, said: str) -> None
 
 
 def test_models_of_another_kind_are_refused(saved: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="model_type 'siglip', not clip"):
+    with pytest.raises(WrongUse, match="model_type is 'siglip', and must be clip"):
         open_model(f"clip:{saved['siglip']}", FAST)
     with pytest.raises(WrongUse, match="is not a dual encoder"):
         open_model(f"image+text:blip-itm:{saved['blip-itm']}", FAST)

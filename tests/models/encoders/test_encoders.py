@@ -308,7 +308,7 @@ def test_a_tokenizer_of_another_model_and_a_training_are_refused(saved: dict[str
     tokens = json.loads((folder / "tokenizer.json").read_text())
     tokens["model"]["vocab"]["purple"] = len(tokens["model"]["vocab"])
     (folder / "tokenizer.json").write_text(json.dumps(tokens))
-    with pytest.raises(WrongUse, match="15 tokens and its Q-Former 14"):
+    with pytest.raises(WrongUse, match="15 tokens and its network 14"):
         open_model(f"blip2-itc:{folder}", FAST)
     with pytest.raises(WrongUse, match="is not trained by its matching head"):
         open_start(FusionSettings(model=f"blip2-itm:{saved['blip2-itm']}", data=("x",)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.contract import Floats, ModelKind, Running
 from twinset.models.encoders.fusion_models import FusionScorer, log_odds
 from twinset.models.encoders.transformers_encoders import ClipEncoder, TransformersModel
+from twinset.models.loading import check_vocabulary
 
 if TYPE_CHECKING:
     import torch
@@ -112,13 +114,7 @@ class _Blip2(TransformersModel):
     def __init__(self, name: str, parts: Sequence[str], running: Running) -> None:
         super().__init__(name, parts, running)
         # The configuration's own vocabulary is that of the second stage; its tokenizer marks images, texts do not.
-        words = {token: at for token, at in self.tokenizer.get_vocab().items() if token != "<image>"}
-        known = self.model.config.qformer_config.vocab_size
-        if max(words.values()) >= known:
-            raise WrongUse(
-                f"--model {name}: its tokenizer has {len(words):,} tokens and its Q-Former {known:,}; fetch both "
-                "again, or name another model"
-            )
+        check_vocabulary(self.tokenizer, self.model.config.qformer_config.vocab_size, Path(parts[0]), unread="<image>")
 
     def most(self) -> int:
         return int(self.model.config.qformer_config.max_position_embeddings)

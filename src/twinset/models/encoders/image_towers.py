@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from PIL.Image import Resampling
 
-from twinset.contracts.errors import WrongUse
 from twinset.models.device import GPU
 from twinset.models.encoders.contract import DualEncoder, Floats, Running, unit
 from twinset.models.encoders.open_clip_files import CONFIG, FILES
-from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, find_model, local_folder, read_json
+from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, check_type, find_model, local_folder
 
 OPEN_CLIP = Layout(
     f"For open_clip, a CLIP model is a folder with {CONFIG} and {FILES[0]}",
@@ -103,7 +102,4 @@ def _encoder(name: str, folder: Path) -> Any:
     from twinset.models.encoders.transformers_encoders import ClipEncoder, NaflexEncoder, SiglipEncoder
 
     known = {one.types[0]: one for one in (ClipEncoder, SiglipEncoder, NaflexEncoder, Blip, Vilt, Flava)}
-    found = read_json(folder / "config.json").get("model_type")
-    if found not in known:
-        raise WrongUse(f"{folder}/config.json: model_type {found!r} has no image tower here; name {', '.join(known)}")
-    return known[found]
+    return known[check_type(folder / "config.json", known)]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, maybe_longer
-from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, find_model, read_json
+from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, check_type, find_model, read_json
 from twinset.models.loading import load_beside, load_with_tokenizer
 
 if TYPE_CHECKING:
@@ -60,11 +59,7 @@ class TransformersModel:
     def find(cls, name: str, parts: Sequence[str]) -> ModelFiles:
         """The model's files; raises `WrongUse` where some are absent, or of another type of model."""
         files = find_model(parts[0], LAYOUT)
-        found = read_json(files.folder / "config.json").get("model_type")
-        if found not in cls.types:
-            raise WrongUse(
-                f"--model {name}: {files.folder}/config.json says model_type {found!r}, not {' or '.join(cls.types)}"
-            )
+        check_type(files.folder / "config.json", cls.types)
         return files
 
     def digest(self) -> str:
