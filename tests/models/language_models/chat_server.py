@@ -52,7 +52,7 @@ class ChatServer:
     """The server at work. reply: gives the answer to a request; may block.
 
     bodies, headers, keys: of all requests, in order; keys are the headers `Authorization`. answered: how often each
-    request, as text, got a whole answer. most: requests at a time.
+    request, as text, got a whole answer.
     """
 
     def __init__(self, reply: Callable[[Body, int], Reply]) -> None:
@@ -61,7 +61,6 @@ class ChatServer:
         self.headers: list[dict[str, str]] = []
         self.keys: list[str] = []
         self.answered: Counter[str] = Counter()
-        self.now = self.most = 0
 
 
 @contextlib.contextmanager
@@ -80,13 +79,7 @@ def serving(reply: Callable[[Body, int], Reply]) -> Iterator[ChatServer]:
                 state.bodies.append(body)
                 state.headers.append(dict(self.headers))
                 state.keys.append(self.headers.get("authorization", ""))
-                state.now += 1
-                state.most = max(state.most, state.now)
-            try:
-                sent = state.reply(body, number)
-            finally:
-                with state.lock:
-                    state.now -= 1
+            sent = state.reply(body, number)
             with contextlib.suppress(OSError):  # the client may be gone
                 self.send_response(sent.status)
                 for name, value in {"content-type": "application/json", **sent.headers}.items():

@@ -71,17 +71,11 @@ def plain(folder: Path, images: list[Image.Image], text: str) -> torch.Tensor:
         read = processor.apply_chat_template(chat, add_generation_prompt=True, **how)
     else:
         read = processor(images=images, text=text, return_tensors="pt")
+    read.pop("token_type_ids", None) if folder.name in ENCODING else None
+    how = {"max_new_tokens": 1, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
     with torch.inference_mode():
-        if folder.name == "blip":
-            seen = model.vision_model(read["pixel_values"]).last_hidden_state
-            states = model.text_encoder(read["input_ids"], read["attention_mask"], encoder_hidden_states=seen)
-            begin = torch.tensor([[model.decoder_start_token_id]])
-            logits = model.text_decoder(begin, encoder_hidden_states=states.last_hidden_state).logits
-        else:
-            read.pop("token_type_ids", None) if folder.name in ENCODING else None
-            start = {"decoder_input_ids": torch.tensor([[0]])} if folder.name in ENCODING else {}
-            logits = model(**read, **start).logits
-        return logits.reshape(-1, logits.shape[-1])[-1].log_softmax(-1)
+        logits: Any = model(**read) if folder.name == "vilt" else model.generate(**read, **how)
+    return torch.as_tensor(logits.logits[0]).reshape(-1).log_softmax(-1)
 
 
 def share(folder: Path, images: list[Image.Image], text: str, words: tuple[str, str] = YES_NO) -> float:
