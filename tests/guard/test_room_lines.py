@@ -16,7 +16,7 @@ LINES = {
     "shards": 3968,
     "models": 6156,
     "cards": 1699,
-    "review": 1447,
+    "review": 1451,
     "training": 7553,
     "evaluation": 7760,
     "cli": 1588,

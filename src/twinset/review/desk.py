@@ -145,6 +145,9 @@ class ReviewDesk:
 
     def is_decided(self, stage: ReviewStage) -> bool:
         """Whether a build would go on with the decisions that are in."""
+        answers = self.store.answers()
+        if any(task.asked not in answers for task in stage.tasks):  # soon known of many tasks
+            return False
         counts = self.stage_counts(stage)
         return counts.decided == counts.tasks
 

@@ -33,8 +33,8 @@ def _opened(image: bytes) -> Image.Image | None:
         upright = open_image(image, upright=True)
         profile = upright.info.get("icc_profile")
         if profile and upright.mode == "RGB":
-            given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-            upright = ImageCms.profileToProfile(upright, given, ImageCms.createProfile("sRGB")) or upright
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            upright = ImageCms.profileToProfile(upright, source, ImageCms.createProfile("sRGB")) or upright
         return upright.convert("RGB")
     except Exception:  # there is no end to what a broken image makes Pillow raise
         return None

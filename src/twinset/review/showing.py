@@ -35,13 +35,13 @@ def chosen(task: ReviewTask, annotator: str, name: str) -> Chosen | None:
     """What the page's name of an option, or of a ranked question its names in order, stands for; None when there is no
     such option.
     """
-    shown = tuple(one.value for one in shown_options(task, annotator))
+    shown = tuple(option.value for option in shown_options(task, annotator))
     extra = task.question.layout(task.candidate).extra
     named = {f"o{position}": Chosen(value, shown, position) for position, value in enumerate(shown)}
-    named |= {f"x{number}": Chosen(one.value, shown, NO_POSITION) for number, one in enumerate(extra)}
+    named |= {f"x{number}": Chosen(option.value, shown, NO_POSITION) for number, option in enumerate(extra)}
     if not task.question.ranked:
         return named.get(name)
-    order = [named[one].value for one in name.split(" ") if one in named]
+    order = [named[part].value for part in name.split(" ") if part in named]
     value = " ".join(order)
     complete = len(order) == len(name.split(" ")) and task.question.takes(task.candidate, value)
     return Chosen(value, shown, shown.index(order[0])) if complete else None
@@ -67,7 +67,7 @@ def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, i
         "part": f"part {task.block + 1} of {blocks}" if (blocks := len(task.survey.blocks)) > 1 else "",
         "title": words.title,
         "instructions": list(words.instructions),
-        "examples": [one.model_dump() for one in words.examples],
+        "examples": [example.model_dump() for example in words.examples],
         "statement": {
             "texts": [candidate.texts[number] for number in layout.texts],
             "images": [url(number) for number in layout.images],
@@ -75,14 +75,15 @@ def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, i
         "options": [
             {
                 "value": f"o{position}",
-                "label": one.label,
-                "image": url(one.image),
-                "text": None if one.text is None else candidate.texts[one.text],
+                "label": option.label,
+                "image": url(option.image),
+                "text": None if option.text is None else candidate.texts[option.text],
             }
-            for position, one in enumerate(shown_options(task, annotator))
+            for position, option in enumerate(shown_options(task, annotator))
         ],
         "extra": [
-            {"value": f"x{number}", "label": one.label, "key": EXTRA_KEY} for number, one in enumerate(layout.extra)
+            {"value": f"x{number}", "label": option.label, "key": EXTRA_KEY}
+            for number, option in enumerate(layout.extra)
         ],
         "reasons": dict(question.reasons),
         "ranked": question.ranked,
