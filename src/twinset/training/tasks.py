@@ -42,20 +42,7 @@ def train_task(
             "report": str(out / "report.html"),
             **detectors.detectors.facts,
         }
-    done = train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {}))
-    return {
-        "model": done.model,
-        "best": str(done.best),
-        "last": str(done.last),
-        "sha256": done.digest,
-        "best_step": done.best_step,
-        "steps": done.history[-1]["step"],
-        "resumed_at": done.resumed_at,
-        "idle": done.idle,
-        "loss": done.history[-1]["loss"],
-        "validation": done.history[-1].get("validation", {}),
-        "report": str(out / "report.html"),
-    }
+    return dict(train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {})))
 
 
 def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = True) -> Any:
@@ -67,7 +54,7 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
     from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
     from twinset.training.combiner.settings import CIRR
     from twinset.training.examples.example_set import check_place
-    from twinset.training.runs.identity import check_folder
+    from twinset.training.runs.folder import check_folder
     from twinset.training.runs.settings import EncoderSettings, checked
 
     settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), TASKS[task][0]), dict(given))

@@ -1,7 +1,7 @@
 """Figures by which the best weights are chosen, on examples that share no image with training."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.steps import Stepper
-from twinset.training.examples.batches import Batches
+from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.transforms import Transforms
+from twinset.training.losses.features import Features
 from twinset.training.losses.names import OBJECTIVES
 
 TWINS = ("image", "text", "negative_image", "negative_text")
@@ -26,16 +26,21 @@ class Validation:
     """
 
     def __init__(self, examples: ExampleSet, prepare: Transforms, tokenize: Any, settings: ClipSettings) -> None:
-        self.has_twins = all(part.lacking(role) is None for part in examples.parts for role in TWINS)
-        if settings.best_by == "group" and not self.has_twins:
+        self._has_twins = all(part.lacking(role) is None for part in examples.parts for role in TWINS)
+        if settings.best_by == "group" and not self._has_twins:
             raise WrongUse("best_by: group needs validation data of twins (pairs); write accuracy, or name other data")
-        roles = TWINS if self.has_twins else OBJECTIVES.find(settings.objective).roles
+        roles = TWINS if self._has_twins else OBJECTIVES.find(settings.objective).roles
         if examples.distinct < 2:
             raise WrongUse("validation: in-batch accuracy needs at least two examples; name more data")
         size = batch_size(examples.distinct, settings.batch)
         self._batches = Batches(examples, prepare, tokenize, size, 0, roles, settings.workers)
 
-    def measure(self, stepper: Stepper) -> dict[str, float]:
+    def measure(
+        self,
+        network: Any,
+        encode: Callable[[Batch], Features],
+        loss: Callable[[Features], tuple[torch.Tensor, dict[str, float]]],
+    ) -> dict[str, float]:
         """Figures of the weights as they are now, in percent; the loss as it is.
 
         ``accuracy``: mean of both directions, over the logits that the objective compares, as BiVLC's code chooses by.
@@ -46,22 +51,21 @@ class Validation:
         losses, accuracies = [], []
         right: dict[str, list[NDArray[np.bool_]]] = {"text": [], "image": [], "group": []}
         groups: list[str] = []
-        with evaluating(stepper.network):
+        with evaluating(network):
             for batch in self._batches.stream(0, self._batches.steps_per_epoch):
-                features = stepper.features(stepper.inputs(batch))
-                generator = torch.Generator().manual_seed(0)
-                value, logged = stepper.loss(features, stepper.network.logit_scale.exp(), generator)
+                features = encode(batch)
+                value, logged = loss(features)
                 losses.append(float(value))
                 accuracies.append((logged["image_accuracy"] + logged["text_accuracy"]) / 2)
-                if self.has_twins:
+                if self._has_twins:
                     groups += batch.groups
                     for name, flags in twin_outcomes(_cosines(features)).items():
                         right[name].append(flags)
-        found = {"loss": float(np.mean(losses)), "accuracy": 100 * float(np.mean(accuracies))}
-        found |= {"chance": 100 * logged["chance"]} if "chance" in logged else {}
-        if self.has_twins:
-            found |= {name: mean_of_groups(np.concatenate(flags), groups) for name, flags in right.items()}
-        return found
+        figures = {"loss": float(np.mean(losses)), "accuracy": 100 * float(np.mean(accuracies))}
+        figures |= {"chance": 100 * logged["chance"]} if "chance" in logged else {}
+        if self._has_twins:
+            figures |= {name: mean_of_groups(np.concatenate(flags), groups) for name, flags in right.items()}
+        return figures
 
 
 def batch_size(examples: int, largest: int) -> int:

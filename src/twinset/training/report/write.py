@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from twinset.cards.rendering import render
 from twinset.evaluation.report.distributions import Panel
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.runs.idle import PATIENCE, said_of
+from twinset.training.runs.idle import in_words
 from twinset.training.runs.settings import RunSettings
 
 #: Of a row of the history, what is not a curve.
@@ -68,8 +68,8 @@ AXIS = "optimiser step"
 #: Curves of a panel, by its title.
 TRAINING: Mapping[str, Sequence[str]] = {
     "loss": ("loss", "objective", "match", "contrast", "regulariser"),
-    "accuracy in training (share)": ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy"),
-    "active fraction": ("active_fraction", "active_v1", "active_v2"),
+    "training: percent": ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy"),
+    "active fraction: percent": ("active_fraction", "active_v1", "active_v2"),
     "learning rate": ("lr",),
     "logit scale": ("logit_scale",),
     "norm of the gradient": ("gradient_norm",),
@@ -117,7 +117,7 @@ def write_report(
     values = {
         "final": rows[-1] if rows else {},
         "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
-        "idle": said_of(result.get("idle", {}), min(PATIENCE, result["steps"])),
+        "idle": in_words(result["idle"]),
         "left_out": sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])}),  # each once
     }
     shown = panels(rows) if pictures else None

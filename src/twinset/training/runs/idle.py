@@ -1,42 +1,22 @@
 """Parts of a loss that train nothing: their active fraction, the share of hinges above the margin, stays 0."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: Steps running at 0; all of a shorter run.
-PATIENCE = 100
-_PREFIX = "active_"
+PATIENCE = 100  # steps after which a run says so; all of a shorter one
 
 
-class IdleParts:
-    """Which active fractions were 0 for `PATIENCE` steps running: name → the step at which this was so first.
-
-    steps: of the whole run.
-    """
-
-    def __init__(self, steps: int) -> None:
-        self.found: dict[str, int] = {}
-        self._patience = min(PATIENCE, steps)
-        self._zeros = Counter[str]()
-
-    def add(self, row: Mapping[str, Any]) -> str:
-        """Count a row of the history; returns a message where it makes parts idle, else nothing."""
-        new = []
-        for name in (name for name in row if name.startswith(_PREFIX)):
-            self._zeros[name] = 0 if row[name] else self._zeros[name] + 1
-            if self._zeros[name] == self._patience and name not in self.found:
-                self.found[name] = row["step"]
-                new.append(name)
-        return said_of(dict.fromkeys(new, row["step"]), self._patience)
+def idle_parts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The active fractions that are 0 in all rows of a history."""
+    names = [name for name in rows[0] if name.startswith("active_")] if rows else []
+    return [name for name in names if not any(row[name] for row in rows)]
 
 
-def said_of(found: Mapping[str, int], patience: int = PATIENCE) -> str:
-    """What `IdleParts` found, in words; empty where there is nothing."""
-    if not found:
+def in_words(names: Sequence[str]) -> str:
+    """What `idle_parts` gives, for people; empty where there is nothing."""
+    if not names:
         return ""
-    names = ", ".join(f"{name} (step {step:,})" for name, step in found.items())
     return (
-        f"{names}: 0 for {patience} steps running. Nothing is above the margin, so that this part of the regulariser "
-        "has no gradient; choose a smaller --margin (of v1: --margin-v1), or another regulariser"
+        f"{', '.join(names)}: 0 in all steps. Nothing is above the margin, so that this part of the regulariser has no "
+        "gradient; choose a smaller --margin (of v1: --margin-v1), or another regulariser"
     )

@@ -1,0 +1,337 @@
+"""The one trainer. A task is data, loss, validation and schedule; the trainer claims the folder, resumes from the last
+checkpoint, takes the steps, and writes weights, history, result and reports.
+
+All state of a run is its checkpoint; everything random in a step is a function of the seed and the step. So a run that
+was killed at any step ends with the same bytes of weights as one that was not, on one runtime class.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import math
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.shards.storage.whole_file import write_text
+from twinset.training.examples.contracts import Broken, Read
+from twinset.training.report.write import About, Curves, write_report
+from twinset.training.runs.checkpoint import (
+    FILE,
+    Best,
+    State,
+    Tensors,
+    optimiser_tensors,
+    read_checkpoint,
+    restore_optimiser,
+    unusable,
+    write_checkpoint,
+    write_tensors,
+)
+from twinset.training.runs.folder import RESULT, History, Row, check_folder, claim, open_history, run_identity
+from twinset.training.runs.idle import PATIENCE, idle_parts, in_words
+from twinset.training.runs.processes import Process, joined
+from twinset.training.runs.settings import RunSettings
+from twinset.training.runs.steps import stream_seed
+
+BEST, LAST = "best", "last"
+SECONDS = 300  # between checkpoints, where the settings name no steps
+SHOWN = 5  # keys in a message
+_LOG = logging.getLogger("twinset")
+#: Called after each step with the number of steps taken, that of the whole run, and what was logged.
+OnProgress = Callable[[int, int, Row], None]
+
+
+B = TypeVar("B", bound=Read)
+
+
+class Task(ABC, Generic[B]):
+    """What is trained. It is opened before the folder is claimed: it refuses what does not fit, and writes nothing.
+
+    Attributes:
+        network: whose weights and buffers are trained, on the device of the process and in training mode.
+        optimiser: over its parameters; a group's ``times`` multiplies the rate.
+        batches: ``stream(first, last)`` gives what these steps read, ``steps_per_epoch`` of them an epoch.
+        steps: of the whole run. `prepare` may set both.
+        best_by: the figure of a validation by which the best weights are chosen, the higher the better.
+        published: the name under which a library looks for the best weights in the folder.
+        broken: examples that could not be read so far; what a checkpoint remembers of them is added to it.
+    """
+
+    settings: RunSettings
+    network: torch.nn.Module
+    optimiser: torch.optim.Optimizer
+    batches: Any
+    steps: int
+    best_by: str
+    published: ClassVar[str] = ""
+
+    @abstractmethod
+    def digests(self) -> dict[str, Any]:
+        """What decides the weights besides the settings, by name: the model at its start, the data."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Every dataset and shard as JSON, by ``data`` and ``validation``."""
+
+    @abstractmethod
+    def about(self) -> About:
+        """Words about the run for its card."""
+
+    @abstractmethod
+    def model(self, out: Path) -> str:
+        """How ``--model`` names the best weights of a folder."""
+
+    @abstractmethod
+    def rate(self, step: int) -> float:
+        """The learning rate of step 0, 1, …"""
+
+    @abstractmethod
+    def backward(self, batch: B) -> tuple[Tensor, dict[str, float]]:
+        """Add the gradient of a batch's loss to the parameters; returns the loss and what is logged beside it."""
+
+    @abstractmethod
+    def measure(self) -> dict[str, float] | None:
+        """Validate the weights as they are, in percent but for the loss; None without validation data."""
+
+    @property
+    def broken(self) -> Broken:
+        return {}
+
+    def prepare(self, out: Path) -> None:
+        """Compute what is computed once, before the first step; the folder is this run's."""
+
+    def update(self) -> dict[str, float]:
+        """Take the optimiser's step; returns what is logged after it."""
+        self.optimiser.step()
+        return {}
+
+    def files(self, which: str, weights: Tensors) -> dict[str, Tensors]:
+        """Weights of the network by the file that they go to. which: `BEST` or `LAST`."""
+        return {f"{which}.safetensors": weights}
+
+    def write_config(self, out: Path) -> None:
+        """Write what opens the weights beside them."""
+
+
+def train(
+    settings: RunSettings,
+    out: Path,
+    open_task: Callable[[Process], Task[Any]],
+    on_progress: OnProgress | None = None,
+    report: bool = True,
+) -> dict[str, Any]:
+    """Train, or resume a run that was stopped; a finished one is left as it is.
+
+    Args:
+        out: folder of the run; `docs/training.md` lists its files.
+        open_task: opens models and data.
+        report: whether TensorBoard's files and ``report.html`` are written, which takes a second or two.
+
+    Returns:
+        As `twinset.train`.
+
+    Raises:
+        WrongUse: settings, model or data are wrong, or ``out`` holds another run.
+        BuildFailed: the loss is not finite, too many examples are broken, or the data changed. The last checkpoint is
+            intact, and the same call resumes from it.
+        OSError: there is no room for a checkpoint; the one before it is intact.
+    """
+    with joined(settings) as process:
+        if process.is_first:
+            check_folder(out)
+        task = open_task(process)
+        identity = run_identity(settings, task.digests())
+        with open_history(out, process.is_first) as history:
+            if process.is_first:
+                claim(out, settings, identity, process.runtime, settings.allow_mixed_runtimes)
+            process.wait()
+            result = _finished(out)
+            resumed_at = result["steps"] if result else 0
+            if result is None:
+                task.prepare(out)
+                run = _Run(task, out, process, digest(identity), history)
+                resumed_at = run.restore()
+                run.train(resumed_at, on_progress, report)
+                result = json.loads((out / RESULT).read_bytes())
+    return {
+        "model": task.model(out),
+        **{which: str(out / next(iter(task.files(which, {})))) for which in (BEST, LAST)},
+        "sha256": result["sha256"][next(iter(task.files(LAST, {})))],
+        "best_step": result["best"]["step"],
+        "steps": result["steps"],
+        "resumed_at": resumed_at,
+        **{name: result[name] for name in ("idle", "loss", "validation")},
+        "report": str(out / "report.html"),
+    }
+
+
+def _finished(out: Path) -> Any:
+    """The result of a run that was finished before; None where steps are left. Raises `WrongUse`: it was changed."""
+    path = out / RESULT
+    if not path.exists():
+        return None
+    try:
+        result = json.loads(path.read_bytes())
+        changed = [name for name, sha256 in result["sha256"].items() if sha256_of_file(out / name)[0] != sha256]
+        if changed:
+            raise ValueError(f"{', '.join(changed)} changed since")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise WrongUse(f"{path}: {error}; remove it to train again, or name another --out") from error
+    (out / FILE).unlink(missing_ok=True)  # of a run that was killed before it removed it
+    return result
+
+
+class _Run:
+    """A run in one process."""
+
+    def __init__(self, task: Task[Any], out: Path, process: Process, identity: str, history: History) -> None:
+        self._task, self._out, self._process, self._history = task, out, process, history
+        self._state = State(step=0, identity=identity)
+        self._best: Tensors = {}
+
+    def restore(self) -> int:
+        """Restore the checkpoint; returns its number of steps, 0 where there is none."""
+        held = read_checkpoint(self._out, self._state.identity)
+        if held is not None:
+            self._state, parts = held
+            self._best = parts["best"]
+            self._task.broken.update({number: (where, why) for number, where, why in self._state.broken})
+            try:
+                self._task.network.load_state_dict(parts["model"])
+                restore_optimiser(self._task.optimiser, parts["optimiser"])
+            except (ValueError, LookupError, RuntimeError) as error:
+                raise unusable(self._out / FILE, error) from error
+        self._history.cut(self._state.step)
+        return self._state.step
+
+    def train(self, first: int, on_progress: OnProgress | None, report: bool) -> None:
+        """Take the steps that are left, and write weights, result and reports."""
+        is_first = self._process.is_first
+        if is_first:
+            self._task.write_config(self._out)
+        curves = Curves(self._out, first) if report and is_first else None
+        try:
+            with curves or contextlib.nullcontext():
+                self._take_steps(first, curves, on_progress)
+        except KeyboardInterrupt as error:
+            step = self._state.step
+            then = f"goes on after step {step:,}" if step else "begins again: no checkpoint was written yet"
+            error.add_note(f"run the same command again: it {then}")
+            raise
+        if is_first:
+            self._write_result(report)
+        self._process.wait()
+
+    def _take_steps(self, first: int, curves: Curves | None, on_progress: OnProgress | None) -> None:
+        task, is_first, written = self._task, self._process.is_first, time.monotonic()
+        every = task.settings.validate_every or task.batches.steps_per_epoch
+        with contextlib.closing(task.batches.stream(first, task.steps)) as batches:
+            for batch in batches:
+                step = batch.step + 1
+                row: Row = {"step": step, "epoch": batch.epoch + 1, **self._step(batch)}
+                if batch.left_out:
+                    row["left_out"] = [list(example) for example in batch.left_out]
+                if is_first and (step % every == 0 or step == task.steps):
+                    self._validate(row)
+                self._history.add(row)
+                if is_first and step == min(PATIENCE, task.steps) and (idle := idle_parts(self._history.rows)):
+                    _LOG.warning("%s", in_words(idle))
+                if curves is not None:
+                    curves.add(row)
+                if on_progress is not None:
+                    on_progress(step, task.steps, row)
+                if is_first and step < task.steps and self._is_due(step, written):
+                    self._checkpoint(step)
+                    written = time.monotonic()
+
+    def _is_due(self, step: int, written: float) -> bool:
+        every = self._task.settings.checkpoint_every
+        return step % every == 0 if every else time.monotonic() - written >= SECONDS
+
+    def _step(self, batch: Read) -> dict[str, float]:
+        """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay
+        as they were.
+        """
+        task, rate = self._task, self._task.rate(batch.step)
+        for group in task.optimiser.param_groups:
+            group["lr"] = rate * group.get("times", 1.0)
+        task.optimiser.zero_grad(set_to_none=True)
+        torch.manual_seed(stream_seed(task.settings.seed, "dropout", batch.step, self._process.rank))
+        loss, logged = task.backward(batch)
+        gradients = [value.grad for value in task.network.parameters() if value.grad is not None]
+        self._process.average(gradients)
+        value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
+        if not math.isfinite(value) or not math.isfinite(norm):
+            keys = ", ".join(batch.keys[:SHOWN]) + (f" and {len(batch.keys) - SHOWN:,} more" * (len(batch.keys) > SHOWN))
+            raise BuildFailed(
+                f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; the examples are "
+                f"{keys}. Train again into a new --out with a lower --lr or a longer --warmup; if the same few examples "
+                "fail each time, leave their dataset out"
+            )
+        return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
+
+    def _validate(self, row: Row) -> None:
+        figures = self._task.measure()
+        if figures is None:
+            return
+        row["validation"], value = figures, figures[self._task.best_by]
+        if self._state.best is None or value > self._state.best.value:
+            self._state.best = Best(step=row["step"], value=value)
+            weights = self._task.network.state_dict()
+            self._best = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
+
+    def _checkpoint(self, step: int) -> None:
+        self._history.sync()
+        self._state.step = step
+        self._state.broken = [(number, *problem) for number, problem in sorted(self._task.broken.items())]
+        weights, moments = self._task.network.state_dict(), optimiser_tensors(self._task.optimiser)
+        write_checkpoint(self._out, self._state, {"model": weights, "optimiser": moments, "best": self._best})
+
+    def _write_result(self, report: bool) -> None:
+        """Write the weights, the result of the run and its reports, and remove the checkpoint."""
+        task, out, last = self._task, self._out, self._task.network.state_dict()
+        files = {**task.files(LAST, last), **task.files(BEST, self._best or last)}
+        sha256 = {name: write_tensors(out / name, tensors) for name, tensors in files.items()}
+        if task.published:
+            _link(out / task.published, f"{BEST}.safetensors")
+        best, rows = self._state.best, self._history.rows
+        result = {
+            "identity": self._state.identity,
+            "runtime": self._process.runtime,
+            "steps": task.steps,
+            "best": {"step": best.step, "value": best.value} if best else {"step": task.steps, "value": None},
+            "sha256": sha256,
+            "idle": idle_parts(rows),
+            "loss": rows[-1]["loss"],
+            "validation": rows[-1].get("validation", {}),
+        }
+        write_report(out, task.settings, task.facts(), result, rows, task.about(), pictures=report)
+        write_text(out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
+        (out / FILE).unlink(missing_ok=True)
+
+
+def in_percent(logged: Mapping[str, float]) -> dict[str, float]:
+    """What losses log, with accuracies, chance and active fractions in percent, as validations have them."""
+    return {name: value * (100 if _is_share(name) else 1) for name, value in logged.items()}
+
+
+def _is_share(name: str) -> bool:
+    return name == "chance" or name.endswith("accuracy") or name.startswith("active_")
+
+
+def _link(path: Path, name: str) -> None:
+    """Link to a file by a second name, without a second copy of it; replaces what a copied folder has there."""
+    if not path.is_symlink() or os.readlink(path) != name:
+        path.unlink(missing_ok=True)
+        path.symlink_to(name)
