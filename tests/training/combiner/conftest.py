@@ -74,7 +74,7 @@ def settings(tmp_path: Path) -> Settings:
     def make(place: str, **changes: Any) -> CombinerSettings:
         given: dict[str, Any] = {
             "model": config, "weights": None, "data": (place,), "batch": 2, "epochs": 2, "projection": 12, "hidden": 20,
-            "held_out": 0.3, "lr": 1e-3, "threads": 1,
+            "lr": 1e-3, "threads": 1,
         }  # fmt: skip
         return CombinerSettings.model_validate(given | changes)
 

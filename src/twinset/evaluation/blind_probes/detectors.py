@@ -100,7 +100,8 @@ def read_detectors(folder: Path) -> Detectors:
     shapes = {name: value.shape for name, value in weights.items()}
     halves = HALVES if "image.weight" in weights else HALVES[:1]
     width = weights["text.weight"].size if "text.weight" in weights else 0
-    if shapes != {f"{half}.{name}": shape for half in halves for name, shape in (("weight", (1, width)), ("bias", (1,)))}:
+    layer = {"weight": (1, width), "bias": (1,)}
+    if shapes != {f"{half}.{name}": shape for half in halves for name, shape in layer.items()}:
         raise WrongUse(f"{folder / WEIGHTS}: not detectors, which are layers with one output, but {shapes}; {again}")
     text, *image = (Detector(weights[f"{half}.weight"][0], float(weights[f"{half}.bias"][0])) for half in halves)
     return Detectors(text, image[0] if image else None, facts)

@@ -84,7 +84,9 @@ class RunData:
         return {"data": self.training.facts(), "validation": self.validation.facts() if self.validation else []}
 
 
-def open_data(settings: RunSettings, twins: Twins, out: Path, neighbours: str | None = None, nearest: int = 0) -> RunData:
+def open_data(
+    settings: RunSettings, twins: Twins, out: Path, neighbours: str | None = None, nearest: int = 0
+) -> RunData:
     """Open the datasets of a run.
 
     Args:
@@ -101,11 +103,12 @@ def open_data(settings: RunSettings, twins: Twins, out: Path, neighbours: str | 
     if not settings.validation:
         return RunData(training, None, near)
     validation = open_examples(settings.validation, "pairs", settings.validation_split, "first", index)
-    _refuse_shared(training, validation)
+    refuse_shared(training, validation)
     return RunData(training, validation, near)
 
 
-def _refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
+def refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
+    """Raise `WrongUse` where both have a group; warn of images that both have."""
     shared = sorted(_groups(training) & _groups(validation))
     remedy = "name another validation subset, or separate them with --split and --validation-split"
     if shared:

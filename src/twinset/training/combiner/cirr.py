@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from twinset.contracts.canonical import canonical_json, sha256_of_file
 from twinset.contracts.errors import WrongUse
@@ -121,5 +120,7 @@ def _file(reader: Training, picture: Any) -> str:
     """The file of an image below the folder; raises `WrongUse` for a member of a tar, and for an empty file."""
     path = Path(picture.where)
     if not path.is_file() or not path.stat().st_size:
-        raise WrongUse(f"{path}: training reads files, and this is a member of a tar, or empty; unpack or fetch it there")
+        raise WrongUse(
+            f"{path}: training reads files, and this is a member of a tar, or empty; unpack or fetch it there"
+        )
     return reader.relative(path)

@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Benchmark, Picture, Query
 from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.clip.data import refuse_shared
 from twinset.training.combiner.cirr import cirr_part
 from twinset.training.combiner.settings import CIRR, CombinerSettings
 from twinset.training.examples.columns import Part

@@ -6,7 +6,6 @@ combined; the distractor of a triplet is not compared; batch normalisation of a 
 its own part of a batch.
 """
 
-import logging
 import math
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,20 @@ from twinset.evaluation.features.store import FeatureStore, default_cache
 from twinset.evaluation.scorers.composers import Combiner
 from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.models.encoders.contract import Running
+from twinset.models.encoders.open_clip_files import CONFIG
 from twinset.models.encoders.open_clip_models import OpenClip
 from twinset.shards.storage.spool import temporary_folder
-from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, open_triplets, open_validation
-from twinset.training.combiner.features import FeatureBatches
+from twinset.training.clip.data import open_start
+from twinset.training.clip.validation import evaluating
+from twinset.training.combiner.data import (
+    CONDITION,
+    REFERENCE,
+    TARGET,
+    RankedTriplets,
+    open_triplets,
+    open_validation,
+)
+from twinset.training.combiner.features import PASS, FeatureBatches
 from twinset.training.combiner.network import CombinerModel, contrast
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.examples.batches import Batch, Batches
@@ -34,37 +43,41 @@ from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.features import Features
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.report.write import About
+from twinset.training.runs.checkpoint import Tensors
 from twinset.training.runs.processes import Process
-from twinset.training.runs.trainer import BEST, Task
+from twinset.training.runs.steps import autocast, new_optimiser
+from twinset.training.runs.trainer import BEST, OnProgress, Task, train
 
 STEPS, EPOCHS = 28_000, 6  # of the paper, and of its released code
 LOWEST = 1e-3  # of the learning rate, as a share of the first one
 CLIP_NORM = 1.0  # largest norm of the encoder's gradient
 AT = (1, 5, 10)
-PASS = 32  # images or texts of a pass without gradients, as `twinset eval run` has it by default
 ROLES = (REFERENCE, TARGET, CONDITION)
 
 
-class CombinerTask(Task[Batch]):
-    """Trains a Combiner, and its encoder where that is not frozen.
+def train_combiner(
+    settings: CombinerSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
+) -> dict[str, Any]:
+    """Train a Combiner, or resume a run that was stopped: as `training.runs.trainer.train`."""
+    return train(settings, out, lambda process: CombinerTask(settings, process), on_progress, report)
 
-    Args:
-        cache: folder of the features of an encoder that is frozen; the user's own by default.
-    """
+
+class CombinerTask(Task[Batch]):
+    """The task of a Combiner, and of its encoder where that is not frozen."""
+
+    settings: CombinerSettings
+    network: CombinerModel
+    batches: Batches
 
     best_by = "recall@1"
 
-    def __init__(self, settings: CombinerSettings, process: Process, cache: Path | None = None) -> None:
+    def __init__(self, settings: CombinerSettings, process: Process) -> None:
         self.settings, self._process = settings, process
         self._start = start = open_start(settings)
         self._training = open_triplets(settings.data, settings.split)
         self._benchmark = open_validation(settings, self._training)
         clip, frozen = start.network.to(process.device).eval(), settings.frozen
         self._encoder = OpenClip(settings.model, start.architecture, start.weights, clip, start.tokenize)
-        # The store of `evaluation.run`: what one encodes, the other finds.
-        running = Running(settings.device, PASS, settings.threads)
-        name = digest([self._encoder.digest(), running.runtime()])
-        self._store = FeatureStore(cache or default_cache(), name) if frozen == "both" else None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             width = start.architecture.model["embed_dim"]
@@ -77,34 +90,35 @@ class CombinerTask(Task[Batch]):
                 "or train a vision transformer such as ViT-B-16"
             )
         self.optimiser = new_optimiser(self.network, settings)
-        if self._store is None:
-            prepare = Transforms(clip.visual.preprocess_cfg, settings.transform)
-            self._plan(
-                Batches(
-                    self._training, prepare, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
-                    process.rank, process.world,
-                )  # fmt: skip
-            )
+        self._features: ByFeatures | None = None
+        if frozen == "both":
+            running = Running(settings.device, PASS, settings.threads)
+            # The store of `evaluation.run`: what one encodes, the other finds.
+            store = FeatureStore(default_cache(), digest([self._encoder.digest(), running.runtime()]))
+            self._features = ByFeatures(self._encoder, store, PASS)
+            return
+        crops = Transforms(clip.visual.preprocess_cfg, settings.transform)
+        self.batches = Batches(
+            self._training, crops, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
+            process.rank, process.world,
+        )  # fmt: skip
 
     def prepare(self, out: Path) -> None:
-        if self._store is not None:
-            features, settings = ByFeatures(self._encoder, self._store, PASS), self.settings
-            self._plan(
-                FeatureBatches(self._training, features, settings.batch, settings.seed, ROLES, self._process)
+        settings = self.settings
+        if self._features is not None:
+            self.batches = FeatureBatches(
+                self._training, self._features, settings.batch, settings.seed, ROLES, self._process
             )
-
-    def _plan(self, batches: Batches) -> None:
-        settings, each = self.settings, batches.steps_per_epoch
-        self.batches = batches
+        each = self.batches.steps_per_epoch
         self.steps = settings.steps or settings.epochs * each or min(STEPS, EPOCHS * each)
 
     def digests(self) -> dict[str, Any]:
         validation = self._benchmark.digest() if self._benchmark else None
-        return {"model": self._start.identity(), "data": self._training.digest(), "validation": validation}
+        return {**self._start.digests(), "data": self._training.digest(), "validation": validation}
 
     def facts(self) -> dict[str, Any]:
-        ranked = isinstance(self._benchmark, RankedTriplets)
-        return {"data": self._training.facts(), "validation": self._benchmark.triplets.facts() if ranked else []}
+        ranked = self._benchmark.triplets.facts() if isinstance(self._benchmark, RankedTriplets) else []
+        return {"data": self._training.facts(), "validation": ranked}
 
     def about(self) -> About:
         settings = self.settings
@@ -154,10 +168,10 @@ class CombinerTask(Task[Batch]):
             return None
         composer = Combiner("the Combiner in training", self._encoder, "in training", self.network.combiner)
         with temporary_folder() as folder, evaluating(self.network):
-            store = self._store or FeatureStore(folder, "features")
+            store = self._features.store if self._features else FeatureStore(folder, "features")
             path, similarities = folder / "scores.parquet", ByFeatures(self._encoder, store, PASS, composer)
             write_scores(self._benchmark, similarities, path, {})
-            above = pl.read_parquet(path, columns=["higher", "tied"]).sum_horizontal()
+            above = pl.read_parquet(path, columns=["higher", "tied"]).sum_horizontal().to_numpy()
         return {f"recall@{k}": 100 * float((above < k).mean()) for k in AT}
 
     def files(self, which: str, weights: Tensors) -> dict[str, Tensors]:
@@ -172,7 +186,7 @@ class CombinerTask(Task[Batch]):
 
     def write_config(self, out: Path) -> None:
         if self.network.clip is not None:
-            write_config(self._start, out)
+            self._start.write_config(out)
 
 
 def _file(which: str, part: str) -> str:

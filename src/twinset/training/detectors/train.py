@@ -18,32 +18,38 @@ from twinset.evaluation.blind_probes.run import features_of
 from twinset.models.encoders.contract import Running
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.clip.data import open_data
-from twinset.training.combiner.features import PASS, FeatureBatches, Inputs
+from twinset.training.combiner.features import PASS, FeatureBatches, encode, read_features
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.examples.batches import Batch
+from twinset.training.losses.gradient_cache import Inputs
 from twinset.training.report.write import About
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import new_optimiser
-from twinset.training.runs.trainer import Task
+from twinset.training.runs.trainer import OnProgress, Task, train
 
 #: What each detector reads: the natural one, the synthetic one.
 ROLES = {half: (half, f"negative_{half}") for half in HALVES}
 
 
-class DetectorTask(Task[Batch]):
-    """Trains a detector of captions and, where the data have two images a pair, one of images.
+def train_detectors(
+    settings: DetectorSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
+) -> dict[str, Any]:
+    """Train detectors, or resume a run that was stopped: as `training.runs.trainer.train`."""
+    return train(settings, out, lambda process: DetectorTask(settings, out, process), on_progress, report)
 
-    Args:
-        cache: folder of features; the user's own by default.
-    """
+
+class DetectorTask(Task[Batch]):
+    """The task of a detector of captions and, where the data have two images a pair, of one of images."""
+
+    settings: DetectorSettings
+    network: nn.ModuleDict
 
     best_by = "accuracy"
 
-    def __init__(self, settings: DetectorSettings, out: Path, process: Process, cache: Path | None = None) -> None:
+    def __init__(self, settings: DetectorSettings, out: Path, process: Process) -> None:
         self.settings, self._process = settings, process
         self._data = open_data(settings, "first", out)
-        running = Running(settings.device, PASS, settings.threads)
-        self._features = features_of(settings.model, cache, running)
+        self._features = features_of(settings.model, None, Running(settings.device, PASS, settings.threads))
         with_images = any(part.lacking("negative_image") is None for part in self._data.training.parts)
         self._halves = HALVES if with_images else HALVES[:1]
         self._roles = [role for half in self._halves for role in ROLES[half]]
@@ -56,7 +62,11 @@ class DetectorTask(Task[Batch]):
             data.training, self._features, settings.batch, settings.seed, self._roles, self._process
         )
         self.steps = self.batches.steps_per_epoch * max(settings.epochs, settings.image_epochs)
-        self._validation = self.batches.of(data.validation) if data.validation else None
+        self._validation: Inputs | None = None
+        if data.validation is not None:
+            encode(data.validation, self._features, self._roles)
+            numbers = range(len(data.validation))
+            self._validation = read_features(data.validation, self._features, self._roles, numbers)
         width = self.batches.at(0).texts["text"].shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
