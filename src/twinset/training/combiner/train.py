@@ -6,6 +6,7 @@ combined; the distractor of a triplet is not compared; batch normalisation of a 
 its own part of a batch.
 """
 
+import logging
 import math
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from twinset.training.combiner.features import PASS, FeatureBatches
 from twinset.training.combiner.network import CombinerModel, contrast
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.examples.batches import Batch, Batches
+from twinset.training.examples.contracts import Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.features import Features
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
@@ -67,8 +69,6 @@ class CombinerTask(Task[Batch]):
 
     settings: CombinerSettings
     network: CombinerModel
-    batches: Batches
-
     best_by = "recall@1"
 
     def __init__(self, settings: CombinerSettings, process: Process) -> None:
@@ -84,33 +84,35 @@ class CombinerTask(Task[Batch]):
             combiner = CombinerNetwork(width, settings.projection, settings.hidden, settings.dropout)
         self.network = CombinerModel(combiner, None if frozen == "both" else clip, frozen)
         self.network.to(process.device).train()
-        if settings.accumulate > 1 and any(map(_normalises_batches, self.network.modules())):
+        if settings.accumulate > 1 and any(
+            isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training for module in self.network.modules()
+        ):
             raise WrongUse(
                 f"accumulate: {settings.model} normalises over a batch, whose parts give other features; leave it out, "
                 "or train a vision transformer such as ViT-B-16"
             )
         self.optimiser = new_optimiser(self.network, settings)
         self._features: ByFeatures | None = None
+        self.batches: Batches
         if frozen == "both":
             running = Running(settings.device, PASS, settings.threads)
             # The store of `evaluation.run`: what one encodes, the other finds.
             store = FeatureStore(default_cache(), digest([self._encoder.digest(), running.runtime()]))
             self._features = ByFeatures(self._encoder, store, PASS)
-            return
-        crops = Transforms(clip.visual.preprocess_cfg, settings.transform)
-        self.batches = Batches(
-            self._training, crops, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
-            process.rank, process.world,
-        )  # fmt: skip
-
-    def prepare(self, out: Path) -> None:
-        settings = self.settings
-        if self._features is not None:
-            self.batches = FeatureBatches(
-                self._training, self._features, settings.batch, settings.seed, ROLES, self._process
-            )
+            self.batches = FeatureBatches(self._training, self._features, settings.batch, settings.seed, ROLES, process)
+        else:
+            crops = Transforms(clip.visual.preprocess_cfg, settings.transform)
+            self.batches = Batches(
+                self._training, crops, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
+                process.rank, process.world,
+            )  # fmt: skip
         each = self.batches.steps_per_epoch
         self.steps = settings.steps or settings.epochs * each or min(STEPS, EPOCHS * each)
+        self._level = logging.WARNING  # of what each validation says of its benchmark
+
+    @property
+    def broken(self) -> Broken:
+        return self.batches.broken
 
     def digests(self) -> dict[str, Any]:
         validation = self._benchmark.digest() if self._benchmark else None
@@ -122,12 +124,9 @@ class CombinerTask(Task[Batch]):
 
     def about(self) -> About:
         settings = self.settings
-        frozen = {"none": "trained with it", "both": "frozen"}.get(
-            settings.frozen, f"trained with it, but for its {settings.frozen} tower"
-        )
         return About(
-            what=f"A Combiner of images and conditions; its encoder, {settings.model} from "
-            f"{settings.weights or 'random weights'}, is {frozen}",
+            what=f"A Combiner of images and conditions on {settings.model} from {settings.weights or 'random weights'}, "
+            f"frozen towers: {settings.frozen}",
             model=self.model(Path("OUT")),
             best_by=self.best_by,
             figures="Percent: how often the target is among the first 1, 5 and 10 images.",
@@ -170,18 +169,18 @@ class CombinerTask(Task[Batch]):
         with temporary_folder() as folder, evaluating(self.network):
             store = self._features.store if self._features else FeatureStore(folder, "features")
             path, similarities = folder / "scores.parquet", ByFeatures(self._encoder, store, PASS, composer)
-            write_scores(self._benchmark, similarities, path, {})
+            write_scores(self._benchmark, similarities, path, {}, level=self._level)
+            self._level = logging.DEBUG
             above = pl.read_parquet(path, columns=["higher", "tied"]).sum_horizontal().to_numpy()
         return {f"recall@{k}": 100 * float((above < k).mean()) for k in AT}
 
     def files(self, which: str, weights: Tensors) -> dict[str, Tensors]:
         """The Combiner's by their published names, and the encoder's beside it."""
-        parts = ("combiner",) if self.network.clip is None else ("combiner", "clip")
         return {
             _file(which, part): {
                 name.removeprefix(f"{part}."): value for name, value in weights.items() if name.startswith(f"{part}.")
             }
-            for part in parts
+            for part, _ in self.network.named_children()
         }
 
     def write_config(self, out: Path) -> None:
@@ -191,7 +190,3 @@ class CombinerTask(Task[Batch]):
 
 def _file(which: str, part: str) -> str:
     return f"{which}_{part}.safetensors"
-
-
-def _normalises_batches(module: nn.Module) -> bool:
-    return isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training

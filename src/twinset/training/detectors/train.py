@@ -18,9 +18,10 @@ from twinset.evaluation.blind_probes.run import features_of
 from twinset.models.encoders.contract import Running
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.clip.data import open_data
-from twinset.training.combiner.features import PASS, FeatureBatches, encode, read_features
+from twinset.training.combiner.features import PASS, FeatureBatches
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.examples.batches import Batch
+from twinset.training.examples.example_set import ExampleSet
 from twinset.training.losses.gradient_cache import Inputs
 from twinset.training.report.write import About
 from twinset.training.runs.processes import Process
@@ -52,27 +53,24 @@ class DetectorTask(Task[Batch]):
         self._features = features_of(settings.model, None, Running(settings.device, PASS, settings.threads))
         with_images = any(part.lacking("negative_image") is None for part in self._data.training.parts)
         self._halves = HALVES if with_images else HALVES[:1]
-        self._roles = [role for half in self._halves for role in ROLES[half]]
-        for examples in filter(None, (self._data.training, self._data.validation)):
-            examples.require(self._roles)
+        self.batches = self._batches(self._data.training, settings.batch)
+        self.steps = self.batches.steps_per_epoch * max(settings.epochs, settings.image_epochs)
+
+    def _batches(self, examples: ExampleSet, size: int) -> FeatureBatches:
+        roles = [role for half in self._halves for role in ROLES[half]]
+        return FeatureBatches(examples, self._features, size, self.settings.seed, roles, self._process)
 
     def prepare(self, out: Path) -> None:
-        settings, data = self.settings, self._data
-        self.batches = FeatureBatches(
-            data.training, self._features, settings.batch, settings.seed, self._roles, self._process
-        )
-        self.steps = self.batches.steps_per_epoch * max(settings.epochs, settings.image_epochs)
+        validation = self._data.validation
         self._validation: Inputs | None = None
-        if data.validation is not None:
-            encode(data.validation, self._features, self._roles)
-            numbers = range(len(data.validation))
-            self._validation = read_features(data.validation, self._features, self._roles, numbers)
+        if validation is not None:
+            self._validation = _inputs(self._batches(validation, self._process.world).of(range(len(validation))))
         width = self.batches.at(0).texts["text"].shape[1]
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
+            torch.manual_seed(self.settings.seed)
             self.network = nn.ModuleDict({half: nn.Linear(width, 1) for half in self._halves})
         self.network.to(self._process.device)
-        self.optimiser = new_optimiser(self.network, settings)
+        self.optimiser = new_optimiser(self.network, self.settings)
 
     def digests(self) -> dict[str, Any]:
         return {"model": self._features.encoder.digest(), **self._data.digests()}
@@ -99,10 +97,10 @@ class DetectorTask(Task[Batch]):
     def backward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Binary cross-entropy of both sides of each pair, summed over the detectors that this epoch trains."""
         epochs = {"text": self.settings.epochs, "image": self.settings.image_epochs}
-        inputs, losses = {**batch.images, **batch.texts}, dict[str, Tensor]()
+        losses = dict[str, Tensor]()
         for half in self._halves:
             if batch.epoch < epochs[half]:
-                logits = self._logits(half, inputs)
+                logits = self._logits(half, _inputs(batch))
                 labels = torch.tensor([0.0, 1.0], device=logits.device).expand_as(logits)
                 losses[f"{half}_loss"] = binary_cross_entropy_with_logits(logits, labels)
         loss = torch.stack([*losses.values()]).sum()
@@ -130,3 +128,7 @@ class DetectorTask(Task[Batch]):
         features = torch.stack([inputs[role] for role in ROLES[half]], dim=1)
         logits: Tensor = self.network[half](features.to(self._process.device)).squeeze(-1)
         return logits
+
+
+def _inputs(batch: Batch) -> Inputs:
+    return {**batch.images, **batch.texts}
