@@ -84,7 +84,9 @@ class RunData:
         return {"data": self.training.facts(), "validation": self.validation.facts() if self.validation else []}
 
 
-def open_data(settings: RunSettings, twins: Twins, out: Path, neighbours: str | None = None, nearest: int = 0) -> RunData:
+def open_data(
+    settings: RunSettings, twins: Twins, out: Path, neighbours: str | None = None, nearest: int = 0
+) -> RunData:
     """Open the datasets of a run.
 
     Args:

@@ -82,11 +82,11 @@ def _cosines(features: Any) -> list[list[NDArray[np.float32]]]:
     return [[(image * text).sum(-1).cpu().numpy() for text in texts] for image in images]
 
 
-def twin_outcomes(s: Sequence[Sequence[NDArray[np.float32]]]) -> dict[str, NDArray[np.bool_]]:
+def twin_outcomes(s: Any) -> dict[str, NDArray[np.bool_]]:
     """Of each pair of twins whether text, image and group score count it, as in `evaluation.metrics.matching`.
 
     Args:
-        s: of image i and text j, each (n,).
+        s: of image i and text j, shape (2, 2, n).
     """
     text = (s[0][0] > s[0][1]) & (s[1][1] > s[1][0])
     image = (s[0][0] > s[1][0]) & (s[1][1] > s[0][1])

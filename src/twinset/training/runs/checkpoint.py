@@ -74,7 +74,7 @@ def unusable(path: Path, error: Exception) -> WrongUse:
     """The error for a checkpoint that cannot be used."""
     problem = str(error).splitlines()[0]
     return WrongUse(
-        f"{path}: not a checkpoint of this run ({problem}); remove it, which begins the run again, or name another --out"
+        f"{path}: not a checkpoint of this run ({problem}); remove it, and the run begins again, or name another --out"
     )
 
 

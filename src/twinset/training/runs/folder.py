@@ -141,6 +141,8 @@ def open_history(out: Path, writes: bool = True) -> Iterator[History]:
                 break
             except OSError as error:
                 if time.monotonic() > end:
-                    raise WrongUse(f"{out}: another process trains into it; wait for it, or name another --out") from error
+                    raise WrongUse(
+                        f"{out}: another process trains into it; wait for it, or name another --out"
+                    ) from error
                 time.sleep(0.1)
         yield History(path, stream)

@@ -273,11 +273,12 @@ class _Run:
         self._process.average(gradients)
         value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
         if not math.isfinite(value) or not math.isfinite(norm):
-            keys = ", ".join(batch.keys[:SHOWN]) + (f" and {len(batch.keys) - SHOWN:,} more" * (len(batch.keys) > SHOWN))
+            keys = ", ".join(batch.keys[:SHOWN]) + (
+                f" and {len(batch.keys) - SHOWN:,} more" * (len(batch.keys) > SHOWN)
+            )
             raise BuildFailed(
                 f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; the examples are "
-                f"{keys}. Train again into a new --out with a lower --lr or a longer --warmup; if the same few examples "
-                "fail each time, leave their dataset out"
+                f"{keys}. Train again into a new --out with a lower --lr or a longer --warmup"
             )
         return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
 
