@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
@@ -32,8 +32,6 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
         transform: BiVLC's code trains with ``evaluation``.
         best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
     """
-
-    decides_defaults: ClassVar[tuple[str, ...]] = ("model", "objective", "regulariser")
 
     model: str = "ViT-B-32"
     twins: Literal["both", "first"] = "both"

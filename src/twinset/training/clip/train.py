@@ -41,17 +41,17 @@ class ClipTask(Task[Batch]):
 
     settings: ClipSettings
     batches: Batches
-    published = "open_clip_model.safetensors"  # open_clip and `evaluation` look for it
+    best_file = "open_clip_model.safetensors"  # open_clip and `evaluation` look for it
 
     def __init__(self, settings: ClipSettings, out: Path, process: Process) -> None:
         self.settings, self._process, self.best_by = settings, process, settings.best_by
-        self._start = open_start(settings)
-        self._data = open_data(settings, settings.twins, out, settings.neighbours, settings.nearest)
-        image, tokenize = self._start.network.visual.preprocess_cfg, self._start.tokenize
+        self.start = open_start(settings)
+        self.data = open_data(settings, settings.twins, out, settings.neighbours, settings.nearest)
+        image, tokenize = self.start.network.visual.preprocess_cfg, self.start.tokenize
         self.batches = Batches(
-            self._data.training, Transforms(image, settings.transform), tokenize, settings.batch, settings.seed,
+            self.data.training, Transforms(image, settings.transform), tokenize, settings.batch, settings.seed,
             OBJECTIVES.find(settings.objective).roles, settings.workers, process.rank, process.world,
-            neighbours=self._data.neighbours,
+            neighbours=self.data.neighbours,
         )  # fmt: skip
         self.steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
         if settings.warmup >= self.steps and process.is_first:
@@ -60,9 +60,9 @@ class ClipTask(Task[Batch]):
                 *(f"{settings.warmup:,}", f"{self.steps:,}", settings.lr),
             )
         self._validation = None
-        if self._data.validation is not None:
-            self._validation = Validation(self._data.validation, Transforms(image, "evaluation"), tokenize, settings)
-        self.network: Any = self._start.network.to(process.device).train()
+        if self.data.validation is not None:
+            self._validation = Validation(self.data.validation, Transforms(image, "evaluation"), tokenize, settings)
+        self.network: Any = self.start.network.to(process.device).train()
         self.optimiser = new_optimiser(self.network, settings)
         self.loss = open_loss(
             settings.objective, settings.regulariser, settings.regulariser_weight, **settings.regulariser_options()
@@ -73,17 +73,10 @@ class ClipTask(Task[Batch]):
         return self.batches.broken
 
     def digests(self) -> dict[str, Any]:
-        brought = packages(self.settings.objective, self.settings.regulariser)
-        return {**self._start.digests(), **self._data.digests(), "packages": brought}
-
-    def facts(self) -> dict[str, Any]:
-        return self._data.facts()
+        return {**super().digests(), "packages": packages(self.settings.objective, self.settings.regulariser)}
 
     def model(self, out: Path) -> str:
         return f"open_clip:{out}"
-
-    def write_config(self, out: Path) -> None:
-        self._start.write_config(out)
 
     def rate(self, step: int) -> float:
         return learning_rate(step, self.steps, self.settings.lr, self.settings.warmup)

@@ -30,10 +30,12 @@ CROSS_MODAL = {
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A model before its first step. files: of its folder. resized: whether it reads images of another size than its
-    files say.
+    """A model before its first step.
+
+    kind: as ``--model`` has it. files: of its folder. resized: whether it reads images of another size than these say.
     """
 
+    kind: str
     scorer: FusionScorer
     files: ModelFiles
     resized: bool
@@ -42,6 +44,10 @@ class Start:
     def faster(self) -> Sequence[str]:
         """Parts of the names of the parameters in heads and cross-modal layers."""
         return CROSS_MODAL[self.scorer.types[0]]
+
+    def digests(self) -> dict[str, str]:
+        """What decides the weights at the first step."""
+        return {"model": f"{self.kind}:{self.files.digest()}"}
 
     def read(self, pixels: dict[str, Tensor], texts: Sequence[str]) -> Score:
         """The matching head on these images and texts, by their places; what no text changes is computed once."""
@@ -56,7 +62,7 @@ class Start:
 
         return score
 
-    def write_files(self, out: Path) -> None:
+    def write_config(self, out: Path) -> None:
         """Copy tokenizer, configuration and image processor to beside the weights; the last two with the size of
         images, where it was set.
         """
@@ -78,5 +84,5 @@ def open_start(settings: FusionSettings) -> Start:
         )
     if settings.image_size is not None:
         scorer.resize(settings.image_size)
-    folder = settings.model.partition(":")[2]
-    return Start(scorer, find_model(folder, LAYOUT), settings.image_size is not None)
+    kind, _, folder = settings.model.partition(":")
+    return Start(kind, scorer, find_model(folder, LAYOUT), settings.image_size is not None)

@@ -47,11 +47,6 @@ class FusionSettings(RegularisedSettings):
     warmup: float = Field(default=0.1, ge=0, lt=1)
     seed: int = Field(default=0, ge=0, lt=1 << 63)
 
-    def defaults(self) -> dict[str, Any]:
-        """Each setting as JSON as it is where only model, data and regulariser are given."""
-        plain = FusionSettings(model=self.model, data=self.data, regulariser=self.regulariser)
-        return plain.model_dump(mode="json") | {"regulariser": None}
-
     @classmethod
     def find_regulariser(cls, name: str) -> Regulariser:
         """Its form on scores of a matching head; raises as `fusion_form`."""

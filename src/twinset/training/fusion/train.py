@@ -40,41 +40,32 @@ class FusionTask(Task[FusionBatch]):
 
     settings: FusionSettings
     best_by = "group"
-    published = "model.safetensors"  # transformers and `evaluation` look for it
+    best_file = "model.safetensors"  # transformers and `evaluation` look for it
 
     def __init__(self, settings: FusionSettings, out: Path, process: Process) -> None:
         if process.world > 1:
             raise WrongUse("a fusion encoder trains in one process; start it without torchrun")
-        self.settings, self._start = settings, open_start(settings)
-        self._data = open_data(settings, "both", out)
-        if self._data.validation is not None:
-            self._data.validation.require(TWINS)
-        self._labels = labels_of(self._data.training, settings)
-        self.network = self._start.scorer.model.train()
-        self.optimiser = new_optimiser(self.network, settings, self._start.faster, settings.lr_times)
+        self.settings, self.start = settings, open_start(settings)
+        self.data = open_data(settings, "both", out)
+        if self.data.validation is not None:
+            self.data.validation.require(TWINS)
+        self._labels = labels_of(self.data.training, settings)
+        self.network = self.start.scorer.model.train()
+        self.optimiser = new_optimiser(self.network, settings, self.start.faster, settings.lr_times)
         self._objective, self._changes = OBJECTIVES[settings.objective]
         self._regulariser: FusionLoss | None = None
         if settings.regulariser is not None:
             self._regulariser = open_fusion_loss(settings.regulariser, **settings.regulariser_options())
             self._changes = CHANGES
 
-    def digests(self) -> dict[str, Any]:
-        return {"model": self._start.files.digest(), "kind": self._kind, **self._data.digests()}
-
     def prepare(self, out: Path) -> None:
-        examples = self._data.training
-        neighbours = open_neighbours(self.settings, out, self._start, examples, self._labels)
-        self.batches = FusionBatches(self.settings, examples, neighbours, self._labels, self._start.scorer.processor)
+        examples = self.data.training
+        neighbours = open_neighbours(self.settings, out, self.start, examples, self._labels)
+        self.batches = FusionBatches(self.settings, examples, neighbours, self._labels, self.start.scorer.processor)
         self.steps = self.settings.epochs * self.batches.steps_per_epoch
 
-    def facts(self) -> dict[str, Any]:
-        return self._data.facts()
-
     def model(self, out: Path) -> str:
-        return f"{self._kind}:{out}"
-
-    def write_config(self, out: Path) -> None:
-        self._start.write_files(out)
+        return f"{self.start.kind}:{out}"
 
     def rate(self, step: int) -> float:
         return learning_rate(step, self.steps, self.settings.lr, int(self.settings.warmup * self.steps), "linear")
@@ -91,11 +82,11 @@ class FusionTask(Task[FusionBatch]):
         return total, dict(logged)
 
     def _loss(self, part: Part) -> tuple[Tensor, dict[str, float]]:
-        device, settings = self._start.scorer.device, self.settings
+        device, settings = self.start.scorer.device, self.settings
         pixels = {name: torch.from_numpy(value).to(device) for name, value in part.pixels.items()}
         rows, negatives = torch.from_numpy(part.rows), torch.from_numpy(part.negatives)
         with autocast(settings.precision, device):
-            scores = score_pairs(self._start.read(pixels, part.texts), rows, negatives, self._changes)
+            scores = score_pairs(self.start.read(pixels, part.texts), rows, negatives, self._changes)
         objective, logged = self._objective(scores)
         if self._regulariser is None:
             return objective, logged
@@ -105,18 +96,14 @@ class FusionTask(Task[FusionBatch]):
 
     def measure(self) -> dict[str, float] | None:
         """EqBen's text, image and group score, as means of groups: twins scored as `twinset eval run` does."""
-        return None if self._data.validation is None else twin_scores(self._data.validation, self._start)
-
-    @property
-    def _kind(self) -> str:
-        return self.settings.model.partition(":")[0]
+        return None if self.data.validation is None else twin_scores(self.data.validation, self.start)
 
     def about(self) -> About:
         settings, objective = self.settings, str(self.settings.objective)
         if settings.regulariser:
             objective += f" + {settings.regulariser_weight} · {settings.regulariser}"
         return About(
-            what=f"A fusion encoder: {self._kind} from {Path(settings.model).name}, objective {objective}, "
+            what=f"A fusion encoder: {self.start.kind} from {Path(settings.model).name}, objective {objective}, "
             f"{settings.negatives} mined negatives an example",
             model=self.model(Path("OUT")),
             best_by=self.best_by,

@@ -29,12 +29,13 @@ class Best(BaseModel):
 class State(BaseModel):
     """What a checkpoint has besides tensors.
 
-    step: number of steps that were taken. identity: digest of the run. broken: number, place and reason of each example
-    that could not be read so far.
+    step: number of steps that were taken. identity: digest of the run. history: bytes of ``history.jsonl`` then.
+    broken: number, place and reason of each example that could not be read so far.
     """
 
-    step: NonNegativeInt
     identity: str
+    step: NonNegativeInt = 0
+    history: NonNegativeInt = 0
     best: Best | None = None
     broken: list[tuple[int, str, str]] = []
 
