@@ -55,8 +55,7 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
     if not models:
         return settings
     if not isinstance(settings, EncoderSettings):
-        for model in filter(None, (settings.model, getattr(settings, "neighbours_by", None))):
-            check_model(model)
+        check_model(settings.model)
     elif settings.weights is None:
         find_architecture(settings.model)
     else:

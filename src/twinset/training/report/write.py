@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from twinset.cards.rendering import render
 from twinset.evaluation.report.distributions import Panel
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.runs.idle import in_words
 from twinset.training.runs.settings import RunSettings
 
 #: Of a row of the history, what is not a curve.
@@ -117,7 +116,6 @@ def write_report(
     values = {
         "final": rows[-1] if rows else {},
         "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
-        "idle": in_words(result["idle"]),
         "left_out": sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])}),  # each once
     }
     shown = panels(rows) if pictures else None

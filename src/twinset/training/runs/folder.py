@@ -87,60 +87,45 @@ def claim(
 class History:
     """The rows of ``history.jsonl``, one a step; ``step`` of a row is the number of steps taken, its own included."""
 
-    def __init__(self, path: Path, stream: BinaryIO | None) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self.rows: list[Row] = []
-        self._path, self._stream = path, stream
+        self._stream = stream
 
-    def cut(self, step: int) -> None:
-        """Read the rows up to a step and remove those after it; a row that a kill cut short is removed too."""
-        end = 0
-        for line in self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else ():
-            try:
-                row = json.loads(line)
-                if not line.endswith(b"\n") or row["step"] > step:
-                    break
-            except (ValueError, LookupError, TypeError, RecursionError):
-                break
-            self.rows.append(row)
-            end += len(line)
-        if self._stream is not None:
-            self._stream.truncate(end)
+    def resume(self, size: int) -> None:
+        """Read the rows up to a size in bytes, and remove those after it."""
+        self._stream.truncate(min(size, self._stream.seek(0, os.SEEK_END)))
+        self._stream.seek(0)
+        self.rows = [json.loads(line) for line in self._stream]
 
     def add(self, row: Row) -> None:
         """Append a row."""
         self.rows.append(row)
-        if self._stream is not None:
-            try:
-                self._stream.write(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-                self._stream.flush()
-            except OSError as error:
-                error.add_note(f"{self._path}: free some room and run the same command again, which resumes")
-                raise
+        try:
+            self._stream.write(json.dumps(row).encode() + b"\n")
+            self._stream.flush()
+        except OSError as error:
+            error.add_note(f"{HISTORY}: free some room and run the same command again, which resumes")
+            raise
 
-    def sync(self) -> None:
-        """Fsync the rows, before a checkpoint is written that relies on them."""
-        if self._stream is not None:
-            os.fsync(self._stream.fileno())
+    def sync(self) -> int:
+        """Fsync the rows, before a checkpoint is written that relies on them; returns their size in bytes."""
+        os.fsync(self._stream.fileno())
+        return self._stream.tell()
 
 
 @contextlib.contextmanager
-def open_history(out: Path, writes: bool = True) -> Iterator[History]:
-    """The history of a run, locked: of several processes that share a run, only the first one writes. Raises
-    `WrongUse`: another process trains into the folder.
-    """
-    path = out / HISTORY
-    if not writes:
-        yield History(path, None)
-        return
+def open_history(out: Path) -> Iterator[History]:
+    """The history of a run, locked. Raises `WrongUse`: another process trains into the folder."""
     out.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as stream:
+    with (out / HISTORY).open("a+b") as stream:
         end = time.monotonic() + PATIENCE
         while True:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except OSError as error:
+            except BlockingIOError as error:
                 if time.monotonic() > end:
-                    raise WrongUse(f"{out}: another process trains into it; wait for it, or name another --out") from error
+                    message = f"{out}: another process trains into it; wait for it, or name another --out"
+                    raise WrongUse(message) from error
                 time.sleep(0.1)
-        yield History(path, stream)
+        yield History(stream)

@@ -9,49 +9,34 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import math
-import os
+import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from twinset.contracts.canonical import digest, sha256_of_file
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken, Read
 from twinset.training.report.write import About, Curves, write_report
-from twinset.training.runs.checkpoint import (
-    FILE,
-    Best,
-    State,
-    Tensors,
-    optimiser_tensors,
-    read_checkpoint,
-    restore_optimiser,
-    unusable,
-    write_checkpoint,
-    write_tensors,
-)
+from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
 from twinset.training.runs.folder import RESULT, History, Row, check_folder, claim, open_history, run_identity
-from twinset.training.runs.idle import PATIENCE, idle_parts, in_words
 from twinset.training.runs.processes import Process, joined
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import stream_seed
 
 BEST, LAST = "best", "last"
-SECONDS = 300  # between checkpoints, where the settings name no steps
 SHOWN = 5  # keys in a message
-_LOG = logging.getLogger("twinset")
+SECONDS = 300  # between checkpoints, where the settings name no steps
+SHARES = re.compile(r"accuracy$|^chance$|^active_")  # names of what losses log as a share
 #: Called after each step with the number of steps taken, that of the whole run, and what was logged.
 OnProgress = Callable[[int, int, Row], None]
-
-
 B = TypeVar("B", bound=Read)
 
 
@@ -59,30 +44,26 @@ class Task(ABC, Generic[B]):
     """What is trained. It is opened before the folder is claimed: it refuses what does not fit, and writes nothing.
 
     Attributes:
+        start: the model at its start, with ``digests()`` and ``write_config(out)``.
+        data: what is read, with ``digests()`` and ``facts()``.
         network: whose weights and buffers are trained, on the device of the process and in training mode.
         optimiser: over its parameters; a group's ``times`` multiplies the rate.
         batches: ``stream(first, last)`` gives what these steps read, ``steps_per_epoch`` of them an epoch.
         steps: of the whole run. `prepare` may set both.
         best_by: the figure of a validation by which the best weights are chosen, the higher the better.
-        published: the name under which a library looks for the best weights in the folder.
+        best_file: of the best weights; a library may look for it.
         broken: examples that could not be read so far; what a checkpoint remembers of them is added to it.
     """
 
     settings: RunSettings
+    start: Any
+    data: Any
     network: torch.nn.Module
     optimiser: torch.optim.Optimizer
     batches: Any
     steps: int
     best_by: str
-    published: ClassVar[str] = ""
-
-    @abstractmethod
-    def digests(self) -> dict[str, Any]:
-        """What decides the weights besides the settings, by name: the model at its start, the data."""
-
-    @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """Every dataset and shard as JSON, by ``data`` and ``validation``."""
+    best_file: ClassVar[str] = "best.safetensors"
 
     @abstractmethod
     def about(self) -> About:
@@ -108,6 +89,15 @@ class Task(ABC, Generic[B]):
     def broken(self) -> Broken:
         return {}
 
+    def digests(self) -> dict[str, Any]:
+        """What decides the weights besides the settings, by name."""
+        return {**self.start.digests(), **self.data.digests()}
+
+    def facts(self) -> dict[str, Any]:
+        """Every dataset and shard as JSON, by ``data`` and ``validation``."""
+        facts: dict[str, Any] = self.data.facts()
+        return facts
+
     def prepare(self, out: Path) -> None:
         """Compute what is computed once, before the first step; the folder is this run's."""
 
@@ -117,11 +107,12 @@ class Task(ABC, Generic[B]):
         return {}
 
     def files(self, which: str, weights: Tensors) -> dict[str, Tensors]:
-        """Weights of the network by the file that they go to. which: `BEST` or `LAST`."""
-        return {f"{which}.safetensors": weights}
+        """Weights of the network by the file that they go to, the model's own first. which: `BEST` or `LAST`."""
+        return {self.best_file if which == BEST else "last.safetensors": weights}
 
     def write_config(self, out: Path) -> None:
         """Write what opens the weights beside them."""
+        self.start.write_config(out)
 
 
 def train(
@@ -152,112 +143,77 @@ def train(
             check_folder(out)
         task = open_task(process)
         identity = run_identity(settings, task.digests())
-        with open_history(out, process.is_first) as history:
+        with open_history(out) if process.is_first else contextlib.nullcontext() as history:
             if process.is_first:
                 claim(out, settings, identity, process.runtime, settings.allow_mixed_runtimes)
             process.wait()
-            result = _finished(out)
-            resumed_at = result["steps"] if result else 0
-            if result is None:
+            run = None
+            if not (out / RESULT).exists():
                 task.prepare(out)
                 run = _Run(task, out, process, digest(identity), history)
-                resumed_at = run.restore()
-                run.train(resumed_at, on_progress, report)
-                result = json.loads((out / RESULT).read_bytes())
+                run.train(on_progress, report)
+            result = json.loads((out / RESULT).read_bytes())
+            (out / FILE).unlink(missing_ok=True)  # here, since a run may be killed after it wrote its result
     return {
         "model": task.model(out),
         **{which: str(out / next(iter(task.files(which, {})))) for which in (BEST, LAST)},
         "sha256": result["sha256"][next(iter(task.files(LAST, {})))],
         "best_step": result["best"]["step"],
         "steps": result["steps"],
-        "resumed_at": resumed_at,
-        **{name: result[name] for name in ("idle", "loss", "validation")},
+        "resumed_at": run.first if run else result["steps"],
+        **{name: result[name] for name in ("loss", "validation")},
         "report": str(out / "report.html"),
     }
 
 
-def _finished(out: Path) -> Any:
-    """The result of a run that was finished before; None where steps are left. Raises `WrongUse`: it was changed."""
-    path = out / RESULT
-    if not path.exists():
-        return None
-    try:
-        result = json.loads(path.read_bytes())
-        changed = [name for name, sha256 in result["sha256"].items() if sha256_of_file(out / name)[0] != sha256]
-        if changed:
-            raise ValueError(f"{', '.join(changed)} changed since")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise WrongUse(f"{path}: {error}; remove it to train again, or name another --out") from error
-    (out / FILE).unlink(missing_ok=True)  # of a run that was killed before it removed it
-    return result
-
-
 class _Run:
-    """A run in one process."""
+    """A run in one process, restored from its checkpoint.
 
-    def __init__(self, task: Task[Any], out: Path, process: Process, identity: str, history: History) -> None:
+    first: steps that earlier calls took. history: None in all processes but the first, which validates and writes.
+    """
+
+    def __init__(self, task: Task[Any], out: Path, process: Process, identity: str, history: History | None) -> None:
         self._task, self._out, self._process, self._history = task, out, process, history
-        self._state = State(step=0, identity=identity)
-        self._best: Tensors = {}
+        self._state, self._best = restore(out, identity, task.network, task.optimiser)
+        self.first = self._state.step
+        task.broken.update({number: (where, why) for number, where, why in self._state.broken})
+        if history is not None:
+            history.resume(self._state.history)
 
-    def restore(self) -> int:
-        """Restore the checkpoint; returns its number of steps, 0 where there is none."""
-        held = read_checkpoint(self._out, self._state.identity)
-        if held is not None:
-            self._state, parts = held
-            self._best = parts["best"]
-            self._task.broken.update({number: (where, why) for number, where, why in self._state.broken})
-            try:
-                self._task.network.load_state_dict(parts["model"])
-                restore_optimiser(self._task.optimiser, parts["optimiser"])
-            except (ValueError, LookupError, RuntimeError) as error:
-                raise unusable(self._out / FILE, error) from error
-        self._history.cut(self._state.step)
-        return self._state.step
-
-    def train(self, first: int, on_progress: OnProgress | None, report: bool) -> None:
+    def train(self, on_progress: OnProgress | None, report: bool) -> None:
         """Take the steps that are left, and write weights, result and reports."""
-        is_first = self._process.is_first
-        if is_first:
+        if self._history is not None:
             self._task.write_config(self._out)
-        curves = Curves(self._out, first) if report and is_first else None
-        try:
-            with curves or contextlib.nullcontext():
-                self._take_steps(first, curves, on_progress)
-        except KeyboardInterrupt as error:
-            step = self._state.step
-            then = f"goes on after step {step:,}" if step else "begins again: no checkpoint was written yet"
-            error.add_note(f"run the same command again: it {then}")
-            raise
-        if is_first:
-            self._write_result(report)
+        curves = Curves(self._out, self.first) if report and self._history is not None else None
+        with curves or contextlib.nullcontext():
+            self._take_steps(curves, on_progress)
+        if self._history is not None:
+            self._write_result(self._history.rows, report)
         self._process.wait()
 
-    def _take_steps(self, first: int, curves: Curves | None, on_progress: OnProgress | None) -> None:
-        task, is_first, written = self._task, self._process.is_first, time.monotonic()
-        every = task.settings.validate_every or task.batches.steps_per_epoch
-        with contextlib.closing(task.batches.stream(first, task.steps)) as batches:
+    def _take_steps(self, curves: Curves | None, on_progress: OnProgress | None) -> None:
+        task, written = self._task, time.monotonic()
+        validate_every = task.settings.validate_every or task.batches.steps_per_epoch
+        checkpoint_every = task.settings.checkpoint_every
+        with contextlib.closing(task.batches.stream(self.first, task.steps)) as batches:
             for batch in batches:
                 step = batch.step + 1
                 row: Row = {"step": step, "epoch": batch.epoch + 1, **self._step(batch)}
+                if self._history is None:
+                    continue
                 if batch.left_out:
                     row["left_out"] = [list(example) for example in batch.left_out]
-                if is_first and (step % every == 0 or step == task.steps):
+                if step % validate_every == 0 or step == task.steps:
                     self._validate(row)
                 self._history.add(row)
-                if is_first and step == min(PATIENCE, task.steps) and (idle := idle_parts(self._history.rows)):
-                    _LOG.warning("%s", in_words(idle))
                 if curves is not None:
                     curves.add(row)
                 if on_progress is not None:
                     on_progress(step, task.steps, row)
-                if is_first and step < task.steps and self._is_due(step, written):
-                    self._checkpoint(step)
+                due = time.monotonic() - written >= SECONDS
+                if step < task.steps and (step % checkpoint_every == 0 if checkpoint_every else due):
+                    self._checkpoint(step, self._history.sync())
                     written = time.monotonic()
-
-    def _is_due(self, step: int, written: float) -> bool:
-        every = self._task.settings.checkpoint_every
-        return step % every == 0 if every else time.monotonic() - written >= SECONDS
 
     def _step(self, batch: Read) -> dict[str, float]:
         """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay
@@ -273,11 +229,9 @@ class _Run:
         self._process.average(gradients)
         value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
         if not math.isfinite(value) or not math.isfinite(norm):
-            keys = ", ".join(batch.keys[:SHOWN]) + (f" and {len(batch.keys) - SHOWN:,} more" * (len(batch.keys) > SHOWN))
             raise BuildFailed(
-                f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; the examples are "
-                f"{keys}. Train again into a new --out with a lower --lr or a longer --warmup; if the same few examples "
-                "fail each time, leave their dataset out"
+                f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; its first examples "
+                f"are {', '.join(batch.keys[:SHOWN])}. Train again into a new --out with a lower --lr or a longer --warmup"
             )
         return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
 
@@ -286,52 +240,33 @@ class _Run:
         if figures is None:
             return
         row["validation"], value = figures, figures[self._task.best_by]
-        if self._state.best is None or value > self._state.best.value:
-            self._state.best = Best(step=row["step"], value=value)
+        if self._state.best_value is None or value > self._state.best_value:
+            self._state.best_step, self._state.best_value = row["step"], value
             weights = self._task.network.state_dict()
             self._best = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
-    def _checkpoint(self, step: int) -> None:
-        self._history.sync()
-        self._state.step = step
-        self._state.broken = [(number, *problem) for number, problem in sorted(self._task.broken.items())]
-        weights, moments = self._task.network.state_dict(), optimiser_tensors(self._task.optimiser)
-        write_checkpoint(self._out, self._state, {"model": weights, "optimiser": moments, "best": self._best})
+    def _checkpoint(self, step: int, history: int) -> None:
+        broken = [(number, *problem) for number, problem in sorted(self._task.broken.items())]
+        self._state = self._state.model_copy(update={"step": step, "history": history, "broken": broken})
+        write_checkpoint(self._out, self._state, self._task.network, self._task.optimiser, self._best)
 
-    def _write_result(self, report: bool) -> None:
-        """Write the weights, the result of the run and its reports, and remove the checkpoint."""
+    def _write_result(self, rows: Sequence[Row], report: bool) -> None:
+        """Write the weights, the reports, and last the result of the run."""
         task, out, last = self._task, self._out, self._task.network.state_dict()
         files = {**task.files(LAST, last), **task.files(BEST, self._best or last)}
-        sha256 = {name: write_tensors(out / name, tensors) for name, tensors in files.items()}
-        if task.published:
-            _link(out / task.published, f"{BEST}.safetensors")
-        best, rows = self._state.best, self._history.rows
         result = {
             "identity": self._state.identity,
             "runtime": self._process.runtime,
             "steps": task.steps,
-            "best": {"step": best.step, "value": best.value} if best else {"step": task.steps, "value": None},
-            "sha256": sha256,
-            "idle": idle_parts(rows),
+            "best": {"step": self._state.best_step or task.steps, "value": self._state.best_value},
+            "sha256": {name: write_tensors(out / name, tensors) for name, tensors in files.items()},
             "loss": rows[-1]["loss"],
             "validation": rows[-1].get("validation", {}),
         }
         write_report(out, task.settings, task.facts(), result, rows, task.about(), pictures=report)
         write_text(out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
-        (out / FILE).unlink(missing_ok=True)
 
 
 def in_percent(logged: Mapping[str, float]) -> dict[str, float]:
     """What losses log, with accuracies, chance and active fractions in percent, as validations have them."""
-    return {name: value * (100 if _is_share(name) else 1) for name, value in logged.items()}
-
-
-def _is_share(name: str) -> bool:
-    return name == "chance" or name.endswith("accuracy") or name.startswith("active_")
-
-
-def _link(path: Path, name: str) -> None:
-    """Link to a file by a second name, without a second copy of it; replaces what a copied folder has there."""
-    if not path.is_symlink() or os.readlink(path) != name:
-        path.unlink(missing_ok=True)
-        path.symlink_to(name)
+    return {name: 100 * value if SHARES.search(name) else value for name, value in logged.items()}
