@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from twinset.contracts.errors import BuildFailed
 from twinset.evaluation.benchmarks import open_benchmark
@@ -63,26 +65,42 @@ def _asked(triplet: Example) -> tuple[str, str]:
     return triplet.images[REFERENCE].sha256, triplet.texts[CONDITION]
 
 
-def open_triplets(places: Sequence[str], split: str | None) -> ExampleSet:
+@dataclass(frozen=True, slots=True)
+class TripletData:
+    """What a run reads. validation: queries; None where none are named."""
+
+    training: ExampleSet
+    validation: Benchmark | None
+
+    def digests(self) -> dict[str, str | None]:
+        """sha256 of each."""
+        return {"data": self.training.digest(), "validation": self.validation.digest() if self.validation else None}
+
+    def facts(self) -> dict[str, Any]:
+        """Every dataset and shard as JSON."""
+        ranked = self.validation.triplets.facts() if isinstance(self.validation, RankedTriplets) else []
+        return {"data": self.training.facts(), "validation": ranked}
+
+
+def open_data(settings: CombinerSettings) -> TripletData:
+    """Open the data of a run. Raises `WrongUse`: some cannot be read; or training and validation share a group."""
+    training = _open_triplets(settings.data, settings.split)
+    if not settings.validation:
+        return TripletData(training, None)
+    if settings.validation[0].startswith(CIRR):
+        return TripletData(training, open_benchmark("cirr", settings.validation[0].removeprefix(CIRR), ("global",)))
+    validation = _open_triplets(settings.validation, settings.validation_split)
+    validation.require((REFERENCE, TARGET, CONDITION))
+    refuse_shared(training, validation)
+    return TripletData(training, RankedTriplets(validation))
+
+
+def _open_triplets(places: Sequence[str], split: str | None) -> ExampleSet:
     """As `open_examples`; ``cirr=DIR`` is CIRR's training split."""
     parts = list[Part]()
     for place in places:
         parts += [cirr_part(place)] if place.startswith(CIRR) else open_examples((place,), "triplets", split).parts
     return ExampleSet(parts)
-
-
-def open_validation(settings: CombinerSettings, training: ExampleSet) -> Benchmark | None:
-    """What the best weights are chosen by; None: the last are the best. Raises `WrongUse`: it cannot be read, or shares
-    a group with what is trained on.
-    """
-    if not settings.validation:
-        return None
-    if settings.validation[0].startswith(CIRR):
-        return open_benchmark("cirr", settings.validation[0].removeprefix(CIRR), ("global",))
-    validation = open_triplets(settings.validation, settings.validation_split)
-    validation.require((REFERENCE, TARGET, CONDITION))
-    refuse_shared(training, validation)
-    return RankedTriplets(validation)
 
 
 def picture(examples: ExampleSet, example: Example, role: str) -> Picture:

@@ -28,14 +28,7 @@ from twinset.models.encoders.open_clip_models import OpenClip
 from twinset.shards.storage.spool import temporary_folder
 from twinset.training.clip.data import open_start
 from twinset.training.clip.validation import evaluating
-from twinset.training.combiner.data import (
-    CONDITION,
-    REFERENCE,
-    TARGET,
-    RankedTriplets,
-    open_triplets,
-    open_validation,
-)
+from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, open_data
 from twinset.training.combiner.features import PASS, FeatureBatches
 from twinset.training.combiner.network import CombinerModel, contrast
 from twinset.training.combiner.settings import CombinerSettings
@@ -73,9 +66,8 @@ class CombinerTask(Task[Batch]):
 
     def __init__(self, settings: CombinerSettings, process: Process) -> None:
         self.settings, self._process = settings, process
-        self._start = start = open_start(settings)
-        self._training = open_triplets(settings.data, settings.split)
-        self._benchmark = open_validation(settings, self._training)
+        self.start = start = open_start(settings)
+        self.data = open_data(settings)
         clip, frozen = start.network.to(process.device).eval(), settings.frozen
         self._encoder = OpenClip(settings.model, start.architecture, start.weights, clip, start.tokenize)
         with torch.random.fork_rng(devices=[]):
@@ -99,11 +91,13 @@ class CombinerTask(Task[Batch]):
             # The store of `evaluation.run`: what one encodes, the other finds.
             store = FeatureStore(default_cache(), digest([self._encoder.digest(), running.runtime()]))
             self._features = ByFeatures(self._encoder, store, PASS)
-            self.batches = FeatureBatches(self._training, self._features, settings.batch, settings.seed, ROLES, process)
+            self.batches = FeatureBatches(
+                self.data.training, self._features, settings.batch, settings.seed, ROLES, process
+            )
         else:
             crops = Transforms(clip.visual.preprocess_cfg, settings.transform)
             self.batches = Batches(
-                self._training, crops, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
+                self.data.training, crops, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
                 process.rank, process.world,
             )  # fmt: skip
         each = self.batches.steps_per_epoch
@@ -114,18 +108,10 @@ class CombinerTask(Task[Batch]):
     def broken(self) -> Broken:
         return self.batches.broken
 
-    def digests(self) -> dict[str, Any]:
-        validation = self._benchmark.digest() if self._benchmark else None
-        return {**self._start.digests(), "data": self._training.digest(), "validation": validation}
-
-    def facts(self) -> dict[str, Any]:
-        ranked = self._benchmark.triplets.facts() if isinstance(self._benchmark, RankedTriplets) else []
-        return {"data": self._training.facts(), "validation": ranked}
-
     def about(self) -> About:
         settings = self.settings
         return About(
-            what=f"A Combiner of images and conditions on {settings.model} from {settings.weights or 'random weights'}, "
+            what=f"A Combiner of images and conditions on {settings.model}, {settings.weights or 'random weights'}, "
             f"frozen towers: {settings.frozen}",
             model=self.model(Path("OUT")),
             best_by=self.best_by,
@@ -163,13 +149,13 @@ class CombinerTask(Task[Batch]):
 
     def measure(self) -> dict[str, float] | None:
         """Recall at 1, 5 and 10 of the weights as they are now, in percent; a tie with the target counts as a miss."""
-        if self._benchmark is None:
+        if self.data.validation is None:
             return None
         composer = Combiner("the Combiner in training", self._encoder, "in training", self.network.combiner)
         with temporary_folder() as folder, evaluating(self.network):
             store = self._features.store if self._features else FeatureStore(folder, "features")
             path, similarities = folder / "scores.parquet", ByFeatures(self._encoder, store, PASS, composer)
-            write_scores(self._benchmark, similarities, path, {}, level=self._level)
+            write_scores(self.data.validation, similarities, path, {}, level=self._level)
             self._level = logging.DEBUG
             above = pl.read_parquet(path, columns=["higher", "tied"]).sum_horizontal().to_numpy()
         return {f"recall@{k}": 100 * float((above < k).mean()) for k in AT}
@@ -182,10 +168,6 @@ class CombinerTask(Task[Batch]):
             }
             for part, _ in self.network.named_children()
         }
-
-    def write_config(self, out: Path) -> None:
-        if self.network.clip is not None:
-            self._start.write_config(out)
 
 
 def _file(which: str, part: str) -> str:

@@ -49,11 +49,11 @@ class DetectorTask(Task[Batch]):
 
     def __init__(self, settings: DetectorSettings, out: Path, process: Process) -> None:
         self.settings, self._process = settings, process
-        self._data = open_data(settings, "first", out)
+        self.data = open_data(settings, "first", out)
         self._features = features_of(settings.model, None, Running(settings.device, PASS, settings.threads))
-        with_images = any(part.lacking("negative_image") is None for part in self._data.training.parts)
+        with_images = any(part.lacking("negative_image") is None for part in self.data.training.parts)
         self._halves = HALVES if with_images else HALVES[:1]
-        self.batches = self._batches(self._data.training, settings.batch)
+        self.batches = self._batches(self.data.training, settings.batch)
         self.steps = self.batches.steps_per_epoch * max(settings.epochs, settings.image_epochs)
 
     def _batches(self, examples: ExampleSet, size: int) -> FeatureBatches:
@@ -61,7 +61,7 @@ class DetectorTask(Task[Batch]):
         return FeatureBatches(examples, self._features, size, self.settings.seed, roles, self._process)
 
     def prepare(self, out: Path) -> None:
-        validation = self._data.validation
+        validation = self.data.validation
         self._validation: Inputs | None = None
         if validation is not None:
             self._validation = _inputs(self._batches(validation, self._process.world).of(range(len(validation))))
@@ -73,10 +73,7 @@ class DetectorTask(Task[Batch]):
         self.optimiser = new_optimiser(self.network, self.settings)
 
     def digests(self) -> dict[str, Any]:
-        return {"model": self._features.encoder.digest(), **self._data.digests()}
-
-    def facts(self) -> dict[str, Any]:
-        return self._data.facts()
+        return {"model": self._features.encoder.digest(), **self.data.digests()}
 
     def about(self) -> About:
         return About(
