@@ -50,6 +50,11 @@ AT = (1, 5, 10)
 ROLES = (REFERENCE, TARGET, CONDITION)
 
 
+def planned_steps(settings: CombinerSettings, steps_per_epoch: int) -> int:
+    """Optimiser steps of a run: those that settings say, or else the fewer of what paper and released code take."""
+    return settings.steps or settings.epochs * steps_per_epoch or min(STEPS, EPOCHS * steps_per_epoch)
+
+
 def train_combiner(
     settings: CombinerSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
 ) -> dict[str, Any]:
@@ -100,8 +105,7 @@ class CombinerTask(Task[Batch]):
                 self.data.training, crops, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
                 process.rank, process.world,
             )  # fmt: skip
-        each = self.batches.steps_per_epoch
-        self.steps = settings.steps or settings.epochs * each or min(STEPS, EPOCHS * each)
+        self.steps = planned_steps(settings, self.batches.steps_per_epoch)
         self._level = logging.WARNING  # of what each validation says of its benchmark
 
     @property
