@@ -56,7 +56,7 @@ def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
     from twinset.models.language_models.settings import LANGUAGE_MODELS
     from twinset.models.visual_questions.settings import QUESTION_ANSWERERS
     from twinset.shards.export.formats import EXPORTERS
-    from twinset.training.grids.design import settings_class
+    from twinset.training.tasks import settings_class
     from twinset.training.losses.names import OBJECTIVES, REGULARISERS
     from twinset.training.tasks import TASKS
 

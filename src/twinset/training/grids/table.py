@@ -1,90 +1,69 @@
 """The tables of a grid: figures of each arm with intervals, and the paper's below them."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from twinset.evaluation.metrics.figures import Figure
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.report.tables import Cell, Row, Table, as_csv, as_markdown
+from twinset.evaluation.report.tables import Row, Table, as_csv, as_markdown
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.grids.design import MEAN, Design
+from twinset.training.grids.design import MEAN, Design, Test
 
 NOTE = (
     "Percent, the mean over seeds. In brackets a 95 % interval by resampling groups of the test, and seeds where there "
     "are several. Rows with (paper) are what the paper reports, of its own models and data."
 )
+Figures = Mapping[str, Figure]
 
 
-def write_tables(design: Design, scores: Mapping[str, Sequence[tuple[str, Path]]], out: Path) -> dict[str, Any]:
-    """Write ``grid.md``, ``grid.csv`` and ``grid.json``.
+def write_tables(design: Design, scores: Mapping[str, Mapping[str, Sequence[Path]]], out: Path) -> list[Path]:
+    """Write ``grid.md`` and ``grid.csv``; returns their paths.
 
     Args:
-        scores: by test, arms with the score file of each seed; one that is absent was not asked.
-
-    Returns:
-        ``{"tables": PATHS, "figures": {TEST: {ARM: {FIGURE: [value, low, high]}}}}``.
+        scores: by test and arm, the score file of each seed.
     """
-    tables, figures = [], dict[str, Any]()
-    drawn = dict[str, dict[str, dict[str, Figure]]]()  # by test, arm and figure
-    for test, files in scores.items():
-        by_arm: dict[str, list[Path]] = {}
-        for arm, path in files:
-            if path.is_file():
-                by_arm.setdefault(arm, []).append(path)
-        drawn[test] = {arm: measure(paths, label=test).all.figures for arm, paths in by_arm.items()}
-        one = design.tests[test]
-        tables.append(_tested(design, test, one.title, one.figures, drawn[test], figures, one.heads))
-    for name, mean in design.means.items():
-        cells = [(test, figure) for test in mean.tests for figure in mean.figures]
-        arms = {
-            arm: {MEAN: Figure(fmean(drawn[test][arm][figure].value for test, figure in cells))}
-            for arm in design.arms
-            if all(figure in drawn.get(test, {}).get(arm, {}) for test, figure in cells)
-        }
+    measured = {
+        test: {arm: measure(paths, label=test).all.figures for arm, paths in files.items()}
+        for test, files in scores.items()
+    }
+    tables = []
+    for name, test in design.tests.items():
+        arms = _means(test, measured, design.arms) if test.mean_of else measured.get(name)
         if arms:
-            tables.append(_tested(design, name, mean.title, (MEAN,), arms, figures, {}))
+            tables.append(Table(name, test.title, ["arm", *test.heads], 1, [*_rows(design, name, arms)]))
+    written = {table.name for table in tables}
+    left_out = [test.title for name, test in design.tests.items() if name not in written]
     text = "\n".join(f"## {as_markdown(table, {})}" for table in tables)
-    left_out = [test.title for name, test in design.tests.items() if name not in scores]
     lacking = f"\nNot tested here: {'; '.join(left_out)}.\n" if left_out else ""
     write_text(out / "grid.md", f"# {design.paper}\n\n{NOTE}\n\n{text}{lacking}")
-    every = [
+    cells = [
         Row([table.title, row.cells[0], head, cell], row.kind, row.source)
         for table in tables
         for row in table.rows
         for head, cell in zip(table.heads[1:], row.cells[1:], strict=True)
         if cell is not None
     ]
-    write_text(out / "grid.csv", as_csv(Table("grid", design.paper, ("test", "arm", "figure", "percent"), 3, every)))
-    write_text(out / "grid.json", json.dumps(figures, indent=1, sort_keys=True) + "\n")
-    return {"tables": [str(out / f"grid.{ending}") for ending in ("md", "csv", "json")], "figures": figures}
+    write_text(out / "grid.csv", as_csv(Table("grid", design.paper, ("test", "arm", "figure", "percent"), 3, cells)))
+    return [out / "grid.md", out / "grid.csv"]
 
 
-def _tested(
-    design: Design,
-    name: str,
-    title: str,
-    asked: Sequence[str],
-    drawn: Mapping[str, Mapping[str, Figure]],
-    figures: dict[str, Any],
-    heads: Mapping[str, str],
-) -> Table:
-    """The table of a test or of a mean, whose figures are added to those of all."""
-    found = {arm: {figure: one.get(figure) for figure in asked} for arm, one in drawn.items()}
-    figures[name] = {arm: {figure: _values(one) for figure, one in row.items()} for arm, row in found.items()}
-    rows = []
-    for arm, one in design.arms.items():
-        if arm in found:
-            cells: list[Cell] = [found[arm].get(figure) for figure in asked]
-            rows.append(Row([one.title, *cells]))
-        for of, reported in {"": one.paper, **one.others}.items():
-            if test := reported.get(name):
-                paper: list[Cell] = [Figure(test[figure]) if figure in test else None for figure in asked]
-                rows.append(Row([f"{one.title} (paper{of and ': '}{of})", *paper], "published", design.paper))
-    return Table(name, title, ["arm", *(heads.get(figure, figure) for figure in asked)], 1, rows)
+def _means(test: Test, measured: Mapping[str, Mapping[str, Figures]], arms: Iterable[str]) -> dict[str, Figures]:
+    """The mean of each arm that has all figures."""
+    means = dict[str, Figures]()
+    for arm in arms:
+        figures = [measured.get(part, {}).get(arm, {}).get(name) for part in test.mean_of for name in test.figures]
+        values = [figure.value for figure in figures if figure is not None]
+        if len(values) == len(figures):
+            means[arm] = {MEAN: Figure(fmean(values))}
+    return means
 
 
-def _values(one: Figure | None) -> list[float | None] | None:
-    return None if one is None else [one.value, one.low, one.high]
+def _rows(design: Design, test: str, measured: Mapping[str, Figures]) -> Iterator[Row]:
+    heads = design.tests[test].heads
+    for name, arm in design.arms.items():
+        if name in measured:
+            yield Row([arm.title, *(measured[name].get(head) for head in heads)])
+        if paper := arm.paper.get(test):
+            cells = [Figure(paper[head]) if head in paper else None for head in heads]
+            yield Row([f"{arm.title} (paper)", *cells], "published", design.paper)
