@@ -80,9 +80,7 @@ def _parameters(task: str) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=absent, annotation=kind)
 
 
-def grid(
-    design: Path, *, out: Path, set_: Settings = (), only: tuple[str, ...] = (), device: Device = "cpu"
-) -> None:
+def grid(design: Path, *, out: Path, set_: Settings = (), only: tuple[str, ...] = (), device: Device = "cpu") -> None:
     """Train and score every arm of a paper's table, and write its figures beside the paper's.
 
     The same command resumes. Data and benchmarks are settings: --set data.NAME=PLACE, --set folders.BENCHMARK=DIR.

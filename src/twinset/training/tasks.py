@@ -44,20 +44,7 @@ def train_task(
             "report": str(out / "report.html"),
             **detectors.detectors.facts,
         }
-    done = train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {}))
-    return {
-        "model": done.model,
-        "best": str(done.best),
-        "last": str(done.last),
-        "sha256": done.digest,
-        "best_step": done.best_step,
-        "steps": done.history[-1]["step"],
-        "resumed_at": done.resumed_at,
-        "idle": done.idle,
-        "loss": done.history[-1]["loss"],
-        "validation": done.history[-1].get("validation", {}),
-        "report": str(out / "report.html"),
-    }
+    return dict(train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {})))
 
 
 def settings_class(task: str) -> type[BaseModel]:
@@ -75,7 +62,7 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
     from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
     from twinset.training.combiner.settings import CIRR
     from twinset.training.examples.example_set import check_place
-    from twinset.training.runs.identity import check_folder
+    from twinset.training.runs.folder import check_folder
     from twinset.training.runs.settings import EncoderSettings, checked
 
     settings: Any = checked(settings_class(task), dict(given))
@@ -86,8 +73,7 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
     if not models:
         return settings
     if not isinstance(settings, EncoderSettings):
-        for model in filter(None, (settings.model, getattr(settings, "neighbours_by", None))):
-            check_model(model)
+        check_model(settings.model)
     elif settings.weights is None:
         find_architecture(settings.model)
     else:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.open_clip_files import CONFIG, Architecture, find_architecture, find_checkpoint
 from twinset.models.encoders.open_clip_models import load_network, random_network
@@ -19,10 +20,13 @@ from twinset.training.examples.example_set import TAR_INDEX, ExampleSet, open_ex
 from twinset.training.examples.neighbours import ImageNeighbours, open_image_neighbours
 from twinset.training.runs.settings import EncoderSettings, RunSettings
 
+SHOWN = 3  # names in a message
+_LOG = logging.getLogger("twinset")
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A model before its first step.
+    """A model of open_clip before its first step.
 
     tokenize: texts to int64 tokens (n, length). weights: sha256 of the file, or ``random SEED``.
     """
@@ -32,10 +36,17 @@ class Start:
     architecture: Architecture
     weights: str
 
-    def identity(self) -> dict[str, Any]:
-        """What decides the weights at the first step, as JSON."""
-        image = as_json(self.network.visual.preprocess_cfg)
-        return {"architecture": as_json(self.architecture.model), "image": image, "weights": self.weights}
+    def config(self) -> dict[str, Any]:
+        """What ``open_clip_config.json`` has: layers, and how images are read."""
+        return {"model_cfg": dict(self.architecture.model), "preprocess_cfg": dict(self.network.visual.preprocess_cfg)}
+
+    def digests(self) -> dict[str, str]:
+        """What decides the weights at the first step."""
+        return {"model": digest(json.loads(json.dumps(self.config(), default=str))), "weights": self.weights}
+
+    def write_config(self, out: Path) -> None:
+        """Write ``open_clip_config.json``, with which open_clip and `evaluation` open the weights beside it."""
+        write_text(out / CONFIG, json.dumps(self.config(), indent=1, sort_keys=True, default=str) + "\n")
 
 
 def open_start(settings: EncoderSettings) -> Start:
@@ -52,23 +63,6 @@ def open_start(settings: EncoderSettings) -> Start:
     return Start(network.float(), tokenize, architecture, sha256_once(path))
 
 
-def write_config(start: Start, out: Path) -> None:
-    """Write ``open_clip_config.json``, with which open_clip and `evaluation` open the weights beside it."""
-    image = as_json(start.network.visual.preprocess_cfg)
-    said = {"model_cfg": dict(start.architecture.model), "preprocess_cfg": image}
-    write_text(out / CONFIG, json.dumps(said, indent=1, sort_keys=True, default=str) + "\n")
-
-
-def as_json(settings: Any) -> dict[str, Any]:
-    """Settings of open_clip with lists for tuples."""
-    found: dict[str, Any] = json.loads(json.dumps(dict(settings), default=str, sort_keys=True))
-    return found
-
-
-SHOWN = 3  # names in a message
-_LOG = logging.getLogger("twinset")
-
-
 @dataclass(frozen=True, slots=True)
 class RunData:
     """Examples of a run, and the neighbours of their images. validation, neighbours: None where none are named."""
@@ -79,30 +73,31 @@ class RunData:
 
     def digests(self) -> dict[str, str | None]:
         """sha256 over receipts or tars of each, and of the table of neighbours."""
-        found = {
+        return {
             "data": self.training.digest(),
-            "validation": None if self.validation is None else self.validation.digest(),
+            "validation": self.validation.digest() if self.validation else None,
+            "neighbours": self.neighbours.digest if self.neighbours else None,
         }
-        return found if self.neighbours is None else found | {"neighbours": self.neighbours.digest}
 
     def facts(self) -> dict[str, Any]:
         """Every dataset and shard as JSON."""
-        return {"data": self.training.facts(), "validation": [] if self.validation is None else self.validation.facts()}
+        return {"data": self.training.facts(), "validation": self.validation.facts() if self.validation else []}
 
 
 def open_data(
-    settings: RunSettings, twins: Twins, index: Path = TAR_INDEX, neighbours: str | None = None, nearest: int = 0
+    settings: RunSettings, twins: Twins, out: Path, neighbours: str | None = None, nearest: int = 0
 ) -> RunData:
     """Open the datasets of a run.
 
     Args:
         twins: sides of a pair that are trained on.
-        index: folder where indices of tars are written.
+        out: folder of the run; indices of tars lie beside it.
         neighbours, nearest: as `open_image_neighbours` takes them, where a table is named.
 
     Raises:
         WrongUse: one cannot be read; or training and validation share a group: a video, a scene, an image.
     """
+    index = out.absolute().parent / TAR_INDEX
     training = open_examples(settings.data, "pairs", settings.split, twins, index)
     near = open_image_neighbours(neighbours, training, nearest) if neighbours else None
     if not settings.validation:
@@ -129,5 +124,5 @@ def _groups(examples: ExampleSet) -> set[str]:
 
 def _images(examples: ExampleSet) -> NDArray[np.uint64]:
     """Starts of the sha256 of all images that are there."""
-    found = [slices.hashes[slices.hashes > 0] for part in examples.parts for slices in part.columns.images.values()]
-    return np.unique(np.concatenate(found))
+    hashes = [slices.hashes[slices.hashes > 0] for part in examples.parts for slices in part.columns.images.values()]
+    return np.unique(np.concatenate(hashes))

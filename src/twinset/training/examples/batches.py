@@ -32,7 +32,6 @@ class Batch(Read):
     images: float32 (n, 3, height, width) by role, normalised. texts: int64 tokens (n, L) by role.
     """
 
-    keys: tuple[str, ...]
     groups: tuple[str, ...]
     images: Mapping[str, torch.Tensor]
     texts: Mapping[str, torch.Tensor]

@@ -55,6 +55,7 @@ class Read:
 
     step: int
     epoch: int
+    keys: Sequence[str]
     left_out: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
 
 

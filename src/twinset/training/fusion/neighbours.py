@@ -2,7 +2,7 @@
 what a step reads: examples with negatives sampled from these, in parts, as a pure function of seed and step.
 """
 
-import dataclasses
+import contextlib
 import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -21,15 +21,13 @@ from twinset.contracts.canonical import digest, generator_for
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.neighbours.source import nearest
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.training.clip.steps import stream_seed
-from twinset.training.examples.batches import MAX_BROKEN
-from twinset.training.examples.contracts import Example, Place, Read
+from twinset.training.examples.contracts import Read
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.examples.neighbours import ImageNeighbours, image_numbers, packed
-from twinset.training.examples.ordering import Integers, augmentation_bits, order
+from twinset.training.examples.neighbours import image_numbers
+from twinset.training.examples.ordering import augmentation_bits, order
 from twinset.training.examples.transforms import NUMBERS, crop_box
+from twinset.training.examples.workers import made_ahead
 from twinset.training.fusion.models import PASS, Start
-from twinset.training.fusion.randaugment import RANDAUGMENT, randaugmented
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses.mining import (
     Labels,
@@ -41,19 +39,12 @@ from twinset.training.losses.mining import (
     texts_of_neighbours,
 )
 from twinset.training.losses.names import ABSENT
+from twinset.training.runs.steps import stream_seed
 
 FILE = "neighbours.safetensors"
 PAIRS = 256  # scored at a time, or those of one image
+AHEAD = 4  # parts that a worker prepares before they are asked for
 _LOG = logging.getLogger("twinset")
-
-
-@dataclass(frozen=True, slots=True)
-class Mined:
-    """Neighbours of the examples that can be read. numbers: of these in the data, (n,). labels: of these, (2, n)."""
-
-    neighbours: Neighbours
-    numbers: NDArray[np.int64]
-    labels: Labels
 
 
 def labels_of(examples: ExampleSet, settings: FusionSettings) -> Labels:
@@ -73,141 +64,61 @@ def labels_of(examples: ExampleSet, settings: FusionSettings) -> Labels:
 
 
 def open_neighbours(
-    settings: FusionSettings,
-    out: Path,
-    start: Start,
-    examples: ExampleSet,
-    labels: Labels,
-    near: ImageNeighbours | None = None,
-) -> Mined:
-    """The neighbours that ``out`` has of these examples by these models; where there are none, find them.
-
-    Args:
-        near: of the table that settings name; None: similar images are found here.
+    settings: FusionSettings, out: Path, start: Start, examples: ExampleSet, labels: Labels
+) -> Neighbours:
+    """The neighbours that ``out`` has of these examples by this model; where there are none, find them by its image
+    tower and score all their texts by its matching head.
 
     Raises:
-        WrongUse: those that are there are of others.
-        BuildFailed: too many examples cannot be read.
+        WrongUse: those that are there are of others, or fewer than are to be hard.
+        BuildFailed: an image cannot be read.
     """
-    bound_to = digest([examples.digest(), start.identity(), settings.nearest, near.digest if near else None])
-    path = out / FILE
+    path, bound_to = out / FILE, digest([examples.digest(), start.files.digest(), settings.nearest])
     if path.exists():
-        found = load_neighbours(path, bound_to)
-    else:
-        torch.manual_seed(stream_seed(settings.seed, "neighbours"))  # ViLT reads patches in a random order
-        with torch.inference_mode():
-            found = _mined(settings, start, examples, labels, bound_to, near)
-        found.save(path)
-    numbers = np.delete(np.arange(len(examples)), [number for number, _, _ in found.left_out])
-    return Mined(found, numbers, relabelled(labels[:, numbers]))
+        return load_neighbours(path, bound_to)
+    firsts = np.unique(labels[0], return_index=True)[1]  # an example of each image
 
+    def pixels(images: NDArray[np.int64]) -> dict[str, Tensor]:
+        return start.scorer.pixels([opened(examples, int(firsts[image])) for image in images])
 
-def relabelled(labels: Labels) -> Labels:
-    """Labels of some examples with their images numbered anew from 0, in the same order."""
-    return np.stack([np.unique(labels[0], return_inverse=True)[1], labels[1]])
-
-
-def _mined(
-    settings: FusionSettings,
-    start: Start,
-    examples: ExampleSet,
-    labels: Labels,
-    bound_to: str,
-    near: ImageNeighbours | None,
-) -> Neighbours:
-    features, left_out = _encoded(start, examples, labels[0], near is None)
-    numbers = np.delete(np.arange(len(examples)), [number for number, _, _ in left_out])
-    if near is None:
-        places = nearest(features, settings.nearest)[0].cpu().numpy().astype(np.int32)
-    else:  # by the numbers of the images that can be read
-        readable = np.unique(labels[0, numbers])
-        here = np.full(len(near.places) + 1, ABSENT, np.int32)  # its last place is that of `ABSENT`
-        here[readable] = np.arange(len(readable), dtype=np.int32)
-        places = packed(here[near.places[readable]])[:, : settings.nearest]
-    kept = relabelled(labels[:, numbers])
-    texts = texts_of_neighbours(places, kept)
-    fewest = int((texts != ABSENT).sum(axis=1).min())
-    if fewest < settings.hard:
-        raise WrongUse(f"hard: {settings.hard} of {fewest} texts of similar images; choose a smaller --hard")
-    _LOG.info("neighbours: scoring %d pairs, once", (texts != ABSENT).sum())
-
-    def score(images: Tensor, said: Tensor) -> Tensor:
-        (shown, which), (some, what) = (torch.unique(one, return_inverse=True) for one in (images, said))
-        pictures = [examples.open_image(examples[int(numbers[place])], "image") for place in shown.tolist()]
-        words = [examples[int(numbers[place])].texts["text"] for place in some.tolist()]
-        return start.read(start.scorer.pixels(pictures), words).score(which, what)
-
-    return dataclasses.replace(score_neighbours(score, texts, kept, bound_to, PAIRS), left_out=left_out)
-
-
-def _encoded(
-    start: Start, examples: ExampleSet, images: Integers, encodes: bool
-) -> tuple[Tensor, tuple[tuple[int, str, str], ...]]:
-    """Open each image where it lies, once, whether it is encoded or not: what cannot be read is left out.
-
-    Args:
-        images: number of each example's image, (n,).
-
-    Returns:
-        Features with norm 1 of the images that can be read, in the order of their numbers, (images, d); and number,
-        place and reason of each example that cannot be.
-    """
-    opened, features, left_out = dict[tuple[str, Place], str](), dict[int, Tensor](), list[tuple[int, str, str]]()
-    waiting = dict[int, Image]()
-    for number, image in enumerate(images.tolist()):
-        example = examples[number]
-        place = example.dataset, example.images["image"]
-        if place not in opened:
-            opened[place] = ""
-            try:
-                picture = examples.open_image(example, "image")
-                if encodes and image not in features:
-                    waiting[image] = picture
-            except BrokenTar as error:
-                _LOG.warning("left out of training: %s", error)
-                opened[place] = str(error).removeprefix(f"{example.where}.")
-        if opened[place]:
-            left_out.append((number, example.where, opened[place]))
-        if len(waiting) == PASS or (waiting and number == len(images) - 1):
-            features |= zip(waiting, _features(start, [*waiting.values()]), strict=True)
-            waiting.clear()
-    if len(left_out) > MAX_BROKEN * len(examples):
-        raise BuildFailed(
-            f"{len(left_out)} of {len(examples)} examples cannot be read, more than {MAX_BROKEN:.1%} of them; the "
-            f"first is {left_out[0][1]}: {left_out[0][2]}. Fetch these tars again or run their build again"
+    def score(images: Tensor, of_texts: Tensor) -> Tensor:
+        (shown, which), (numbers, what) = (
+            np.unique(places, return_inverse=True) for places in (labels[0, images.numpy()], of_texts.numpy())
         )
-    stacked = torch.stack([features[image] for image in sorted(features)]) if features else torch.empty(0)
-    return stacked, tuple(left_out)
+        texts = [examples[int(number)].texts["text"] for number in numbers]
+        return start.read(pixels(shown), texts)(torch.from_numpy(which), torch.from_numpy(what))
+
+    torch.manual_seed(stream_seed(settings.seed, "neighbours"))  # ViLT reads patches in a random order
+    with torch.inference_mode():
+        passes = np.split(np.arange(len(firsts)), range(PASS, len(firsts), PASS))
+        features = torch.cat([start.scorer.image_features(pixels(images)).float() for images in passes])
+        near = nearest(functional.normalize(features, dim=-1), settings.nearest)[0].cpu().numpy().astype(np.int32)
+        texts = texts_of_neighbours(near, labels)
+        if (fewest := int((texts != ABSENT).sum(axis=1).min())) < settings.hard:
+            raise WrongUse(f"hard: {settings.hard} of {fewest} texts of similar images; choose a smaller --hard")
+        _LOG.info("neighbours: scoring %d pairs, once", (texts != ABSENT).sum())
+        found = score_neighbours(score, texts, labels, bound_to, PAIRS)
+    found.save(path)
+    return found
 
 
-def _features(start: Start, pictures: list[Image]) -> Tensor:
-    if start.encoder is not None:
-        return torch.from_numpy(start.encoder.encode_images(pictures))
-    return functional.normalize(start.scorer.image_features(start.scorer.pixels(pictures)).float(), dim=-1)
-
-
-AHEAD = 4  # parts that a worker prepares before they are asked for
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Places, among the examples that can be read, of a part's examples, (n,), and of their negatives, (n, m)."""
-
-    epoch: int
-    rows: NDArray[np.int64]
-    negatives: NDArray[np.int64]
-    close: NDArray[np.bool_]
+def opened(examples: ExampleSet, number: int, role: str = "image") -> Image:
+    """An image of an example. Raises `BuildFailed`: it cannot be read."""
+    try:
+        return examples.open_image(examples[number], role)
+    except BrokenTar as error:
+        examples.check_unchanged()  # a rebuilt dataset seems broken: say what it is
+        raise BuildFailed(f"{error}. Fetch this tar again or run its build again, then resume") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Some examples of a step with their negatives. Each image and text is there once, with its place in ``texts``.
 
-    keys: of the examples. rows: their places, (n,); negatives: places of theirs, (n, m); close: whether they are hard.
-    pixels: as the model's processor gives them, by name.
+    rows: places of the examples, (n,); negatives: places of theirs, (n, m); close: whether they are hard. pixels: as
+    the model's processor gives them, by name.
     """
 
-    keys: tuple[str, ...]
     rows: NDArray[np.int64]
     negatives: NDArray[np.int64]
     close: NDArray[np.bool_]
@@ -225,75 +136,58 @@ class FusionBatch(Read):
 class FusionBatches:
     """The steps of a run; processor: the model's own, of images."""
 
-    def __init__(self, settings: FusionSettings, examples: ExampleSet, mined: Mined, processor: Any) -> None:
-        self._settings, self._examples, self._mined, self._processor = settings, examples, mined, processor
-        self.steps_per_epoch = len(mined.numbers) // settings.batch
-        size = dict(processor.size)
-        self._size = (size["width"], size["height"]) if "height" in size else None
+    def __init__(
+        self, settings: FusionSettings, examples: ExampleSet, neighbours: Neighbours, labels: Labels, processor: Any
+    ) -> None:
+        self._settings, self._examples, self._processor = settings, examples, processor
+        self._neighbours, self._labels = neighbours, labels
+        self.steps_per_epoch = len(examples) // settings.batch
 
     def stream(self, first: int, last: int) -> Generator[FusionBatch, None, None]:
         """The batches of steps [first, last); as `training.examples.Batches.stream` it ends where data were rebuilt."""
-        parts = self._parts(first, last)
-        try:
+        count, workers = self._settings.accumulate, self._settings.workers
+        numbers = range(first * count, last * count)
+        parts = made_ahead(self.part, numbers, workers, AHEAD) if workers else (self.part(one) for one in numbers)
+        with contextlib.closing(parts):
             for step in range(first, last):
                 if step and step % self.steps_per_epoch == 0:
                     self._examples.check_unchanged()
-                left_out = () if step else tuple((where, why) for _, where, why in self._mined.neighbours.left_out)
-                some = islice(parts, self._settings.accumulate)
-                yield FusionBatch(step, step // self.steps_per_epoch, some, left_out=left_out)
-        finally:
-            parts.close()
+                keys = [self._examples[number].key for number in self._rows(step).tolist()]
+                yield FusionBatch(step, step // self.steps_per_epoch, keys, islice(parts, count))
 
-    def _parts(self, first: int, last: int) -> Generator[Part, None, None]:
-        from twinset.training.examples.workers import made_ahead
-
-        tasks = (task for step in range(first, last) for task in self._tasks(step))
-        workers = self._settings.workers
-        try:
-            yield from made_ahead(self._prepared, tasks, workers, AHEAD) if workers else map(self._prepared, tasks)
-        except BuildFailed:
-            self._examples.check_unchanged()  # a rebuilt dataset seems broken: say what it is
-            raise
-
-    def _tasks(self, step: int) -> Iterator[Task]:
+    def part(self, number: int) -> Part:
+        """A part by its number, counted over all steps: a pure function of it."""
         settings = self._settings
-        epoch, place = divmod(step, self.steps_per_epoch)
-        rows = order(len(self._mined.numbers), settings.seed, epoch)[place * settings.batch :][: settings.batch]
-        rng = generator_for(settings.seed, "training", repr(("negatives", step)))
-        found = sample_negatives(
-            self._mined.neighbours, rows, rng, settings.negatives, settings.hard, self._mined.labels
+        step, place = divmod(number, settings.accumulate)
+        rows = np.split(self._rows(step), settings.accumulate)[place]
+        rng = generator_for(settings.seed, "training", repr(("negatives", number)))
+        negatives, close = (
+            tensor.numpy()
+            for tensor in sample_negatives(self._neighbours, rows, rng, settings.negatives, settings.hard, self._labels)
         )
-        negatives, close = (one.numpy() for one in found)
-        for some in np.split(np.arange(settings.batch), settings.accumulate):
-            yield Task(epoch, rows[some], negatives[some], close[some])
-
-    def _prepared(self, task: Task) -> Part:
-        every, where = np.unique(np.concatenate([task.rows, task.negatives.ravel()]), return_inverse=True)
-        read = [self._examples[int(self._mined.numbers[place])] for place in every]
-        pictures = [self._picture(example, task.epoch) for example in read]
+        numbers, places = np.unique(np.append(rows, negatives), return_inverse=True)
+        pictures = [self._picture(int(one), step // self.steps_per_epoch) for one in numbers]
         pixels = self._processor(pictures, return_tensors="pt")
-        rows, negatives = where[: len(task.rows)], where[len(task.rows) :].reshape(task.negatives.shape)
         return Part(
-            keys=tuple(read[place].key for place in rows),
-            rows=rows,
-            negatives=negatives,
-            close=task.close,
+            rows=places[: len(rows)],
+            negatives=places[len(rows) :].reshape(negatives.shape),
+            close=close,
             pixels={name: value.numpy() for name, value in pixels.items()},
-            texts=[example.texts["text"] for example in read],
+            texts=[self._examples[int(one)].texts["text"] for one in numbers],
         )
 
-    def _picture(self, example: Example, epoch: int) -> Image:
-        try:
-            picture = self._examples.open_image(example, "image")
-        except BrokenTar as error:
-            raise BuildFailed(
-                f"{error}; it could be read when neighbours were scored. Put it back, then resume"
-            ) from error
+    def _rows(self, step: int) -> NDArray[np.int64]:
+        """Numbers of the examples of a step."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        return order(len(self._examples), self._settings.seed, epoch)[place * self._settings.batch :][
+            : self._settings.batch
+        ]
+
+    def _picture(self, number: int, epoch: int) -> Image:
+        picture = opened(self._examples, number)
         if self._settings.transform == "evaluation":
             return picture
-        count = NUMBERS if self._settings.transform == "training" else RANDAUGMENT
-        bits = augmentation_bits(self._settings.seed, epoch, example.key, example.copy, "image", count)
-        if self._settings.transform == "randaugment":
-            return randaugmented(picture, bits, self._size)
+        example = self._examples[number]
+        bits = augmentation_bits(self._settings.seed, epoch, example.key, example.copy, "image", NUMBERS)
         left, top, width, height = crop_box(picture.width, picture.height, bits)
         return picture.crop((left, top, left + width, top + height))

@@ -119,13 +119,10 @@ class Design(_Strict):
         return self
 
     def only(self, arms: Sequence[str]) -> Design:
-        """The same with some arms, and those that they begin from; all when empty. Raises `WrongUse`."""
+        """The same with these arms; all when empty. Raises `WrongUse`."""
         if unknown := [name for name in arms if name not in self.arms]:
             raise WrongUse(f"arm {unknown[0]!r}: {suggested(unknown[0], self.arms)}")
-        wanted = {*(arms or self.arms)}
-        for name in reversed([*self.arms]):
-            wanted |= {*self.arms[name].after} if name in wanted else set()
-        return self.model_copy(update={"arms": {name: arm for name, arm in self.arms.items() if name in wanted}})
+        return self.model_copy(update={"arms": {name: self.arms[name] for name in arms or self.arms}})
 
 
 def _check_known(place: str, names: Iterable[str], known: Collection[str]) -> None:
@@ -150,8 +147,6 @@ def load_design(path: Path, settings: Sequence[str] = ()) -> Design:
         raw = load_yaml(PAPERS.get(str(path), path).read_bytes().decode("utf-8"))
     except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"{path}: cannot be read as YAML ({error}); name a design, or its file") from error
-    if not isinstance(raw, dict):
-        raise WrongUse(f"{path}: not a design; it has the keys {', '.join(Design.model_fields)}")
     for setting in settings:
         override(raw, setting)
     with naming(str(path)):

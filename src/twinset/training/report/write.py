@@ -14,23 +14,21 @@ from pydantic import BaseModel
 from twinset.cards.rendering import render
 from twinset.evaluation.report.distributions import Panel
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.runs.idle import PATIENCE, said_of
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST_LEFT_OUT = 20  # examples on page and card; the history has all
-MOST_POINTS = 400  # of a curve; more are averaged
+MOST_POINTS = 400  # of a curve, of which every n-th is drawn
 #: Of a row of the history, what is not a curve.
-NO_CURVES = frozenset({"step", "epoch", "left_out", "validation", "chance"})
+NO_CURVES = frozenset({"step", "epoch", "left_out", "validation"})
 #: Which curves a panel has, by its title.
 PANELS = {
     "loss": ("training", ("loss", "objective", "match", "contrast", "regulariser")),
-    "accuracy in training (share)": ("training", ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy")),
-    "active fraction": ("training", ("active_fraction", "active_v1", "active_v2")),
+    "accuracy (percent)": ("training", ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy", "chance")),
+    "hinges above the margin (percent)": ("training", ("active_v1", "active_v2")),
     "learning rate": ("training", ("lr",)),
     "logit scale": ("training", ("logit_scale",)),
     "norm of the gradient": ("training", ("gradient_norm",)),
     "validation: accuracy (percent)": ("validation", ("accuracy", "chance")),
-    "validation: percent": ("validation", ("text", "image", "group", "recall@1", "recall@5", "recall@10")),
+    "validation: scores (percent)": ("validation", ("text", "image", "group", "recall@1", "recall@5", "recall@10")),
     "validation: loss": ("validation", ("loss",)),
 }
 
@@ -42,11 +40,7 @@ def scalars(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 class Curves(contextlib.AbstractContextManager["Curves"]):
-    """Writes ``OUT/tensorboard``. What a killed run logged after its last checkpoint is hidden by the resumed one.
-
-    Args:
-        first: steps taken before.
-    """
+    """Writes ``OUT/tensorboard`` from step ``first`` on; hides what a killed run logged after its last checkpoint."""
 
     def __init__(self, out: Path, first: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -69,10 +63,9 @@ def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
     for title, (kind, names) in PANELS.items():
         if curves := [f"{kind}/{name}" for name in names if f"{kind}/{name}" in history.columns]:
             points = history.select("step", *curves).drop_nulls()
-            part = pl.int_range(pl.len()) * MOST_POINTS // pl.max_horizontal(pl.len(), MOST_POINTS)
-            means = points.group_by(part.alias("part"), maintain_order=True).mean()
-            lines = {name.partition("/")[2]: means[name].to_numpy() for name in curves}
-            drawn.append(Panel(title, "optimiser step", means["step"].to_numpy(), lines))
+            points = points.gather_every(points.height // MOST_POINTS + 1)
+            lines = {name.partition("/")[2]: points[name].to_numpy() for name in curves}
+            drawn.append(Panel(title, "optimiser step", points["step"].to_numpy(), lines))
     return drawn
 
 
@@ -124,7 +117,6 @@ def write_report(
         "result": result,
         "final": rows[-1] if rows else {},
         "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
-        "idle": said_of(result.get("idle", {}), min(PATIENCE, result.get("steps", PATIENCE))),
         "left_out": sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])}),  # each once
     }
     datasets = [{"use": use, **one, "tars": len(one.get("shards", []))} for use in data for one in data[use]]
@@ -132,7 +124,7 @@ def write_report(
     chosen = settings.model_dump(mode="json")
     named = _without_folders({"settings": chosen, "datasets": datasets, "sources": sources, **values})
     write_text(out / "data.json", json.dumps(named["sources"], indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-    write_text(out / "README.md", render(templates[0], TEMPLATES, most_left_out=MOST_LEFT_OUT, **named))
+    write_text(out / "README.md", render(templates[0], TEMPLATES, **named))
     if pictures:
         shown = panels(rows) if drawn is None else drawn
         curves = plot(shown) if shown else None  # none without a step

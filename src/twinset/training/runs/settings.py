@@ -1,6 +1,6 @@
 """The settings that all resumable runs have, and settings from plain values."""
 
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
@@ -65,14 +65,9 @@ class RunSettings(BaseModel):
     checkpoint_every: NonNegativeInt = 0
     allow_mixed_runtimes: bool = False
 
-    #: Settings on which the defaults of others depend.
-    decides_defaults: ClassVar[tuple[str, ...]] = ()
-
     def defaults(self) -> dict[str, Any]:
-        """Each setting as JSON as it is where it is left out and the others are those of this run."""
-        plain = type(self)(data=self.data).model_dump(mode="json")  # type: ignore[call-arg]
-        decided = {name: getattr(self, name) for name in ("data", *self.decides_defaults)}
-        return type(self)(**decided).model_dump(mode="json") | {name: plain[name] for name in self.decides_defaults}
+        """Each setting as JSON as it is where only model and data are given."""
+        return self.model_construct(model=self.model, data=self.data).model_dump(mode="json")
 
     @model_validator(mode="after")
     def _of_every_run(self) -> Self:
@@ -92,8 +87,6 @@ class EncoderSettings(RunSettings):
         weights: published tag, file, or None for random weights from ``seed``; where it is left out, OpenAI's, or those
             of the folder that ``model`` names.
     """
-
-    decides_defaults: ClassVar[tuple[str, ...]] = ("model",)
 
     weights: str | None = "openai"
 
