@@ -117,8 +117,7 @@ def train_detectors(
     result = {
         "identity": digest(identity), "runtime": runtime, "sha256": written, "encoder": encoder, "halves": facts,
     }  # fmt: skip
-    templates = "detectors_card.md.j2", "detectors.html.j2"
-    write_report(out, settings, data, result, [], _about(settings), report, panels, templates)
+    write_report(out, settings, data, result, [], _about(settings), report)
     accuracy = {half: one["test_accuracy"] for half, one in facts.items()}
     return TrainedDetectors(out, detectors, accuracy, digest(written))
 

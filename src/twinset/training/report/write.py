@@ -21,13 +21,13 @@ MOST_POINTS = 400  # of a curve, of which every n-th is drawn
 NO_CURVES = frozenset({"step", "epoch", "left_out", "validation"})
 #: Which curves a panel has, by its title.
 PANELS = {
-    "loss": ("training", ("loss", "objective", "match", "contrast", "regulariser")),
+    "loss": ("training", ("loss", "objective", "match", "contrast", "regulariser", "text_loss", "image_loss")),
     "accuracy (percent)": ("training", ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy", "chance")),
     "hinges above the margin (percent)": ("training", ("active_v1", "active_v2")),
     "learning rate": ("training", ("lr",)),
     "logit scale": ("training", ("logit_scale",)),
     "norm of the gradient": ("training", ("gradient_norm",)),
-    "validation: accuracy (percent)": ("validation", ("accuracy", "chance")),
+    "validation: accuracy (percent)": ("validation", ("accuracy", "chance", "text_detection", "image_detection")),
     "validation: scores (percent)": ("validation", ("text", "image", "group", "recall@1", "recall@5", "recall@10")),
     "validation: loss": ("validation", ("loss",)),
 }
@@ -94,8 +94,6 @@ def write_report(
     rows: Sequence[Mapping[str, Any]],
     about: About,
     pictures: bool = True,
-    drawn: Sequence[Panel] | None = None,
-    templates: tuple[str, str] = ("model_card.md.j2", "training.html.j2"),
 ) -> None:
     """Write the card, ``data.json`` and the page of a run, none of which names a folder of this machine.
 
@@ -106,8 +104,6 @@ def write_report(
         result: what the run writes as ``result.json``.
         rows: of the history.
         pictures: whether the page is written too.
-        drawn: panels of its plot; those of the rows when None.
-        templates: of card and page.
     """
     from twinset.evaluation.report.distributions import plot
 
@@ -124,11 +120,9 @@ def write_report(
     chosen = settings.model_dump(mode="json")
     named = _without_folders({"settings": chosen, "datasets": datasets, "sources": sources, **values})
     write_text(out / "data.json", json.dumps(named["sources"], indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-    write_text(out / "README.md", render(templates[0], TEMPLATES, **named))
+    write_text(out / "README.md", render("model_card.md.j2", TEMPLATES, **named))
     if pictures:
-        shown = panels(rows) if drawn is None else drawn
-        curves = plot(shown) if shown else None  # none without a step
-        write_text(out / "report.html", render(templates[1], TEMPLATES, curves=curves, **named))
+        write_text(out / "report.html", render("training.html.j2", TEMPLATES, curves=plot(panels(rows)), **named))
 
 
 def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
