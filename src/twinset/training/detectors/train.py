@@ -32,7 +32,7 @@ from twinset.training.examples.batches import MAX_BROKEN
 from twinset.training.examples.built import BuiltSubset
 from twinset.training.examples.contracts import data_place
 from twinset.training.examples.ordering import held_out
-from twinset.training.report.write import About, write_report
+from twinset.training.report.write import About, write_pages
 from twinset.training.runs.identity import SETTINGS, bind, check_folder
 
 #: Of what is trained: raised when the same settings and features give other detectors.
@@ -117,7 +117,10 @@ def train_detectors(
     result = {
         "identity": digest(identity), "runtime": runtime, "sha256": written, "encoder": encoder, "halves": facts,
     }  # fmt: skip
-    write_report(out, settings, data, result, [], _about(settings), report)
+    pages = "detectors_card.md.j2", "detectors.html.j2"
+    write_pages(
+        out, settings, data, result, _about(settings), panels if report else None, *pages, {"left_out": [], "idle": ""}
+    )
     accuracy = {half: one["test_accuracy"] for half, one in facts.items()}
     return TrainedDetectors(out, detectors, accuracy, digest(written))
 
