@@ -22,45 +22,36 @@ from twinset.training.examples.transforms import Transforms
 from twinset.training.runs.settings import checked
 
 
-def train(given: dict[str, Any], out: str) -> None:
-    train_clip(checked(ClipSettings, given), Path(out), report=False)
-
-
-def killed_at(step: int, given: dict[str, Any], out: Path) -> None:
-    """Begin or resume a run, and kill it as soon as it has logged a step."""
-    child = multiprocessing.get_context("fork").Process(target=train, args=(given, str(out)))
+def trained(given: dict[str, Any], out: Path, kill_at: int = 0) -> int | None:
+    """Begin or resume a run, and kill it as soon as it has logged a step; returns the exit code."""
+    child = multiprocessing.get_context("fork").Process(
+        target=train_clip, args=(checked(ClipSettings, given), out, None, False)
+    )
     child.start()
     assert child.pid is not None
-    while child.is_alive():
-        history = out / "history.jsonl"
-        if history.exists() and history.read_bytes().count(b"\n") >= step:
+    history = out / "history.jsonl"
+    while kill_at and child.is_alive():
+        if history.exists() and history.read_bytes().count(b"\n") >= kill_at:
             os.kill(child.pid, signal.SIGKILL)
             break
         time.sleep(0.001)
     child.join()
-
-
-def finished(given: dict[str, Any], out: Path) -> str:
-    child = multiprocessing.get_context("fork").Process(target=train, args=(given, str(out)))
-    child.start()
-    child.join()
-    assert child.exitcode == 0
-    found: str = json.loads((out / "result.json").read_bytes())["sha256"]["last.safetensors"]
-    return found
+    return child.exitcode
 
 
 def main() -> None:
     given, out, kills = json.loads(Path(sys.argv[1]).read_bytes()), Path(sys.argv[2]), int(sys.argv[3])
     # Libraries are imported here, once; without a gradient, which a forked child could not follow.
     Transforms(open_start(checked(ClipSettings, given)).network.visual.preprocess_cfg)
-    found = {"uninterrupted": [finished(given, out / "straight")]}
-    for workers in (0, 1, 2):
-        place = out / f"killed-{workers}"
+    found = {}
+    for workers in (None, 0, 1, 2):
+        place, chosen = out / f"killed-{workers}", {**given, "workers": workers or 0}
         steps = sorted(random.Random(workers).choices(range(1, given["steps"] - 8), k=kills))
-        for step in steps:
-            killed_at(step, {**given, "workers": workers}, place)
-        assert not (place / "result.json").exists()
-        found[f"{workers} workers, killed at {steps}"] = [finished({**given, "workers": workers}, place)]
+        for step in steps if workers is not None else ():
+            trained(chosen, place, step)
+            assert not (place / "result.json").exists()
+        assert trained(chosen, place) == 0
+        found[f"{workers} workers"] = json.loads((place / "result.json").read_bytes())["sha256"]["last.safetensors"]
     print(json.dumps(found))
 
 
