@@ -1,4 +1,4 @@
-"""A run of a dual encoder: it resumes exactly, also with killed processes and in several, learns, and is opened again.
+"""A run of a dual encoder: it resumes exactly, in several processes too, learns, and is opened again.
 
 Its settings: BiVLC's recipe by default, and what is refused. Its validation: batches of one size, groups count alike.
 """
@@ -78,32 +78,20 @@ def test_a_killed_run_resumes_to_the_same_bytes(settings: Settings, tmp_path: Pa
     resumes_exactly(train_clip, settings(**changes), tmp_path, (2, 5, 8))
 
 
-def run(*command: str) -> str:
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.mark.slow
-def test_runs_that_are_killed_at_ten_random_steps_end_with_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
-    chosen = settings(steps=40, regulariser="eqsim-released", checkpoint_every=4).model_dump(mode="json")
-    (tmp_path / "settings.json").write_text(json.dumps(chosen))
-    module = "tests.training.clip.kill_often"
-    found = json.loads(run(sys.executable, "-m", module, str(tmp_path / "settings.json"), str(tmp_path), "10"))
-    assert len(found) == 4 and len({*found.values()}) == 1, found
-
-
 @pytest.mark.slow
 def test_two_processes_train_as_one_does(settings: Settings, tmp_path: Path) -> None:
     chosen = settings(objective="negative-pairs", accumulate=2, epochs=4)
-    options = [f"--{name}={value}" for name, value in (
-        ("model", chosen.model), ("weights", "random"), ("data", chosen.data[0]), ("validation", chosen.validation[0]),
-        ("objective", chosen.objective), ("batch", 4), ("accumulate", 2), ("epochs", 4), ("lr", 1e-3), ("warmup", 2),
-        ("threads", 1), ("out", tmp_path / "two"),
-    )]  # fmt: skip
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    said = run(*torchrun, "-m", "twinset.cli.main", "train", "clip", *options)
-    assert said.count("\nsteps: 8\n") == 1
+    names = ("model", "objective", "batch", "accumulate", "epochs", "lr", "warmup", "threads")
+    command = [sys.executable, *["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]]
+    command += ["-m", "twinset.cli.main", "train", "clip", *(f"--{name}={getattr(chosen, name)}" for name in names)]
+    command += ["--weights=random", "--data", chosen.data[0], "--validation", chosen.validation[0]]
+
+    def run() -> str:
+        done = subprocess.run([*command, "--out", str(tmp_path / "two")], cwd=CHECKOUT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run().count("\nsteps: 8\n") == 1
     alone = train_clip(settings(objective="negative-pairs", epochs=4), tmp_path / "one", report=False)
     for name in ("loss", "gradient_norm"):  # sums of other orders
         two, one = ([row[name] for row in rows_of(tmp_path / out)] for out in ("two", "one"))
@@ -113,8 +101,7 @@ def test_two_processes_train_as_one_does(settings: Settings, tmp_path: Path) -> 
         # The bias of keys has no gradient but what rounding leaves, which AdamW divides by its own size.
         if not name.endswith("in_proj_bias"):
             torch.testing.assert_close(its[name], value, rtol=1e-3, atol=1e-4, msg=name)
-    again = run(*torchrun, "-m", "twinset.cli.main", "train", "clip", *options)
-    assert again.count("\nresumed_at: 8\n") == 1
+    assert run().count("\nresumed_at: 8\n") == 1
 
 
 def test_a_killed_worker_ends_the_run_which_resumes_to_the_same_bytes(settings: Settings, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,15 +23,11 @@ SETTINGS, HISTORY, RESULT = "settings.json", "history.jsonl", "result.json"
 #: Settings that name places: what lies there is in the identity instead.
 _PLACES = frozenset({"data", "validation", "model", "weights", "neighbours"})
 LONGEST = 60  # characters of a value in a message
-#: Seconds: workers of a process that was just killed hold its lock until they notice.
-PATIENCE = 5.0
 Row = dict[str, Any]
 
 
 def run_identity(settings: RunSettings, digests: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides the weights of a run, on machines of one runtime class. digests: of the model at its start and of
-    the data.
-    """
+    """What decides the weights of a run, on machines of one runtime class. digests: of model and data, by name."""
     chosen = settings.model_dump(mode="json", exclude=set(EXECUTION | _PLACES))
     # On these decoded and resized pixels depend.
     codecs = [f"{name} {features.version(name)}" for name in ("libjpeg_turbo", "jpg", "zlib", "webp")]
@@ -41,11 +36,10 @@ def run_identity(settings: RunSettings, digests: Mapping[str, Any]) -> dict[str,
 
 def check_folder(out: Path) -> None:
     """Raise `WrongUse` where a run cannot lie in a folder, before anything is written there."""
-    if os.path.lexists(out) and not out.is_dir():
+    if out.exists() and not out.is_dir():
         raise WrongUse(f"{out}: not a folder; name another --out")
-    if not out.is_dir() or (out / SETTINGS).exists():
-        return
-    if any(entry.name != HISTORY and not entry.name.startswith(".") for entry in out.iterdir()):
+    names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.exists() else set()
+    if names - {HISTORY} and SETTINGS not in names:
         raise WrongUse(f"{out}: holds other files and no {SETTINGS}; name a new folder as --out")
 
 
@@ -66,12 +60,10 @@ def claim(
         before, begun = dict(record["identity"]), record["runtime"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise WrongUse(f"{path}: damaged; name a new folder as --out") from error
-    changes = [
-        f"{name} is {json.dumps(before.get(name))[:LONGEST]} there and {json.dumps(identity.get(name))[:LONGEST]} here"
-        for name in sorted({*before, *identity})
-        if before.get(name) != identity.get(name)
-    ]
-    if changes:
+    names = sorted(name for name in {*before, *identity} if before.get(name) != identity.get(name))
+    if names:
+        there, here = ([json.dumps(values.get(name))[:LONGEST] for name in names] for values in (before, identity))
+        changes = [f"{name} is {old} there and {new} here" for name, old, new in zip(names, there, here, strict=True)]
         raise WrongUse(
             f"{out}: holds a run of other settings or data: {'; '.join(changes)}. Repeat the former ones to resume it "
             f"({path} has them), or name another --out"
@@ -118,14 +110,8 @@ def open_history(out: Path) -> Iterator[History]:
     """The history of a run, locked. Raises `WrongUse`: another process trains into the folder."""
     out.mkdir(parents=True, exist_ok=True)
     with (out / HISTORY).open("a+b") as stream:
-        end = time.monotonic() + PATIENCE
-        while True:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > end:
-                    message = f"{out}: another process trains into it; wait for it, or name another --out"
-                    raise WrongUse(message) from error
-                time.sleep(0.1)
+        try:
+            fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # workers do not inherit it
+        except OSError as error:
+            raise WrongUse(f"{out}: another process trains into it; wait for it, or name another --out") from error
         yield History(stream)
