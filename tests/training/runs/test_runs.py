@@ -17,7 +17,7 @@ from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.training.examples.contracts import Read
 from twinset.training.report.write import About
 from twinset.training.runs.checkpoint import FILE, State, write_checkpoint
-from twinset.training.runs.folder import SETTINGS, open_history
+from twinset.training.runs.folder import SETTINGS, claimed
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import learning_rate, new_optimiser
 from twinset.training.runs.trainer import Task, train
@@ -154,12 +154,19 @@ def test_a_checkpoint_that_is_damaged_is_named(tmp_path: Path, damage: str) -> N
         run(settings(), tmp_path)
 
 
+def told_of_another(out: Path, told: Path) -> None:
+    with pytest.raises(WrongUse) as refused:
+        run(settings(), out)
+    told.write_text(str(refused.value))
+
+
 def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(tmp_path: Path) -> None:
-    with open_history(tmp_path / "run"):  # locks are a process's own
-        child = multiprocessing.get_context("fork").Process(target=run, args=(settings(), tmp_path / "run"))
+    with claimed(tmp_path / "run", settings(), {}, ""):  # a lock is a process's own
+        arguments = (tmp_path / "run", tmp_path / "told")
+        child = multiprocessing.get_context("fork").Process(target=told_of_another, args=arguments)
         child.start()
         child.join()
-    assert child.exitcode == 1 and not (tmp_path / "run" / SETTINGS).exists()
+    assert "another process trains into it" in (tmp_path / "told").read_text()
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(WrongUse, match="holds other files"):
         run(settings(), tmp_path)

@@ -26,7 +26,7 @@ from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken, Read
 from twinset.training.report.write import About, Curves, write_report
 from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
-from twinset.training.runs.folder import RESULT, History, Row, check_folder, claim, open_history, run_identity
+from twinset.training.runs.folder import RESULT, History, Row, claimed, run_identity
 from twinset.training.runs.processes import Process, joined
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import stream_seed
@@ -138,13 +138,10 @@ def train(
         OSError: there is no room for a checkpoint; the one before it is intact.
     """
     with joined(settings) as process:
-        if process.is_first:
-            check_folder(out)
         task = open_task(process)
         identity = run_identity(settings, task.digests())
-        with open_history(out) if process.is_first else contextlib.nullcontext() as history:
-            if process.is_first:
-                claim(out, settings, identity, process.runtime, settings.allow_mixed_runtimes)
+        claim = claimed(out, settings, identity, process.runtime) if process.is_first else contextlib.nullcontext()
+        with claim as history:
             process.wait()
             run = None
             if not (out / RESULT).exists():
