@@ -1,8 +1,7 @@
-"""The one trainer. A task is data, loss, validation and schedule; the trainer claims the folder, resumes from the last
-checkpoint, takes the steps, and writes weights, history, result and reports.
+"""The one trainer. A task is data, loss, validation and schedule.
 
-All state of a run is its checkpoint; everything random in a step is a function of the seed and the step. So a run that
-was killed at any step ends with the same bytes of weights as one that was not, on one runtime class.
+All state of a run is its checkpoint, and everything random in a step is a function of the seed and the step. So a run
+that was killed at any step ends with the same bytes of weights as one that was not, on one runtime class.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken, Read
 from twinset.training.report.write import About, Curves, write_report
 from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
-from twinset.training.runs.folder import RESULT, History, Row, check_folder, claim, open_history, run_identity
+from twinset.training.runs.folder import RESULT, History, Row, claimed, run_identity
 from twinset.training.runs.processes import Process, joined
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import stream_seed
@@ -44,15 +43,16 @@ class Task(ABC, Generic[B]):
     """What is trained. It is opened before the folder is claimed: it refuses what does not fit, and writes nothing.
 
     Attributes:
-        start: the model at its start, with ``digests()`` and ``write_config(out)``.
-        data: what is read, with ``digests()`` and ``facts()``.
+        start: the model before the first step, with ``digests()`` and ``write_config(out)``.
+        data: with ``digests()`` and ``facts()``.
         network: whose weights and buffers are trained, on the device of the process and in training mode.
         optimiser: over its parameters; a group's ``times`` multiplies the rate.
         batches: ``stream(first, last)`` gives what these steps read, ``steps_per_epoch`` of them an epoch.
-        steps: of the whole run. `prepare` may set both.
+        steps: of the whole run.
         best_by: the figure of a validation by which the best weights are chosen, the higher the better.
         best_file: of the best weights; a library may look for it.
-        broken: examples that could not be read so far; what a checkpoint remembers of them is added to it.
+        figures, recipe: for the card: what figures are, and whose settings the defaults are.
+        broken: examples that could not be read so far.
     """
 
     settings: RunSettings
@@ -64,10 +64,12 @@ class Task(ABC, Generic[B]):
     steps: int
     best_by: str
     best_file: ClassVar[str] = "best.safetensors"
+    figures: ClassVar[str] = "Percent, except for the loss."
+    recipe: ClassVar[str] = ""
 
-    @abstractmethod
-    def about(self) -> About:
-        """Words about the run for its card."""
+    def what(self) -> str:
+        """What is trained, for the card: a sentence without its full stop."""
+        return self.settings.model
 
     @abstractmethod
     def model(self, out: Path) -> str:
@@ -89,17 +91,21 @@ class Task(ABC, Generic[B]):
     def broken(self) -> Broken:
         return {}
 
+    def about(self) -> About:
+        """Words about the run for its card."""
+        defaults = self.settings.defaults()
+        return About(self.what(), self.model(Path("OUT")), self.best_by, self.figures, self.recipe, defaults)
+
     def digests(self) -> dict[str, Any]:
         """What decides the weights besides the settings, by name."""
         return {**self.start.digests(), **self.data.digests()}
 
     def facts(self) -> dict[str, Any]:
         """Every dataset and shard as JSON, by ``data`` and ``validation``."""
-        facts: dict[str, Any] = self.data.facts()
-        return facts
+        return dict(self.data.facts())
 
     def prepare(self, out: Path) -> None:
-        """Compute what is computed once, before the first step; the folder is this run's."""
+        """Compute what is computed once, in the folder of the run, before the first step; may set batches and steps."""
 
     def update(self) -> dict[str, float]:
         """Take the optimiser's step; returns what is logged after it."""
@@ -122,30 +128,20 @@ def train(
     on_progress: OnProgress | None = None,
     report: bool = True,
 ) -> dict[str, Any]:
-    """Train, or resume a run that was stopped; a finished one is left as it is.
+    """Train, or resume a run that was stopped; a finished one is left as it is. Returns and raises as `twinset.train`.
 
     Args:
         out: folder of the run; `docs/training.md` lists its files.
-        open_task: opens models and data.
         report: whether TensorBoard's files and ``report.html`` are written, which takes a second or two.
 
-    Returns:
-        As `twinset.train`.
-
     Raises:
-        WrongUse: settings, model or data are wrong, or ``out`` holds another run.
-        BuildFailed: the loss is not finite, too many examples are broken, or the data changed. The last checkpoint is
-            intact, and the same call resumes from it.
         OSError: there is no room for a checkpoint; the one before it is intact.
     """
     with joined(settings) as process:
-        if process.is_first:
-            check_folder(out)
         task = open_task(process)
         identity = run_identity(settings, task.digests())
-        with open_history(out) if process.is_first else contextlib.nullcontext() as history:
-            if process.is_first:
-                claim(out, settings, identity, process.runtime, settings.allow_mixed_runtimes)
+        claim = claimed(out, settings, identity, process.runtime) if process.is_first else contextlib.nullcontext()
+        with claim as history:
             process.wait()
             run = None
             if not (out / RESULT).exists():
@@ -198,7 +194,7 @@ class _Run:
         with contextlib.closing(task.batches.stream(self.first, task.steps)) as batches:
             for batch in batches:
                 step = batch.step + 1
-                row: Row = {"step": step, "epoch": batch.epoch + 1, **self._step(batch)}
+                row: Row = {"step": step, "epoch": batch.epoch + 1, **take_step(task, self._process, batch)}
                 if self._history is None:
                     continue
                 if batch.left_out:
@@ -214,26 +210,6 @@ class _Run:
                 if step < task.steps and (step % checkpoint_every == 0 if checkpoint_every else due):
                     self._checkpoint(step, self._history.sync())
                     written = time.monotonic()
-
-    def _step(self, batch: Read) -> dict[str, float]:
-        """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay
-        as they were.
-        """
-        task, rate = self._task, self._task.rate(batch.step)
-        for group in task.optimiser.param_groups:
-            group["lr"] = rate * group.get("times", 1.0)
-        task.optimiser.zero_grad(set_to_none=True)
-        torch.manual_seed(stream_seed(task.settings.seed, "dropout", batch.step, self._process.rank))
-        loss, logged = task.backward(batch)
-        gradients = [value.grad for value in task.network.parameters() if value.grad is not None]
-        self._process.average(gradients)
-        value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
-        if not math.isfinite(value) or not math.isfinite(norm):
-            raise BuildFailed(
-                f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; its first examples "
-                f"are {', '.join(batch.keys[:SHOWN])}. Train again into a new --out with a lower --lr or a longer --warmup"
-            )
-        return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
 
     def _validate(self, row: Row) -> None:
         figures = self._task.measure()
@@ -265,6 +241,27 @@ class _Run:
         }
         write_report(out, task.settings, task.facts(), result, rows, task.about(), pictures=report)
         write_text(out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
+
+
+def take_step(task: Task[B], process: Process, batch: B) -> dict[str, float]:
+    """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay as
+    they were.
+    """
+    rate = task.rate(batch.step)
+    for group in task.optimiser.param_groups:
+        group["lr"] = rate * group.get("times", 1.0)
+    task.optimiser.zero_grad(set_to_none=True)
+    torch.manual_seed(stream_seed(task.settings.seed, "dropout", batch.step, process.rank))
+    loss, logged = task.backward(batch)
+    gradients = [value.grad for value in task.network.parameters() if value.grad is not None]
+    process.average(gradients)
+    value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
+    if not math.isfinite(value) or not math.isfinite(norm):
+        raise BuildFailed(
+            f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; its first examples are "
+            f"{', '.join(batch.keys[:SHOWN])}. Train again into a new --out with a lower --lr or a longer --warmup"
+        )
+    return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
 
 
 def in_percent(logged: Mapping[str, float]) -> dict[str, float]:
