@@ -1,7 +1,7 @@
 """Figures by which the best weights are chosen, on examples that share no image with training."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,13 @@ class Validation:
     """
 
     def __init__(self, examples: ExampleSet, prepare: Transforms, tokenize: Any, settings: ClipSettings) -> None:
-        self._has_twins = all(part.lacking(role) is None for part in examples.parts for role in TWINS)
+        self._has_twins = all(examples.lacking(role) is None for role in TWINS)
         if settings.best_by == "group" and not self._has_twins:
             raise WrongUse("best_by: group needs validation data of twins (pairs); write accuracy, or name other data")
         roles = TWINS if self._has_twins else OBJECTIVES.find(settings.objective).roles
-        if examples.distinct < 2:
+        if len(examples) < 2:
             raise WrongUse("validation: in-batch accuracy needs at least two examples; name more data")
-        size = batch_size(examples.distinct, settings.batch)
+        size = batch_size(len(examples), settings.batch)
         self._batches = Batches(examples, prepare, tokenize, size, 0, roles, settings.workers)
 
     def measure(
