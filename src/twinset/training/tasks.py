@@ -5,6 +5,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.shards.storage.whole_file import local_folder_of
 
@@ -45,6 +47,12 @@ def train_task(
     return dict(train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {})))
 
 
+def settings_class(task: str) -> type[BaseModel]:
+    """The settings of a task."""
+    kind: type[BaseModel] = getattr(import_module(f"twinset.training.{task}.settings"), TASKS[task][0])
+    return kind
+
+
 def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = True) -> Any:
     """The settings; raises `WrongUse` for what is wrong about them, the folder, the data or the models' files.
 
@@ -57,7 +65,7 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
     from twinset.training.runs.folder import check_folder
     from twinset.training.runs.settings import EncoderSettings, checked
 
-    settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), TASKS[task][0]), dict(given))
+    settings: Any = checked(settings_class(task), dict(given))
     check_folder(out)
     for place in (*settings.data, *getattr(settings, "validation", ())):
         if task != "combiner" or not place.startswith(CIRR):

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from twinset.training.examples.contracts import Twins
 from twinset.training.losses.names import NEAREST, OBJECTIVES, WITHOUT_NEGATIVES
 from twinset.training.runs.settings import EncoderSettings, RegularisedSettings
 
@@ -18,8 +19,6 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
 
     Attributes:
         validation: without any, the last weights are the best.
-        twins: the sides of a pair that are examples. ``both`` is the default of infonce, and refused by objectives with
-            negatives, since the sides are each other's.
         neighbours: a table of ``image-neighbours``: half of each batch are neighbours of the other half, NegCLIP's
             batches. nearest: images of an image, one of which is sampled.
         objective: which features are compared; it decides what is read of an example.
@@ -28,11 +27,9 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
         lr: peak learning rate. warmup: steps of linear warm-up to it; then half a cosine to 0.
         betas, eps, weight_decay: of AdamW; no decay on norms, biases and the logit scale.
         transform: BiVLC's code trains with ``evaluation``.
-        best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
     """
 
     model: str = "ViT-B-32"
-    twins: Literal["both", "first"] = "both"
     neighbours: str | None = None
     nearest: PositiveInt = NEAREST
     objective: str = WITHOUT_NEGATIVES
@@ -45,23 +42,18 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
     weight_decay: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     warmup: NonNegativeInt = 50
     seed: int = Field(default=42, ge=0, lt=1 << 63)
-    best_by: Literal["accuracy", "group"] = "accuracy"
 
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:
         objective = given.get("objective")
         if isinstance(objective, str) and OBJECTIVES.find(objective).negatives:
-            given = {"batch": BATCH_WITH_NEGATIVES, "twins": "first", **given}
+            given = {"batch": BATCH_WITH_NEGATIVES, **given}
         return given
 
-    @model_validator(mode="after")
-    def _fit_together(self) -> ClipSettings:
-        if self.twins == "both" and OBJECTIVES.find(self.objective).negatives:
-            raise ValueError(
-                f"twins: with {self.objective} the sides of a pair are each other's negatives: in one batch, the "
-                "answer of each would also be among its wrong answers. Choose first, or the objective infonce"
-            )
-        if self.best_by == "group" and not self.validation:
-            raise ValueError("best_by: group needs validation data of twins; set validation")
-        return self
+    @property
+    def twins(self) -> Twins:
+        """The sides of a pair that are examples. With negatives the sides are each other's: in one batch, the answer of
+        each would also be among its wrong answers.
+        """
+        return "first" if OBJECTIVES.find(self.objective).negatives else "both"

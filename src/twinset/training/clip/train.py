@@ -5,13 +5,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from twinset.training.clip.data import open_data, open_start
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.validation import Validation
+from twinset.training.clip.validation import FIGURES, TWINS, batch_size, evaluating, twin_figures
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.contracts import Broken
 from twinset.training.examples.transforms import Transforms
@@ -22,10 +23,11 @@ from twinset.training.losses.objectives import open_loss
 from twinset.training.report.write import About
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
-from twinset.training.runs.trainer import OnProgress, Task, train
+from twinset.training.runs.trainer import OnProgress, Task, in_percent, train
 
 #: CLIP clips the scale of its logits at 100 (Radford et al. 2021, section 2.5).
 LARGEST_SCALE = math.log(100)
+VALIDATED = ("loss", "accuracy", "chance")
 _LOG = logging.getLogger("twinset")
 
 
@@ -41,10 +43,11 @@ class ClipTask(Task[Batch]):
 
     settings: ClipSettings
     batches: Batches
+    best_by = "accuracy"
     best_file = "open_clip_model.safetensors"  # open_clip and `evaluation` look for it
 
     def __init__(self, settings: ClipSettings, out: Path, process: Process) -> None:
-        self.settings, self._process, self.best_by = settings, process, settings.best_by
+        self.settings, self._process = settings, process
         self.start = open_start(settings)
         self.data = open_data(settings, settings.twins, out, settings.neighbours, settings.nearest)
         image, tokenize = self.start.network.visual.preprocess_cfg, self.start.tokenize
@@ -60,8 +63,14 @@ class ClipTask(Task[Batch]):
                 *(f"{settings.warmup:,}", f"{self.steps:,}", settings.lr),
             )
         self._validation = None
-        if self.data.validation is not None:
-            self._validation = Validation(self.data.validation, Transforms(image, "evaluation"), tokenize, settings)
+        if (examples := self.data.validation) is not None:
+            roles = (
+                TWINS
+                if all(examples.lacking(role) is None for role in TWINS)
+                else OBJECTIVES.find(settings.objective).roles
+            )
+            size, evaluated = batch_size(len(examples), settings.batch), Transforms(image, "evaluation")
+            self._validation = Batches(examples, evaluated, tokenize, size, 0, roles, settings.workers)
         self.network: Any = self.start.network.to(process.device).train()
         self.optimiser = new_optimiser(self.network, settings)
         self.loss = open_loss(
@@ -98,13 +107,26 @@ class ClipTask(Task[Batch]):
         return {"logit_scale": float(self.network.logit_scale.detach().exp())}
 
     def measure(self) -> dict[str, float] | None:
+        """As `Task.measure`. ``accuracy``: in-batch, mean of both directions, over the logits that the objective
+        compares, as BiVLC's code chooses by. ``chance``: its value for guesses. Of twins also `twin_figures`.
+        """
         if self._validation is None:
             return None
-        return self._validation.measure(
-            self.network,
-            lambda batch: self.features(self.inputs(batch)),
-            lambda features: self.loss(features, self.network.logit_scale.exp(), torch.Generator().manual_seed(0)),
-        )
+        rows, scores, groups = list[dict[str, float]](), list[Any](), list[str]()
+        with evaluating(self.network):
+            for batch in self._validation.stream(0, self._validation.steps_per_epoch):
+                features = self.features(self.inputs(batch))
+                generator = torch.Generator().manual_seed(0)
+                loss, logged = self.loss(features, self.network.logit_scale.exp(), generator)
+                logged |= {"loss": float(loss), "accuracy": (logged["image_accuracy"] + logged["text_accuracy"]) / 2}
+                rows.append(in_percent({name: logged[name] for name in VALIDATED if name in logged}))
+                if features.negative_images is not None and features.negative_texts is not None:
+                    images = torch.stack([features.images, features.negative_images])
+                    texts = torch.stack([features.texts, features.negative_texts])
+                    scores.append((images[:, None] * texts).sum(-1).cpu().numpy())
+                    groups += batch.groups
+        figures = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+        return figures | (twin_figures(np.concatenate(scores, axis=2), groups) if scores else {})
 
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
         """Images and tokens of a batch by role, on the device."""
@@ -125,9 +147,8 @@ class ClipTask(Task[Batch]):
         return About(
             what=f"A dual encoder: {settings.model} from {settings.weights or 'random weights'}, objective {objective}",
             model=self.model(Path("OUT")),
-            best_by=settings.best_by,
-            figures="Percent, except for the loss. accuracy: in-batch, mean of both directions. text, image, group: "
-            "EqBen's scores on twins, as means of groups of examples.",
+            best_by=self.best_by,
+            figures=f"Percent, except for the loss. accuracy: in-batch, mean of both directions. {FIGURES}",
             recipe="BiVLC's published recipe",
             published=settings.defaults(),
         )

@@ -2,6 +2,7 @@
 what a step reads: examples with negatives sampled from these, in parts, as a pure function of seed and step.
 """
 
+import contextlib
 import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -111,16 +112,6 @@ def opened(examples: ExampleSet, number: int, role: str = "image") -> Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """Numbers of the examples of a part, (n,), and of their negatives, (n, m). close: whether these are hard."""
-
-    epoch: int
-    rows: NDArray[np.int64]
-    negatives: NDArray[np.int64]
-    close: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """Some examples of a step with their negatives. Each image and text is there once, with its place in ``texts``.
 
@@ -154,45 +145,43 @@ class FusionBatches:
 
     def stream(self, first: int, last: int) -> Generator[FusionBatch, None, None]:
         """The batches of steps [first, last); as `training.examples.Batches.stream` it ends where data were rebuilt."""
-        sampled = (part for step in range(first, last) for part in self._sampled(step))
-        workers = self._settings.workers
-        parts = made_ahead(self._read, sampled, workers, AHEAD) if workers else map(self._read, sampled)
-        try:
+        count, workers = self._settings.accumulate, self._settings.workers
+        numbers = range(first * count, last * count)
+        parts = made_ahead(self.part, numbers, workers, AHEAD) if workers else (self.part(one) for one in numbers)
+        with contextlib.closing(parts):
             for step in range(first, last):
                 if step and step % self.steps_per_epoch == 0:
                     self._examples.check_unchanged()
                 keys = [self._examples[number].key for number in self._rows(step).tolist()]
-                yield FusionBatch(step, step // self.steps_per_epoch, keys, islice(parts, self._settings.accumulate))
-        finally:
-            if isinstance(parts, Generator):
-                parts.close()
+                yield FusionBatch(step, step // self.steps_per_epoch, keys, islice(parts, count))
+
+    def part(self, number: int) -> Part:
+        """A part by its number, counted over all steps: a pure function of it."""
+        settings = self._settings
+        step, place = divmod(number, settings.accumulate)
+        rows = np.split(self._rows(step), settings.accumulate)[place]
+        rng = generator_for(settings.seed, "training", repr(("negatives", number)))
+        negatives, close = (
+            tensor.numpy()
+            for tensor in sample_negatives(self._neighbours, rows, rng, settings.negatives, settings.hard, self._labels)
+        )
+        numbers, places = np.unique(np.append(rows, negatives), return_inverse=True)
+        pictures = [self._picture(int(one), step // self.steps_per_epoch) for one in numbers]
+        pixels = self._processor(pictures, return_tensors="pt")
+        return Part(
+            rows=places[: len(rows)],
+            negatives=places[len(rows) :].reshape(negatives.shape),
+            close=close,
+            pixels={name: value.numpy() for name, value in pixels.items()},
+            texts=[self._examples[int(one)].texts["text"] for one in numbers],
+        )
 
     def _rows(self, step: int) -> NDArray[np.int64]:
+        """Numbers of the examples of a step."""
         epoch, place = divmod(step, self.steps_per_epoch)
         return order(len(self._examples), self._settings.seed, epoch)[place * self._settings.batch :][
             : self._settings.batch
         ]
-
-    def _sampled(self, step: int) -> Iterator[Sampled]:
-        settings, rows = self._settings, self._rows(step)
-        rng = generator_for(settings.seed, "training", repr(("negatives", step)))
-        found = sample_negatives(self._neighbours, rows, rng, settings.negatives, settings.hard, self._labels)
-        negatives, close = (tensor.numpy() for tensor in found)
-        for part in np.split(np.arange(settings.batch), settings.accumulate):
-            yield Sampled(step // self.steps_per_epoch, rows[part], negatives[part], close[part])
-
-    def _read(self, sampled: Sampled) -> Part:
-        numbers, places = np.unique(np.append(sampled.rows, sampled.negatives), return_inverse=True)
-        pictures = [self._picture(int(number), sampled.epoch) for number in numbers]
-        pixels = self._processor(pictures, return_tensors="pt")
-        rows, negatives = np.split(places, [len(sampled.rows)])
-        return Part(
-            rows=rows,
-            negatives=negatives.reshape(sampled.negatives.shape),
-            close=sampled.close,
-            pixels={name: value.numpy() for name, value in pixels.items()},
-            texts=[self._examples[int(number)].texts["text"] for number in numbers],
-        )
 
     def _picture(self, number: int, epoch: int) -> Image:
         picture = opened(self._examples, number)

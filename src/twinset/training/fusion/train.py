@@ -12,7 +12,7 @@ from torch import Tensor
 
 from twinset.contracts.errors import WrongUse
 from twinset.training.clip.data import open_data
-from twinset.training.clip.validation import TWINS, evaluating, mean_of_groups, twin_outcomes
+from twinset.training.clip.validation import FIGURES, TWINS, evaluating, twin_figures
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.fusion.models import PASS, Start, open_start
 from twinset.training.fusion.neighbours import FusionBatch, FusionBatches, Part, labels_of, open_neighbours, opened
@@ -107,7 +107,7 @@ class FusionTask(Task[FusionBatch]):
             f"{settings.negatives} mined negatives an example",
             model=self.model(Path("OUT")),
             best_by=self.best_by,
-            figures="Percent. text, image, group: EqBen's scores on twins, as means of groups of examples.",
+            figures=f"Percent. {FIGURES}",
             recipe="FIBER's released recipe",
             published=settings.defaults(),
         )
@@ -125,5 +125,4 @@ def twin_scores(examples: ExampleSet, start: Start) -> dict[str, float]:
             texts = [[twin.texts[role] for twin in twins] for role in TWINS[1::2]]
             scores.append([[start.scorer.score(shown, said) for said in texts] for shown in images])
             groups += [twin.group for twin in twins]
-    outcomes = twin_outcomes(np.concatenate(scores, axis=2))
-    return {name: mean_of_groups(flags, groups) for name, flags in outcomes.items()}
+    return twin_figures(np.concatenate(scores, axis=2), groups)

@@ -4,6 +4,7 @@ It holds weights, buffers and the optimiser's state as ``model.NAME`` and ``opti
 best validation as ``best.NAME``, and `State` as JSON: no pickles.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,64 +20,65 @@ FILE = "checkpoint.safetensors"
 Tensors = Mapping[str, torch.Tensor]
 
 
-class Best(BaseModel):
-    """The best validation so far: the number of steps before it, and the figure by which it was chosen."""
-
-    step: NonNegativeInt
-    value: float
-
-
 class State(BaseModel):
     """What a checkpoint has besides tensors.
 
-    step: number of steps that were taken. identity: digest of the run. history: bytes of ``history.jsonl`` then.
-    broken: number, place and reason of each example that could not be read so far.
+    identity: digest of the run. step: number of steps that were taken. history: bytes of ``history.jsonl`` then.
+    best_step, best_value: of the best validation so far, and the figure by which it was chosen. broken: number, place
+    and reason of each example that could not be read so far.
     """
 
     identity: str
     step: NonNegativeInt = 0
     history: NonNegativeInt = 0
-    best: Best | None = None
+    best_step: NonNegativeInt = 0
+    best_value: float | None = None
     broken: list[tuple[int, str, str]] = []
 
 
-def write_checkpoint(out: Path, state: State, parts: Mapping[str, Tensors]) -> None:
-    """Replace the checkpoint of a run. parts: tensors by ``model``, ``optimiser`` and ``best``. Raises `OSError`: the
-    disk is full; the checkpoint before stays as it is.
-    """
-    tensors = {f"{part}.{name}": value for part, held in parts.items() for name, value in held.items()}
+def write_checkpoint(
+    out: Path, state: State, network: torch.nn.Module, optimiser: torch.optim.Optimizer, best: Tensors
+) -> None:
+    """Replace the checkpoint of a run. Raises `OSError`: the disk is full; the checkpoint before stays as it is."""
+    tensors = {f"model.{name}": value for name, value in network.state_dict().items()}
+    tensors |= {f"best.{name}": value for name, value in best.items()}
+    for number, moments in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{number}.{name}": value for name, value in moments.items()}
     write_tensors(out / FILE, tensors, {"state": state.model_dump_json()})
 
 
-def read_checkpoint(out: Path, identity: str) -> tuple[State, dict[str, dict[str, torch.Tensor]]] | None:
-    """What `write_checkpoint` wrote, on the CPU; None where there is none. Raises `WrongUse`: it is damaged, or of
-    another run.
+def restore(
+    out: Path, identity: str, network: torch.nn.Module, optimiser: torch.optim.Optimizer
+) -> tuple[State, Tensors]:
+    """Give network and optimiser what `write_checkpoint` wrote; returns the state, and the best weights on the CPU. As
+    at the first step where there is no checkpoint. Raises `WrongUse`: it is damaged, or of another run.
     """
     from safetensors import SafetensorError, safe_open
 
-    path = out / FILE
+    path, parts = out / FILE, defaultdict[str, dict[str, torch.Tensor]](dict)
     if not path.exists():
-        return None
-    parts: dict[str, dict[str, torch.Tensor]] = {"model": {}, "optimiser": {}, "best": {}}
+        return State(identity=identity), {}
     try:
         with safe_open(path, "pt") as file:
-            state = State.model_validate_json((file.metadata() or {})["state"])
+            state = State.model_validate_json(file.metadata()["state"])
             for key in file.keys():  # noqa: SIM118
                 part, _, name = key.partition(".")
                 parts[part][name] = file.get_tensor(key)
         if state.identity != identity:
             raise ValueError("of another run")
-    except (SafetensorError, OSError, LookupError, ValueError) as error:
-        raise unusable(path, error) from error
-    return state, parts
-
-
-def unusable(path: Path, error: Exception) -> WrongUse:
-    """The error for a checkpoint that cannot be used."""
-    problem = str(error).splitlines()[0]
-    return WrongUse(
-        f"{path}: not a checkpoint of this run ({problem}); remove it, and the run begins again, or name another --out"
-    )
+        network.load_state_dict(parts["model"])
+        moments = defaultdict[int, dict[str, torch.Tensor]](dict)
+        for key, value in parts["optimiser"].items():
+            number, _, name = key.partition(".")
+            moments[int(number)][name] = value
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": dict(moments)})
+    except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        problem = str(error).splitlines()[0]
+        raise WrongUse(
+            f"{path}: not a checkpoint of this run ({problem}); remove it, and the run begins again, or name another "
+            "--out"
+        ) from error
+    return state, parts["best"]
 
 
 def write_tensors(path: Path, tensors: Tensors, metadata: Mapping[str, str] | None = None) -> str:
@@ -89,18 +91,3 @@ def write_tensors(path: Path, tensors: Tensors, metadata: Mapping[str, str] | No
         with saving(path, "the checkpoint before it is intact"):
             save_file(copies, beside, metadata={"format": "pt", **(metadata or {})})
         return sha256_of_file(beside)[0]
-
-
-def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """The optimiser's state by ``NUMBER.NAME`` of its parameters; empty before the first step."""
-    state = optimiser.state_dict()["state"]
-    return {f"{number}.{name}": value for number, held in state.items() for name, value in held.items()}
-
-
-def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Tensors) -> None:
-    """Give an optimiser the state that `optimiser_tensors` read. Raises `ValueError`: it is of other parameters."""
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, value in tensors.items():
-        number, _, name = key.partition(".")
-        state.setdefault(int(number), {})[name] = value
-    optimiser.load_state_dict({**optimiser.state_dict(), "state": state})

@@ -10,7 +10,6 @@ import torch
 import torch.distributed
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import WrongUse
 from twinset.contracts.stage import runtime_class
 from twinset.models.device import check_gpu, round_alike
 from twinset.models.encoders.contract import Running
@@ -54,15 +53,10 @@ class Process:
 @contextlib.contextmanager
 def joined(settings: RunSettings) -> Iterator[Process]:
     """This process with its threads and device set; joined with the others where torchrun started several. Raises
-    `WrongUse`: there is no GPU, or the batch cannot be shared among the processes.
+    `WrongUse`: there is no GPU.
     """
     rank, world, local = (int(os.environ.get(name, "0")) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
     world = max(world, 1)
-    if settings.batch % (world * settings.accumulate):
-        raise WrongUse(
-            f"batch: {settings.batch} examples cannot be shared by {world} processes in {settings.accumulate} parts "
-            f"each; choose a multiple of {world * settings.accumulate}"
-        )
     threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // world)
     device, backend = "cpu", "gloo"
     if settings.device == "gpu":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,36 +20,24 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from twinset.contracts.canonical import digest, sha256_of_file
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken, Read
 from twinset.training.examples.workers import named_workers
 from twinset.training.report.write import About, Curves, write_report
-from twinset.training.runs.checkpoint import (
-    FILE,
-    Best,
-    State,
-    Tensors,
-    optimiser_tensors,
-    read_checkpoint,
-    restore_optimiser,
-    unusable,
-    write_checkpoint,
-    write_tensors,
-)
-from twinset.training.runs.folder import RESULT, History, Row, check_folder, claim, open_history, run_identity
+from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
+from twinset.training.runs.folder import RESULT, History, Row, claimed, run_identity
 from twinset.training.runs.processes import Process, joined
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import stream_seed
 
 BEST, LAST = "best", "last"
-SECONDS = 300  # between checkpoints, where the settings name no steps
 SHOWN = 5  # keys in a message
+SECONDS = 300  # between checkpoints, where the settings name no steps
+SHARES = re.compile(r"accuracy$|^chance$|^active_")  # names of what losses log as a share
 #: Called after each step with the number of steps taken, that of the whole run, and what was logged.
 OnProgress = Callable[[int, int, Row], None]
-
-
 B = TypeVar("B", bound=Read)
 
 
@@ -107,8 +96,7 @@ class Task(ABC, Generic[B]):
 
     def facts(self) -> dict[str, Any]:
         """Every dataset and shard as JSON, by ``data`` and ``validation``."""
-        facts: dict[str, Any] = self.data.facts()
-        return facts
+        return dict(self.data.facts())
 
     def prepare(self, out: Path) -> None:
         """Compute what is computed once, before the first step; the folder is this run's."""
@@ -151,96 +139,63 @@ def train(
         OSError: there is no room for a checkpoint; the one before it is intact.
     """
     with joined(settings) as process:
-        if process.is_first:
-            check_folder(out)
         task = open_task(process)
         identity = run_identity(settings, task.digests())
-        with open_history(out) if process.is_first else contextlib.nullcontext() as history:
-            if process.is_first:
-                claim(out, settings, identity, process.runtime, settings.allow_mixed_runtimes)
+        claim = claimed(out, settings, identity, process.runtime) if process.is_first else contextlib.nullcontext()
+        with claim as history:
             process.wait()
-            result = _finished(out)
-            resumed_at = result["steps"] if result else 0
-            if result is None:
+            run = None
+            if not (out / RESULT).exists():
                 task.prepare(out)
                 run = _Run(task, out, process, digest(identity), history)
-                resumed_at = run.restore()
-                run.train(resumed_at, on_progress, report)
-                result = json.loads((out / RESULT).read_bytes())
+                run.train(on_progress, report)
+            result = json.loads((out / RESULT).read_bytes())
+            (out / FILE).unlink(missing_ok=True)  # here, since a run may be killed after it wrote its result
     return {
         "model": task.model(out),
         **{which: str(out / next(iter(task.files(which, {})))) for which in (BEST, LAST)},
         "sha256": result["sha256"][next(iter(task.files(LAST, {})))],
         "best_step": result["best"]["step"],
         "steps": result["steps"],
-        "resumed_at": resumed_at,
+        "resumed_at": run.first if run else result["steps"],
         **{name: result[name] for name in ("loss", "validation")},
         "report": str(out / "report.html"),
     }
 
 
-def _finished(out: Path) -> Any:
-    """The result of a run that was finished before; None where steps are left. Raises `WrongUse`: it was changed."""
-    path = out / RESULT
-    if not path.exists():
-        return None
-    try:
-        result = json.loads(path.read_bytes())
-        changed = [name for name, sha256 in result["sha256"].items() if sha256_of_file(out / name)[0] != sha256]
-        if changed:
-            raise ValueError(f"{', '.join(changed)} changed since")
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise WrongUse(f"{path}: {error}; remove it to train again, or name another --out") from error
-    (out / FILE).unlink(missing_ok=True)  # of a run that was killed before it removed it
-    return result
-
-
 class _Run:
-    """A run in one process. history: None in all but the first, which validates and writes."""
+    """A run in one process, restored from its checkpoint.
+
+    first: steps that earlier calls took. history: None in all processes but the first, which validates and writes.
+    """
 
     def __init__(self, task: Task[Any], out: Path, process: Process, identity: str, history: History | None) -> None:
         self._task, self._out, self._process, self._history = task, out, process, history
-        self._state, self._best = State(identity=identity), dict[str, Tensor]()
+        self._state, self._best = restore(out, identity, task.network, task.optimiser)
+        self.first = self._state.step
+        task.broken.update({number: (where, why) for number, where, why in self._state.broken})
+        if history is not None:
+            history.resume(self._state.history)
 
-    def restore(self) -> int:
-        """Restore the checkpoint; returns its number of steps, 0 where there is none."""
-        held = read_checkpoint(self._out, self._state.identity)
-        try:
-            if held is not None:
-                self._state, parts = held
-                self._best = parts["best"]
-                self._task.broken.update({number: (where, why) for number, where, why in self._state.broken})
-                self._task.network.load_state_dict(parts["model"])
-                restore_optimiser(self._task.optimiser, parts["optimiser"])
-            if self._history is not None:
-                self._history.resume(self._state.history)
-        except (ValueError, LookupError, RuntimeError) as error:
-            raise unusable(self._out / FILE, error) from error
-        return self._state.step
-
-    def train(self, first: int, on_progress: OnProgress | None, report: bool) -> None:
+    def train(self, on_progress: OnProgress | None, report: bool) -> None:
         """Take the steps that are left, and write weights, result and reports."""
         if self._history is not None:
             self._task.write_config(self._out)
-        curves = Curves(self._out, first) if report and self._history is not None else None
-        try:
-            with curves or contextlib.nullcontext():
-                self._take_steps(first, curves, on_progress)
-        except KeyboardInterrupt as error:
-            error.add_note(f"run the same command again: it goes on after step {self._state.step:,}")
-            raise
+        curves = Curves(self._out, self.first) if report and self._history is not None else None
+        with curves or contextlib.nullcontext():
+            self._take_steps(curves, on_progress)
         if self._history is not None:
             self._write_result(self._history.rows, report)
         self._process.wait()
 
-    def _take_steps(self, first: int, curves: Curves | None, on_progress: OnProgress | None) -> None:
+    def _take_steps(self, curves: Curves | None, on_progress: OnProgress | None) -> None:
         task, written = self._task, time.monotonic()
         validate_every = task.settings.validate_every or task.batches.steps_per_epoch
         checkpoint_every = task.settings.checkpoint_every
-        with named_workers(), contextlib.closing(task.batches.stream(first, task.steps)) as batches:
+        with named_workers(), contextlib.closing(task.batches.stream(self.first, task.steps)) as batches:
             for batch in batches:
                 step = batch.step + 1
-                row: Row = {"step": step, "epoch": batch.epoch + 1, **self._step(batch)}
+                row: Row = {"step": step, "epoch": batch.epoch + 1, **take_step(task, self._process, batch)}
                 if self._history is None:
                     continue
                 if batch.left_out:
@@ -257,68 +212,59 @@ class _Run:
                     self._checkpoint(step, self._history.sync())
                     written = time.monotonic()
 
-    def _step(self, batch: Read) -> dict[str, float]:
-        """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay
-        as they were.
-        """
-        task, rate = self._task, self._task.rate(batch.step)
-        for group in task.optimiser.param_groups:
-            group["lr"] = rate * group.get("times", 1.0)
-        task.optimiser.zero_grad(set_to_none=True)
-        torch.manual_seed(stream_seed(task.settings.seed, "dropout", batch.step, self._process.rank))
-        loss, logged = task.backward(batch)
-        gradients = [value.grad for value in task.network.parameters() if value.grad is not None]
-        self._process.average(gradients)
-        value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
-        if not math.isfinite(value) or not math.isfinite(norm):
-            keys = ", ".join(batch.keys[:SHOWN]) + (
-                f" and {len(batch.keys) - SHOWN:,} more" * (len(batch.keys) > SHOWN)
-            )
-            raise BuildFailed(
-                f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; the examples are "
-                f"{keys}. Train again into a new --out with a lower --lr or a longer --warmup"
-            )
-        return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
-
     def _validate(self, row: Row) -> None:
         figures = self._task.measure()
         if figures is None:
             return
         row["validation"], value = figures, figures[self._task.best_by]
-        if self._state.best is None or value > self._state.best.value:
-            self._state.best = Best(step=row["step"], value=value)
+        if self._state.best_value is None or value > self._state.best_value:
+            self._state.best_step, self._state.best_value = row["step"], value
             weights = self._task.network.state_dict()
             self._best = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
     def _checkpoint(self, step: int, history: int) -> None:
         broken = [(number, *problem) for number, problem in sorted(self._task.broken.items())]
         self._state = self._state.model_copy(update={"step": step, "history": history, "broken": broken})
-        weights, moments = self._task.network.state_dict(), optimiser_tensors(self._task.optimiser)
-        write_checkpoint(self._out, self._state, {"model": weights, "optimiser": moments, "best": self._best})
+        write_checkpoint(self._out, self._state, self._task.network, self._task.optimiser, self._best)
 
     def _write_result(self, rows: Sequence[Row], report: bool) -> None:
-        """Write the weights, the result of the run and its reports, and remove the checkpoint."""
+        """Write the weights, the reports, and last the result of the run."""
         task, out, last = self._task, self._out, self._task.network.state_dict()
         files = {**task.files(LAST, last), **task.files(BEST, self._best or last)}
-        best = self._state.best
         result = {
             "identity": self._state.identity,
             "runtime": self._process.runtime,
             "steps": task.steps,
-            "best": best.model_dump() if best else {"step": task.steps, "value": None},
+            "best": {"step": self._state.best_step or task.steps, "value": self._state.best_value},
             "sha256": {name: write_tensors(out / name, tensors) for name, tensors in files.items()},
             "loss": rows[-1]["loss"],
             "validation": rows[-1].get("validation", {}),
         }
         write_report(out, task.settings, task.facts(), result, rows, task.about(), pictures=report)
         write_text(out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
-        (out / FILE).unlink(missing_ok=True)
+
+
+def take_step(task: Task[B], process: Process, batch: B) -> dict[str, float]:
+    """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay as
+    they were.
+    """
+    rate = task.rate(batch.step)
+    for group in task.optimiser.param_groups:
+        group["lr"] = rate * group.get("times", 1.0)
+    task.optimiser.zero_grad(set_to_none=True)
+    torch.manual_seed(stream_seed(task.settings.seed, "dropout", batch.step, process.rank))
+    loss, logged = task.backward(batch)
+    gradients = [value.grad for value in task.network.parameters() if value.grad is not None]
+    process.average(gradients)
+    value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
+    if not math.isfinite(value) or not math.isfinite(norm):
+        raise BuildFailed(
+            f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; its first examples are "
+            f"{', '.join(batch.keys[:SHOWN])}. Train again into a new --out with a lower --lr or a longer --warmup"
+        )
+    return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
 
 
 def in_percent(logged: Mapping[str, float]) -> dict[str, float]:
     """What losses log, with accuracies, chance and active fractions in percent, as validations have them."""
-    return {name: value * (100 if _is_share(name) else 1) for name, value in logged.items()}
-
-
-def _is_share(name: str) -> bool:
-    return name == "chance" or name.endswith("accuracy") or name.startswith("active_")
+    return {name: 100 * value if SHARES.search(name) else value for name, value in logged.items()}
