@@ -136,8 +136,23 @@ def test_the_command_says_which_model_evaluation_opens(
     data: dict[str, Any], settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = settings(**data)
-    command = ["train", "combiner", f"--data={chosen.data[0]}", "--model", chosen.model, "--weights=random", "--steps=2"]
-    command += ["--frozen=both", "--batch=8", "--projection=12", "--hidden=20", "--threads=1", f"--out={tmp_path / 'run'}"]
+    command = [
+        "train",
+        "combiner",
+        f"--data={chosen.data[0]}",
+        "--model",
+        chosen.model,
+        "--weights=random",
+        "--steps=2",
+    ]
+    command += [
+        "--frozen=both",
+        "--batch=8",
+        "--projection=12",
+        "--hidden=20",
+        "--threads=1",
+        f"--out={tmp_path / 'run'}",
+    ]
     assert main([*command, "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
     assert done["best_step"] == done["steps"] == 2 and open_model(done["model"], Running(threads=1))

@@ -127,7 +127,9 @@ def test_damaged_detectors_are_refused(tmp_path: Path, damage: str) -> None:
     layer = {"text.weight": torch.zeros(1, 8), "text.bias": torch.zeros(1)}
     save_file(layer | ({"text.weight": torch.zeros(2, 8)} if damage == "layer" else {}), tmp_path / WEIGHTS)
     if damage != "absent":
-        (tmp_path / FACTS).write_text(json.dumps({"model": "m", "encoder": "e", "data": ["d"] if damage != "facts" else []}))
+        (tmp_path / FACTS).write_text(
+            json.dumps({"model": "m", "encoder": "e", "data": ["d"] if damage != "facts" else []})
+        )
     if damage == "cut":
         (tmp_path / WEIGHTS).write_bytes((tmp_path / WEIGHTS).read_bytes()[:-5])
     with pytest.raises(WrongUse, match=FACTS if damage in ("absent", "facts") else WEIGHTS):

@@ -11,9 +11,8 @@ from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Benchmark, Picture, Query
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.clip.data import refuse_shared
-from twinset.training.combiner.cirr import cirr_part
+from twinset.training.combiner.cirr import cirr_triplets
 from twinset.training.combiner.settings import CIRR, CombinerSettings
-from twinset.training.examples.columns import Part
 from twinset.training.examples.contracts import Example
 from twinset.training.examples.example_set import ExampleSet, open_examples
 
@@ -33,26 +32,24 @@ class RankedTriplets(Benchmark):
         self.triplets = triplets
 
     def examples(self) -> Iterator[Query]:
-        examples = [self.triplets[number] for number in range(len(self.triplets))]
-        gallery = dict[str, Picture]()
-        for example in examples:
+        triplets = [self.triplets[number] for number in range(len(self.triplets))]
+        gallery, places = list[Picture](), dict[str | None, int]()
+        targets = defaultdict[tuple[str | None, str], set[int]](set)
+        for triplet in triplets:
             for role in (TARGET, DISTRACTOR):
-                if role in example.images:
-                    gallery.setdefault(example.images[role].sha256, picture(self.triplets, example, role))
-        places = {sha256: place for place, sha256 in enumerate(gallery)}
-        targets = defaultdict[tuple[str, str], set[int]](set)
-        for example in examples:
-            targets[_asked(example)].add(places[example.images[TARGET].sha256])
-        entries = [*gallery.values()]
-        for example in examples:
-            reference, _ = asked = _asked(example)
+                if role in triplet.images and triplet.images[role].sha256 not in places:
+                    places[triplet.images[role].sha256] = len(gallery)
+                    gallery.append(picture(self.triplets, triplet, role))
+            targets[_asked(triplet)].add(places[triplet.images[TARGET].sha256])
+        for triplet in triplets:
+            reference, _ = asked = _asked(triplet)
             yield Query(
-                key=example.key,
+                key=triplet.key,
                 subset=self.name,
-                group=example.group,
-                image=picture(self.triplets, example, REFERENCE),
-                text=example.texts[CONDITION],
-                gallery=entries,
+                group=triplet.group,
+                image=picture(self.triplets, triplet, REFERENCE),
+                text=triplet.texts[CONDITION],
+                gallery=gallery,
                 targets=frozenset(targets[asked]),
                 excluded=frozenset({places[reference]} if reference in places else ()),
             )
@@ -61,7 +58,7 @@ class RankedTriplets(Benchmark):
         return self.triplets.digest()
 
 
-def _asked(triplet: Example) -> tuple[str, str]:
+def _asked(triplet: Example) -> tuple[str | None, str]:
     return triplet.images[REFERENCE].sha256, triplet.texts[CONDITION]
 
 
@@ -97,10 +94,9 @@ def open_data(settings: CombinerSettings) -> TripletData:
 
 def _open_triplets(places: Sequence[str], split: str | None) -> ExampleSet:
     """As `open_examples`; ``cirr=DIR`` is CIRR's training split."""
-    parts = list[Part]()
-    for place in places:
-        parts += [cirr_part(place)] if place.startswith(CIRR) else open_examples((place,), "triplets", split).parts
-    return ExampleSet(parts)
+    released = [cirr_triplets(place) for place in places if place.startswith(CIRR)]
+    built = [place for place in places if not place.startswith(CIRR)]
+    return ExampleSet([*released, *(open_examples(built, "triplets", split).datasets if built else ())])
 
 
 def picture(examples: ExampleSet, example: Example, role: str) -> Picture:

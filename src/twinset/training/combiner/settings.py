@@ -46,12 +46,9 @@ class CombinerSettings(EncoderSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> CombinerSettings:
-        trained = [place for place in self.data if place.startswith(CIRR)]
-        if trained and self.split:
-            raise ValueError(f"split: {trained[0]} has one split to train on; leave it out")
-        cirr = [place for place in self.validation if place.startswith(CIRR)]
-        if cirr and len(self.validation) > 1:
-            raise ValueError(f"validation: {cirr[0]} is a benchmark of its own; name it alone")
-        if cirr and self.validation_split:
-            raise ValueError(f"validation_split: {cirr[0]} has one split; leave it out")
+        if self.split and any(place.startswith(CIRR) for place in self.data):
+            raise ValueError(f"split: {CIRR}DIR has one split to train on; leave it out")
+        released = any(place.startswith(CIRR) for place in self.validation)
+        if released and (len(self.validation) > 1 or self.validation_split):
+            raise ValueError(f"validation: {CIRR}DIR is a benchmark of one split; name it alone, without one")
         return self

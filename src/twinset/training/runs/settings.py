@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.models.encoders.open_clip_files import weights_of_folder
-from twinset.training.losses.names import REGULARISERS, Regulariser
+from twinset.training.losses.names import REGULARISERS, V1, V2, Form, Regulariser
 
 #: Threads, or workers: with too many torch crashes.
 MOST_AT_ONCE = 256
@@ -99,7 +99,7 @@ class EncoderSettings(RunSettings):
 
 
 #: Settings of a regulariser; a kind of run has those that its losses read.
-OF_REGULARISERS = ("margin", "margin_v1", "close", "normalise")
+OF_REGULARISERS = ("v1", "v2", "form", "margin", "margin_v1")
 
 
 class RegularisedSettings(RunSettings):
@@ -108,12 +108,20 @@ class RegularisedSettings(RunSettings):
     Attributes:
         regulariser: added to the objective. regulariser_weight: total loss = objective + weight · regulariser; where it
             is left out, that of its source.
-        margin, margin_v1: of EqSim, α of v2 and α₁ of v1, in squared similarity; where they are left out, the default
-            of the kind of run, or null where the regulariser does not read them.
+        v1, v2: the pairs that EqSim's two forms of equivariance are for. form: whether EqSim is computed as the paper
+            writes it or as it was released.
+        margin, margin_v1: α of v2 and α₁ of v1, in squared similarity. All five are null where the regulariser does not
+            read them.
     """
 
     regulariser: str | None = None
     regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
+    v1: V1 | None = None
+    v2: V2 | None = None
+    form: Form | None = None
+    v1: V1 | None = None
+    v2: V2 | None = None
+    form: Form | None = None
     margin: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     margin_v1: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
