@@ -133,25 +133,11 @@ def test_queries_rank_every_image_once_and_not_their_reference(
         assert query.image is not None and contents[1] == query.image.read() != contents[0]
 
 
-def test_queries_of_one_reference_and_condition_share_their_targets(
-    made_recoloured: MadeDataset, settings: Settings
-) -> None:
-    import pyarrow as pa
-
-    training = open_data(settings(f"{made_recoloured.root}:recoloured")).training
-    table = training.table.set_column(
-        training.table.column_names.index("condition"), "condition", pa.array(["any square"] * 192, pa.large_string())
-    )
-    queries = list(RankedTriplets(type(training)(training.datasets, table)).examples())
-    by_reference = {query.excluded: query.targets for query in queries}
-    assert all(query.targets == by_reference[query.excluded] for query in queries)
-    assert sum(map(len, by_reference.values())) == 192
-
-
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"data": ("cirr=a",), "split": "train"}, "^split: "),
+        ({"data": ("cirr=a",), "split": "train"}, "^data: cirr=a has one split"),
+        ({"data": ("cirr=a", "cirr=b")}, "^data: cirr=a "),
         ({"validation": ("cirr=a", "b")}, "^validation: "),
         ({"validation": ("cirr=a",), "validation_split": "x"}, "^validation: "),
     ],

@@ -85,8 +85,7 @@ def cirr_triplets(text: str) -> Dataset:
     sha256s = origin.sha256s(origin.images)
 
     def column(names: Sequence[str]) -> pa.Array:
-        places = ([0] * len(names), [sizes[name] for name in names], [sha256s[name] for name in names])
-        return image_column(names, *places)
+        return image_column(names, [0] * len(names), [sizes[name] for name in names], [sha256s[name] for name in names])
 
     table = pa.table(
         {

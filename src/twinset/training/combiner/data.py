@@ -1,6 +1,5 @@
 """What the training of a Combiner reads: triplets to train on, and queries to choose the best weights by."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +21,7 @@ REFERENCE, TARGET, DISTRACTOR, CONDITION = "reference", "target", "distractor", 
 class RankedTriplets(Benchmark):
     """Triplets as queries: which of all their target and distractor images is meant by a reference and a condition.
 
-    Images are told apart by their bytes. The reference itself is not ranked. Queries of one reference and one condition
-    share their targets: each of these is right.
+    Images are told apart by their bytes. The reference itself is not ranked.
     """
 
     name, title, citation = "triplets", "Triplets to validate with", ""
@@ -34,15 +32,13 @@ class RankedTriplets(Benchmark):
     def examples(self) -> Iterator[Query]:
         triplets = [self.triplets[number] for number in range(len(self.triplets))]
         gallery, places = list[Picture](), dict[str | None, int]()
-        targets = defaultdict[tuple[str | None, str], set[int]](set)
         for triplet in triplets:
             for role in (TARGET, DISTRACTOR):
                 if role in triplet.images and triplet.images[role].sha256 not in places:
                     places[triplet.images[role].sha256] = len(gallery)
                     gallery.append(picture(self.triplets, triplet, role))
-            targets[_asked(triplet)].add(places[triplet.images[TARGET].sha256])
         for triplet in triplets:
-            reference, _ = asked = _asked(triplet)
+            reference = places.get(triplet.images[REFERENCE].sha256)
             yield Query(
                 key=triplet.key,
                 subset=self.name,
@@ -50,16 +46,12 @@ class RankedTriplets(Benchmark):
                 image=picture(self.triplets, triplet, REFERENCE),
                 text=triplet.texts[CONDITION],
                 gallery=gallery,
-                targets=frozenset(targets[asked]),
-                excluded=frozenset({places[reference]} if reference in places else ()),
+                targets=frozenset({places[triplet.images[TARGET].sha256]}),
+                excluded=frozenset(() if reference is None else (reference,)),
             )
 
     def digest(self) -> str:
         return self.triplets.digest()
-
-
-def _asked(triplet: Example) -> tuple[str | None, str]:
-    return triplet.images[REFERENCE].sha256, triplet.texts[CONDITION]
 
 
 @dataclass(frozen=True, slots=True)

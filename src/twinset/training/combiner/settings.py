@@ -46,9 +46,13 @@ class CombinerSettings(EncoderSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> CombinerSettings:
-        if self.split and any(place.startswith(CIRR) for place in self.data):
-            raise ValueError(f"split: {CIRR}DIR has one split to train on; leave it out")
-        released = any(place.startswith(CIRR) for place in self.validation)
-        if released and (len(self.validation) > 1 or self.validation_split):
-            raise ValueError(f"validation: {CIRR}DIR is a benchmark of one split; name it alone, without one")
+        trained, validated = (
+            [place for place in places if place.startswith(CIRR)] for places in (self.data, self.validation)
+        )
+        if len(trained) > 1 or (trained and self.split):
+            raise ValueError(f"data: {trained[0]} has one split to train on; name it once, and without split")
+        if validated and (len(self.validation) > 1 or self.validation_split):
+            raise ValueError(
+                f"validation: {validated[0]} is a benchmark of one split; name it alone, and without split"
+            )
         return self

@@ -43,15 +43,13 @@ class DetectorTask(Task[Batch]):
 
     settings: DetectorSettings
     network: nn.ModuleDict
-
     best_by = "accuracy"
 
     def __init__(self, settings: DetectorSettings, out: Path, process: Process) -> None:
         self.settings, self._process = settings, process
         self.data = open_data(settings, "first", out)
         self._features = features_of(settings.model, None, Running(settings.device, PASS, settings.threads))
-        with_images = "negative_image" in self.data.training.image_roles
-        self._halves = HALVES if with_images else HALVES[:1]
+        self._halves = HALVES if "negative_image" in self.data.training.image_roles else HALVES[:1]
         self.batches = self._batches(self.data.training, settings.batch)
         self.steps = self.batches.steps_per_epoch * max(settings.epochs, settings.image_epochs)
 
@@ -64,9 +62,8 @@ class DetectorTask(Task[Batch]):
         if (examples := self.data.validation) is not None:
             self._validation = self._batches(examples, self._process.world).of(range(len(examples)))
         width = self.batches.at(0).texts["text"].shape[1]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.settings.seed)
-            self.network = nn.ModuleDict({half: nn.Linear(width, 1) for half in self._halves})
+        torch.manual_seed(self.settings.seed)
+        self.network = nn.ModuleDict({half: nn.Linear(width, 1) for half in self._halves})
         self.network.to(self._process.device)
         self.optimiser = new_optimiser(self.network, self.settings)
 
