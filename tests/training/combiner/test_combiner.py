@@ -1,11 +1,17 @@
-"""The loss is equation 1, the rate falls by epochs as in the released code, and the clipped norm is the true one.
+"""A Combiner's data: CIRR's training split where it lies, and triplets that become queries of one gallery.
 
-A Combiner learns conditions, resumes to the same bytes, and is opened by evaluation as it was validated.
+Its loss is equation 1, its rate falls by epochs as in the released code, and the clipped norm is the true one. It
+learns conditions, resumes to the same bytes, and is opened by evaluation as it was validated.
 """
 
+import gzip
+import itertools
+import json
 import math
+import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,29 +21,199 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image, ImageDraw
 from safetensors.torch import load_file
 from torch.nn.functional import normalize
 
+from tests.evaluation.benchmarks.made_files import picture, put
+from tests.evaluation.benchmarks.made_layouts import cirr
 from tests.evaluation.scorers.tiny_models import TEXT, open_clip_config
 from tests.made_datasets import MadeDataset
-from tests.training.combiner.conftest import Settings
+from tests.made_samples import MINED_SUBSET, Planned
 from tests.training.runs.contract import resumes_exactly, rows_of
+from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.samples import Frame, MediaFile
 from twinset.evaluation.features.score_table import ranks
 from twinset.evaluation.features.store import default_cache
 from twinset.evaluation.run import similarities_of
 from twinset.evaluation.scorers.kinds import open_model
+from twinset.generators.triplets.source import Triplet
 from twinset.models.encoders.contract import Running
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.combiner.data import RankedTriplets, open_data
 from twinset.training.combiner.network import contrast
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.combiner.train import CombinerTask, planned_steps, train_combiner
 from twinset.training.examples.ordering import order
 from twinset.training.losses.features import Features
 from twinset.training.runs.processes import Process
+from twinset.training.runs.settings import checked
 
-ALONE = Process(0, 1, "cpu", "")
 CHECKOUT = Path(__file__).parents[3]
+RELEASED = CHECKOUT / "../shared/data/cirr"
+ALONE = Process(0, 1, "cpu", "")
 RESNET = {"vision_cfg": {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}, "text_cfg": TEXT}
+COLOURS = ("red", "green", "blue", "yellow", "white", "black")
+GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")
+Settings = Callable[..., CombinerSettings]
+
+
+def frame(ground: str, colour: str) -> Frame:
+    """A square of a colour on a ground."""
+    picture = Image.new("RGB", (32, 32), ground)
+    ImageDraw.Draw(picture).rectangle((8, 8, 24, 24), fill=colour)
+    name = f"{ground}-{colour}"
+    return Frame(name, np.asarray(picture, np.uint8), -1.0, MediaFile(f"{name}.jpg", 1000, "0" * 64))
+
+
+def recoloured() -> list[Planned]:
+    """The ground of the reference stays, and the condition names the colour of the target: 8 x 6 x 5 triplets."""
+    planned = []
+    for ground, (before, after) in itertools.product(GROUNDS, itertools.permutations(COLOURS, 2)):
+        key = sample_key("recoloured", ground, before, after)
+        images = {"reference": f"{ground}-{before}", "target": f"{ground}-{after}", "distractor": ""}
+        captions = {role: name.replace("-", " ") for role, name in images.items()}
+        made = Triplet(
+            key=key, group=key, split="train", condition=f"{after} square", reference=frame(ground, before),
+            target=frame(ground, after), distractor=None, captions=captions, image_ids=images,
+            provenance={"target": {"subject": "square"}}, scores={"concreteness": 4.9},
+        )  # fmt: skip
+        planned.append(Planned(made, identity_of(ground, before, after), key))
+    return planned
+
+
+@pytest.fixture
+def made_recoloured(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
+    """240 triplets of 48 images in two subsets, ``recoloured`` of 192 and ``others`` of 48."""
+
+    def fill(made: MadeDataset) -> None:
+        planned = recoloured()
+        random.Random(0).shuffle(planned)
+        made.add("recoloured", MINED_SUBSET, [planned[48:]])
+        made.add("others", MINED_SUBSET, [planned[:48]])
+
+    return made.take(built(fill))
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of a tiny model with random weights, on the data that is named; features in a cache of its own."""
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
+    config = str(open_clip_config(tmp_path / "model", embed_dim=32))
+
+    def make(place: str, **changes: Any) -> CombinerSettings:
+        given: dict[str, Any] = {
+            "model": config, "weights": None, "data": (place,), "batch": 2, "epochs": 2, "projection": 12, "hidden": 20,
+            "lr": 1e-3, "threads": 1,
+        }  # fmt: skip
+        return CombinerSettings.model_validate(given | changes)
+
+    return make
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Both splits of CIRR, of three triplets each."""
+    cirr(tmp_path / "cirr")
+    cirr(tmp_path / "cirr", split="train", images="train")
+    return tmp_path / "cirr"
+
+
+def test_triplets_are_the_records_and_their_images(root: Path, settings: Settings) -> None:
+    data = open_data(settings(f"cirr={root}", validation=(f"cirr={root}",)))
+    records = json.loads((root / "captions/cap.rc2.train.json").read_text())
+    for number, record in enumerate(records):
+        example = data.training[number]
+        assert (example.key, example.group) == (f"cirr-{record['pairid']}", f"cirr-set-{record['img_set']['id']}")
+        assert example.texts == {"condition": record["caption"]}
+        for role, name in (("reference", record["reference"]), ("target", record["target_hard"])):
+            held = next((root / "img_raw").rglob(f"{name}.png")).read_bytes()
+            assert data.training.read_image(example, role) == held
+    assert len(data.training) == len(records) == 3
+    assert data.validation is not None and len(list(data.validation.examples())) == 3
+    (fact,) = data.facts()["data"]
+    assert (fact["split"], fact["images"], fact["examples"], fact["left_out"]) == ("train", 4, 3, 0)
+    names = ["captions/cap.rc2.train.json", "image_splits/split.rc2.train.json"]
+    assert [shard["tar"] for shard in fact["shards"]] == names
+
+
+def test_missing_images_are_counted_and_an_empty_one_is_named(
+    root: Path, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    (root / "img_raw/train/train-0-0-img0.png").unlink()
+    data = open_data(settings(f"cirr={root}"))
+    assert len(data.training) == 2 and data.facts()["data"][0]["left_out"] == 1
+    assert "1 triplets left out: missing image" in caplog.text
+    assert "cap.rc2.train.json record 0: train-0-0-img0" in caplog.text
+    (root / "img_raw/train/train-2-0-img0.png").write_bytes(b"")
+    with pytest.raises(WrongUse, match=r"train-2-0-img0\.png: .* empty"):
+        open_data(settings(f"cirr={root}"))
+    (root / "captions/cap.rc2.train.json").unlink()
+    with pytest.raises(WrongUse, match=r"Expected: captions/cap\.rc2\.train\.json"):
+        open_data(settings(f"cirr={root}"))
+
+
+def test_a_file_that_changes_ends_the_next_epoch(root: Path, settings: Settings) -> None:
+    training = open_data(settings(f"cirr={root}")).training
+    training.check_unchanged()
+    image = root / "img_raw/train/train-2-0-img0.png"
+    image.write_bytes(picture(77, "PNG"))
+    with pytest.raises(BrokenTar, match=r"cirr-12061\.target: other bytes"):
+        training.read_image(training[1], "target")
+    with pytest.raises(BuildFailed, match="rebuilt since this training began"):
+        training.check_unchanged()
+    image.unlink()
+    with pytest.raises(BuildFailed, match=r"train-2-0-img0\.png"):
+        training.check_unchanged()
+
+
+@pytest.mark.slow
+def test_the_released_list_of_training_images_names_their_folders(tmp_path: Path, settings: Settings) -> None:
+    if not RELEASED.is_dir():
+        pytest.skip("CIRR's annotations are not in ../shared/data/cirr on this machine")
+    split = json.loads(gzip.decompress((RELEASED / "image_splits/split.rc2.train.json.gz").read_bytes()))
+    form = json.loads((RELEASED / "cap.rc2.val.json").read_text())[:3]
+    assert len(split) == 16_939
+    names = list(split)[:6]
+    for number, record in enumerate(form):
+        record |= {"reference": names[number], "target_hard": names[number + 1]}
+        record["img_set"]["members"] = names
+    put(tmp_path / "captions/cap.rc2.train.json", form)
+    put(tmp_path / "image_splits/split.rc2.train.json", split)
+    for number, name in enumerate(names):
+        put(tmp_path / "images" / split[name], picture(number, "PNG"))
+    assert len(open_data(settings(f"cirr={tmp_path}")).training) == 3
+
+
+def test_queries_rank_every_image_once_and_not_their_reference(
+    made_recoloured: MadeDataset, settings: Settings
+) -> None:
+    data = open_data(settings(f"{made_recoloured.root}:others", validation=(f"{made_recoloured.root}:recoloured",)))
+    assert isinstance(data.validation, RankedTriplets)
+    queries = list(data.validation.examples())
+    gallery = queries[0].gallery
+    assert all(query.gallery is gallery for query in queries)
+    assert len(queries) == 192 and len(gallery) == len(GROUNDS) * len(COLOURS)
+    for query in queries:
+        (target,), (reference,) = query.targets, query.excluded
+        entries = [gallery[place] for place in (target, reference)]
+        contents = [entry.read() for entry in entries]  # type: ignore[union-attr]
+        assert query.image is not None and contents[1] == query.image.read() != contents[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"data": ("cirr=a",), "split": "train"}, "^data: cirr=a has one split"),
+        ({"data": ("cirr=a", "cirr=b")}, "^data: cirr=a "),
+        ({"validation": ("cirr=a", "b")}, "^validation: "),
+        ({"validation": ("cirr=a",), "validation_split": "x"}, "^validation: "),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(changes: dict[str, Any], error: str) -> None:
+    with pytest.raises(WrongUse, match=error):
+        checked(CombinerSettings, {"data": ("x",), **changes})
 
 
 @pytest.fixture
@@ -74,33 +250,25 @@ def test_a_run_has_the_papers_steps_and_its_rate_falls_by_epochs_as_torch_has_it
         schedule.step()
 
 
-def test_the_encoder_moves_by_the_clipped_norm_and_the_combiner_freely(
-    data: dict[str, Any], settings: Settings
-) -> None:
-    task = CombinerTask(settings(**data), ALONE)
-    task.backward(task.batches.at(0))
-    for value in task.network.parameters():
-        value.grad = torch.ones_like(value)
-    task.update()
-    norms = [torch.nn.utils.get_total_norm([v.grad for v in part.parameters() if v.grad is not None])
-             for part in (task.network.clip, task.network.combiner)]  # fmt: skip
-    size = sum(value.numel() for value in task.network.combiner.parameters())
-    assert float(norms[0]) == pytest.approx(1, rel=1e-3) and float(norms[1]) == pytest.approx(math.sqrt(size))
-
-
 @pytest.mark.parametrize("frozen", ["image", "text"])
-def test_a_frozen_tower_stays_as_it_is_and_the_other_trains(
+def test_a_frozen_tower_stays_as_it_is_and_the_gradient_of_the_other_is_clipped(
     data: dict[str, Any], settings: Settings, tmp_path: Path, frozen: str
 ) -> None:
     resnet = str(open_clip_config(tmp_path, "resnet.json", embed_dim=32, **RESNET))
     task = CombinerTask(settings(**data, model=resnet, frozen=frozen), ALONE)
     before = {name: value.clone() for name, value in task.network.state_dict().items()}
     task.backward(task.batches.at(0))
+    gradients = {
+        name: value.grad.mul_(1e6) for name, value in task.network.named_parameters() if value.grad is not None
+    }
     task.update()
     after = task.network.state_dict()
     moved = {name for name, value in before.items() if not torch.equal(after[name], value)}
     towers = {"image" if name.startswith("clip.visual.") else "text" for name in moved if name.startswith("clip.")}
     assert towers == {"image", "text"} - {frozen} and any(name.startswith("combiner.") for name in moved)
+    norms = {part: torch.nn.utils.get_total_norm([gradient for name, gradient in gradients.items() if part in name])
+             for part in ("clip.", "combiner.")}  # fmt: skip
+    assert float(norms["clip."]) == pytest.approx(1, rel=1e-3) and norms["combiner."] > 1e4
     with pytest.raises(WrongUse, match="normalises over a batch"):
         CombinerTask(settings(**data, model=resnet, accumulate=2), ALONE)
 
