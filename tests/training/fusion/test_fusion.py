@@ -96,7 +96,17 @@ def group_score(model: str, settings: FusionSettings, out: Path) -> float:
     [
         ("blip-itm", {"regulariser": "eqsim", "margin": 0, "image_size": 48}),
         ("vilt", {"objective": "rank", "workers": 1, "image_size": 48}),
-        ("flava", {"regulariser": "eqsim-released", "precision": "bfloat16", "transform": "evaluation"}),
+        (
+            "flava",
+            {
+                "regulariser": "eqsim",
+                "v1": "none",
+                "v2": "all",
+                "form": "released",
+                "precision": "bfloat16",
+                "transform": "evaluation",
+            },
+        ),
     ],
 )
 def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
@@ -176,10 +186,11 @@ def test_what_cannot_be_trained_is_refused(
 
 
 def test_neighbours_of_other_examples_are_refused(settings: Settings, tmp_path: Path) -> None:
+    out = tmp_path / "run"
     with pytest.raises(Killed):
-        train_fusion(settings(validation=()), tmp_path, killed_after(1), report=False)
-    with safe_open(tmp_path / FILE, "np") as file:
-        held = load_neighbours(tmp_path / FILE, file.metadata()["examples"])
-    dataclasses.replace(held, examples="others").save(tmp_path / FILE)
+        train_fusion(settings(validation=()), out, killed_after(1), report=False)
+    with safe_open(out / FILE, "np") as file:
+        held = load_neighbours(out / FILE, file.metadata()["examples"])
+    dataclasses.replace(held, examples="others").save(out / FILE)
     with pytest.raises(WrongUse, match=r"neighbours\.safetensors: made of other examples.*score neighbours again"):
-        train_fusion(settings(validation=()), tmp_path, report=False)
+        train_fusion(settings(validation=()), out, report=False)

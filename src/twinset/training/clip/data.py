@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.open_clip_files import CONFIG, Architecture, find_architecture, find_checkpoint
@@ -108,21 +105,10 @@ def open_data(
 
 
 def _refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
-    shared = sorted(_groups(training) & _groups(validation))
+    shared = sorted(training.groups() & validation.groups())
     remedy = "name another validation subset, or separate them with --split and --validation-split"
     if shared:
         named = ", ".join(shared[:SHOWN]) + (", …" if len(shared) > SHOWN else "")
         raise WrongUse(f"validation: {len(shared):,} groups or tars of it are trained on too ({named}); {remedy}")
-    images = np.intersect1d(_images(training), _images(validation))
-    if len(images):  # black frames of different videos are alike too
+    if images := training.hashes() & validation.hashes():  # black frames of different videos are alike too
         _LOG.warning("validation: %s images of it are trained on too, byte by byte; %s", f"{len(images):,}", remedy)
-
-
-def _groups(examples: ExampleSet) -> set[str]:
-    return {name for part in examples.parts for name in part.names()}
-
-
-def _images(examples: ExampleSet) -> NDArray[np.uint64]:
-    """Starts of the sha256 of all images that are there."""
-    hashes = [slices.hashes[slices.hashes > 0] for part in examples.parts for slices in part.columns.images.values()]
-    return np.unique(np.concatenate(hashes))

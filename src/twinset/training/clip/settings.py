@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
@@ -22,8 +22,6 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
         neighbours: a table of ``image-neighbours``: half of each batch are neighbours of the other half, NegCLIP's
             batches. nearest: images of an image, one of which is sampled.
         objective: which features are compared; it decides what is read of an example.
-        close: k of EqSim's close pairs: texts of an image, and images of a text. normalise: EqSim's similarity, the
-            softmax of logits or the cosine.
         batch: 400, or 200 with hard negatives.
         steps: optimiser steps instead of epochs, where given.
         lr: peak learning rate. warmup: steps of linear warm-up to it; then half a cosine to 0.
@@ -35,8 +33,6 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
     neighbours: str | None = None
     nearest: PositiveInt = NEAREST
     objective: str = WITHOUT_NEGATIVES
-    close: PositiveInt | None = None
-    normalise: Literal["softmax", "cosine"] | None = None
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10
     steps: PositiveInt | None = None

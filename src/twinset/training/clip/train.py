@@ -65,9 +65,9 @@ class ClipTask(Task[Batch]):
             )
         self._validation = None
         if (examples := self.data.validation) is not None:
-            are_twins = all(part.lacking(role) is None for part in examples.parts for role in TWINS)
+            are_twins = all(examples.lacking(role) is None for role in TWINS)
             roles = TWINS if are_twins else OBJECTIVES.find(settings.objective).roles
-            size, evaluated = batch_size(examples.distinct, settings.batch), Transforms(image, "evaluation")
+            size, evaluated = batch_size(len(examples), settings.batch), Transforms(image, "evaluation")
             self._validation = Batches(examples, evaluated, tokenize, size, 0, roles, settings.workers)
         self.network: Any = self.start.network.to(process.device).train()
         self.optimiser = new_optimiser(self.network, settings)

@@ -34,8 +34,8 @@ from twinset.shards.storage.whole_file import whole_file
 from twinset.training.examples.contracts import Read
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.neighbours import image_numbers
-from twinset.training.examples.ordering import augmentation_bits, order
-from twinset.training.examples.transforms import NUMBERS, crop_box
+from twinset.training.examples.ordering import augmentation_seed, order
+from twinset.training.examples.transforms import random_crop
 from twinset.training.examples.workers import made_ahead
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses import mining
@@ -245,6 +245,4 @@ class FusionBatches:
         if self._settings.transform == "evaluation":
             return picture
         example = self._examples[number]
-        bits = augmentation_bits(self._settings.seed, epoch, example.key, example.copy, "image", NUMBERS)
-        left, top, width, height = crop_box(picture.width, picture.height, bits)
-        return picture.crop((left, top, left + width, top + height))
+        return random_crop(picture, augmentation_seed(self._settings.seed, epoch, example.key, "image"))

@@ -24,7 +24,6 @@ class FusionSettings(RegularisedSettings):
         objective: ``match``: each pair matches or not (FIBER). ``rank``: the own text among those of the negatives
             (METER).
         image_size: in pixels, of ViLT of the shorter side; None: that of the model's processor. 288 in EqBen (C).
-        normalise: EqSim's similarity, the sigmoid of log-odds or the log-odds.
         batch, accumulate: parts of 8 examples, where no number of parts is given. The loss is the mean of the parts'.
         lr: peak learning rate. warmup: share of the steps of linear warm-up to it; then linear to 0.
         lr_times: factor of the rate of heads and cross-modal layers.
@@ -36,7 +35,6 @@ class FusionSettings(RegularisedSettings):
     hard: NonNegativeInt = HARD
     objective: Literal["match", "rank"] = "match"
     image_size: int | None = Field(default=None, ge=16, le=4096)
-    normalise: Literal["sigmoid", "logits"] | None = None
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10
     lr: float = Field(default=2e-5, gt=0, allow_inf_nan=False)

@@ -6,11 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.models.encoders.open_clip_files import weights_of_folder
-from twinset.training.losses.names import REGULARISERS, Regulariser
+from twinset.training.losses.names import REGULARISERS, V1, V2, Form, Regulariser
 
 #: Threads, or workers: with too many torch crashes.
 MOST_AT_ONCE = 256
-LONGEST = 60  # characters of a value in a message
 #: How a run is executed, which decides no more than the last bits of the weights, or nothing at all. Those that decide
 #: bits are in the runtime class of the run (`training.runs.identity`).
 EXECUTION = frozenset({"workers", "device", "threads", "checkpoint_every", "allow_mixed_runtimes"})
@@ -98,8 +97,8 @@ class EncoderSettings(RunSettings):
         return given
 
 
-#: Settings of a regulariser; a kind of run has those that its losses read.
-OF_REGULARISERS = ("margin", "margin_v1", "close", "normalise")
+#: Settings of regularisers.
+OF_REGULARISERS = ("v1", "v2", "form", "margin", "margin_v1")
 
 
 class RegularisedSettings(RunSettings):
@@ -108,12 +107,17 @@ class RegularisedSettings(RunSettings):
     Attributes:
         regulariser: added to the objective. regulariser_weight: total loss = objective + weight · regulariser; where it
             is left out, that of its source.
-        margin, margin_v1: of EqSim, α of v2 and α₁ of v1, in squared similarity; where they are left out, the default
-            of the kind of run, or null where the regulariser does not read them.
+        v1, v2: the pairs that EqSim's two forms of equivariance are for. form: whether EqSim is computed as the paper
+            writes it or as it was released.
+        margin, margin_v1: α of v2 and α₁ of v1, in squared similarity. All five are null where the regulariser does not
+            read them.
     """
 
     regulariser: str | None = None
     regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
+    v1: V1 | None = None
+    v2: V2 | None = None
+    form: Form | None = None
     margin: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     margin_v1: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
@@ -130,28 +134,24 @@ class RegularisedSettings(RunSettings):
 
     def regulariser_options(self) -> dict[str, Any]:
         """The settings of the regulariser."""
-        return {name: value for name in OF_REGULARISERS if (value := getattr(self, name, None)) is not None}
+        return {name: value for name in OF_REGULARISERS if (value := getattr(self, name)) is not None}
 
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_regulariser(cls, given: Any) -> Any:
         if isinstance(given, dict) and isinstance(name := given.get("regulariser"), str):
             kind = cls.find_regulariser(name)
-            said = {one: value for one, value in given.items() if one not in OF_REGULARISERS or value is not None}
-            return {"regulariser_weight": kind.weight, **kind.settings, **said}
+            return {"regulariser_weight": kind.weight, **kind.settings, **given}
         return given
 
     @model_validator(mode="after")
     def _fit_regulariser(self) -> Self:
-        if self.regulariser is None and self.regulariser_weight:
-            raise ValueError("regulariser_weight: names no regulariser to weigh; set regulariser too")
         known = self.find_regulariser(self.regulariser).settings if self.regulariser is not None else {}
-        for name in self.regulariser_options():
-            if self.regulariser is None:
-                raise ValueError(f"{name}: is a setting of a regulariser, and there is none; set regulariser too")
-            if name not in known:
-                has = f"has {', '.join(known)}" if known else "has no settings but regulariser_weight"
-                raise ValueError(f"{name}: {self.regulariser} does not read it; it {has}")
+        unread = [name for name in self.regulariser_options() if name not in known]
+        if self.regulariser is None and self.regulariser_weight:
+            unread.append("regulariser_weight")
+        if unread:
+            raise ValueError(f"{unread[0]}: is no setting of the regulariser {self.regulariser}; leave it out")
         return self
 
 
@@ -160,12 +160,11 @@ def checked(kind: type[S], given: dict[str, Any]) -> S:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, one['loc']))}: unknown; {suggested(str(one['loc'][-1]), kind.model_fields)}"
-            if one["type"] == "extra_forbidden"
+        problems = []
+        for problem in error.errors():
+            place, message = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+            if problem["type"] == "extra_forbidden":
+                message = f"unknown; {suggested(str(problem['loc'][-1]), kind.model_fields)}"
             # Checks of several settings have no place; their messages begin with the name of one.
-            else ": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))))
-            + (f", not {str(one['input'])[:LONGEST]!r}" if one["loc"] and one["type"] != "missing" else "")
-            for one in error.errors()
-        ]
+            problems.append(f"{place}: {message}" if place else message)
         raise WrongUse("; ".join(problems)) from error

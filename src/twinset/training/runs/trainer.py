@@ -23,6 +23,7 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken, Read
+from twinset.training.examples.workers import named_workers
 from twinset.training.report.write import About, Curves, write_report
 from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
 from twinset.training.runs.folder import RESULT, History, Row, claimed, run_identity
@@ -191,7 +192,7 @@ class _Run:
         task, written = self._task, time.monotonic()
         validate_every = task.settings.validate_every or task.batches.steps_per_epoch
         checkpoint_every = task.settings.checkpoint_every
-        with contextlib.closing(task.batches.stream(self.first, task.steps)) as batches:
+        with named_workers(), contextlib.closing(task.batches.stream(self.first, task.steps)) as batches:
             for batch in batches:
                 step = batch.step + 1
                 row: Row = {"step": step, "epoch": batch.epoch + 1, **take_step(task, self._process, batch)}
