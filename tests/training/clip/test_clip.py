@@ -177,7 +177,7 @@ def test_a_folder_and_an_installed_package_bring_their_weights(tmp_path: Path) -
         ({"regulariser": "hardneg", "v1": "all"}, "^v1: is no setting of the regulariser hardneg"),
         ({"regulariser": "eqsim", "v1": "close"}, "v1: .*'distant' or 'none'"),
         ({"batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
-        ({"betas": [0.9, 1]}, "from 0 to below 1"),
+        ({"betas": [0.9, 1]}, r"^betas\.1: Input should be less than 1"),
         ({"epochs": "0"}, "^epochs: Input should be greater than 0$"),
     ],
 )

@@ -1,6 +1,6 @@
 """The settings that all resumable runs have, and settings from plain values."""
 
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
@@ -10,9 +10,9 @@ from twinset.training.losses.names import REGULARISERS, V1, V2, Form, Regularise
 
 #: Threads, or workers: with too many torch crashes.
 MOST_AT_ONCE = 256
-#: How a run is executed, which decides no more than the last bits of the weights, or nothing at all. Those that decide
-#: bits are in the runtime class of the run (`training.runs.identity`).
+#: How a run is executed: this decides no byte, or last bits, and is then in the runtime class of the run.
 EXECUTION = frozenset({"workers", "device", "threads", "checkpoint_every", "allow_mixed_runtimes"})
+Share = Annotated[float, Field(ge=0, lt=1)]
 S = TypeVar("S", bound=BaseModel)
 
 
@@ -23,7 +23,7 @@ class RunSettings(BaseModel):
 
     Attributes:
         model: what is trained.
-        data: examples to train on: ``DIR``, ``DIR:SUBSET``, with ``*2`` to repeat them.
+        data: examples to train on: ``DIR``, ``DIR:SUBSET``, ``tars:DIR``.
         validation: examples to choose the best weights by.
         split, validation_split: only examples of this split; None for all.
         batch: examples of an optimiser step over all processes.
@@ -51,7 +51,7 @@ class RunSettings(BaseModel):
     accumulate: PositiveInt = 1
     epochs: PositiveInt
     lr: float = Field(gt=0, allow_inf_nan=False)
-    betas: tuple[float, float]
+    betas: tuple[Share, Share]
     eps: float = Field(gt=0, allow_inf_nan=False)
     weight_decay: float = Field(ge=0, allow_inf_nan=False)
     seed: int = Field(ge=0, lt=1 << 63)
@@ -72,8 +72,6 @@ class RunSettings(BaseModel):
     def _of_every_run(self) -> Self:
         if self.batch % self.accumulate:
             raise ValueError(f"accumulate: {self.accumulate} parts do not divide a batch of {self.batch}")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError("betas: both are from 0 to below 1")
         return self
 
 
