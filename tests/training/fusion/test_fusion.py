@@ -3,7 +3,6 @@
 A run of a fusion encoder: it resumes exactly, evaluation opens it, it learns.
 """
 
-import dataclasses
 import json
 import os
 import signal
@@ -26,7 +25,6 @@ from twinset.training.clip.data import open_data
 from twinset.training.fusion.data import FILE, MinedBatches, Part, open_start
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.fusion.train import train_fusion, twin_scores
-from twinset.training.losses.mining import load_neighbours
 from twinset.training.losses.names import ABSENT
 
 
@@ -78,6 +76,7 @@ def test_a_part_depends_on_seed_and_number_alone(settings: Settings, tmp_path: P
 
 
 CHECKOUT = Path(__file__).parents[3]
+RELEASED = {"v1": "none", "v2": "all", "form": "released"}
 
 
 def group_score(model: str, settings: FusionSettings, out: Path) -> float:
@@ -93,17 +92,7 @@ def group_score(model: str, settings: FusionSettings, out: Path) -> float:
     [
         ("blip-itm", {"regulariser": "eqsim", "margin": 0, "image_size": 48}),
         ("vilt", {"objective": "rank", "workers": 1, "image_size": 48}),
-        (
-            "flava",
-            {
-                "regulariser": "eqsim",
-                "v1": "none",
-                "v2": "all",
-                "form": "released",
-                "precision": "bfloat16",
-                "transform": "evaluation",
-            },
-        ),
+        ("flava", RELEASED | {"regulariser": "eqsim", "precision": "bfloat16", "transform": "evaluation"}),
     ],
 )
 def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
@@ -180,14 +169,3 @@ def test_what_cannot_be_trained_is_refused(
     with pytest.raises(WrongUse, match=message):
         train_fusion(settings(kind, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_neighbours_of_other_examples_are_refused(settings: Settings, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    with pytest.raises(Killed):
-        train_fusion(settings(validation=()), out, killed_after(1), report=False)
-    with safe_open(out / FILE, "np") as file:
-        held = load_neighbours(out / FILE, file.metadata()["examples"])
-    dataclasses.replace(held, examples="others").save(out / FILE)
-    with pytest.raises(WrongUse, match=r"neighbours\.safetensors: made of other examples.*score neighbours again"):
-        train_fusion(settings(validation=()), out, report=False)
