@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from twinset.training.runs.settings import EncoderSettings
+from twinset.training.runs.settings import EncoderSettings, Share
 
 CIRR = "cirr="  # before a folder: training or validation on CIRR, as in the paper
 
@@ -39,7 +39,7 @@ class CombinerSettings(EncoderSettings):
     dropout: float = Field(default=0.5, ge=0, lt=1)
     temperature: float = Field(default=0.01, gt=0, allow_inf_nan=False)
     lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0, ge=0, allow_inf_nan=False)
     seed: int = Field(default=0, ge=0, lt=1 << 63)

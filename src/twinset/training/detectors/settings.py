@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt
 
-from twinset.training.runs.settings import RunSettings
+from twinset.training.runs.settings import RunSettings, Share
 
 
 class DetectorSettings(RunSettings):
@@ -24,7 +24,7 @@ class DetectorSettings(RunSettings):
     epochs: PositiveInt = 10
     image_epochs: PositiveInt = 1
     lr: float = Field(default=1e-3, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0, ge=0, allow_inf_nan=False)
     #: Features are read as in evaluation, and all of a batch at once.

@@ -39,7 +39,6 @@ from twinset.training.examples.transforms import random_crop
 from twinset.training.examples.workers import made_ahead
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses import mining
-from twinset.training.losses.mining import Labels, Neighbours, Score
 from twinset.training.losses.names import ABSENT
 from twinset.training.runs.steps import stream_seed
 
@@ -72,7 +71,7 @@ class Start:
         """What decides the weights at the first step."""
         return {"model": f"{self.kind}:{self.files.digest()}"}
 
-    def read(self, pixels: dict[str, Tensor], texts: Sequence[str]) -> Score:
+    def read(self, pixels: dict[str, Tensor], texts: Sequence[str]) -> mining.Score:
         """The matching head on these images and texts, by their places; what no text changes is computed once."""
         scorer, device = self.scorer, self.scorer.device
         seen, tokens = scorer.see(pixels), scorer.tokens(texts, max(scorer.lengths(texts)))
@@ -109,60 +108,6 @@ def open_start(settings: FusionSettings) -> Start:
     return Start(kind, scorer, find_model(folder, LAYOUT), settings.image_size is not None)
 
 
-def labels_of(examples: ExampleSet, settings: FusionSettings) -> Labels:
-    """Which image and which text each example has, (2, n): those that share either match each other too. Raises
-    `WrongUse`: some example has too few others that differ in both.
-    """
-    examples.require(("image", "text"))
-    texts = np.array([examples[number].texts["text"] for number in range(len(examples))])
-    labels = np.stack([image_numbers(examples)[1], np.unique(texts, return_inverse=True)[1]]).astype(np.int64)
-    differ = max(mining.negatives_of_all(labels), 0)
-    if len(examples) < settings.batch or differ < settings.negatives:
-        raise WrongUse(
-            f"{len(examples):,} examples, of which {differ:,} or more differ from any one in image and text: too few "
-            f"for a batch of {settings.batch:,} or {settings.negatives} negatives; choose a smaller --batch, "
-            "--negatives and --hard, or name more data"
-        )
-    return labels
-
-
-def open_neighbours(
-    settings: FusionSettings, out: Path, start: Start, examples: ExampleSet, labels: Labels
-) -> Neighbours:
-    """The neighbours that ``out`` has of these examples by this model; where there are none, find them by its image
-    tower and score all their texts by its matching head.
-
-    Raises:
-        WrongUse: those that are there are of others, or fewer than are to be hard.
-        BuildFailed: an image cannot be read.
-    """
-    path, bound_to = out / FILE, digest([examples.digest(), start.files.digest(), settings.nearest])
-    if path.exists():
-        return mining.load_neighbours(path, bound_to)
-
-    def pixels(numbers: NDArray[np.int64]) -> dict[str, Tensor]:
-        return start.scorer.pixels([opened(examples, number) for number in numbers.tolist()])
-
-    def score(images: Tensor, of_texts: Tensor) -> Tensor:
-        (shown, which), (read, what) = (torch.unique(numbers, return_inverse=True) for numbers in (images, of_texts))
-        texts = [examples[number].texts["text"] for number in read.tolist()]
-        return start.read(pixels(shown.numpy()), texts)(which, what)
-
-    firsts = np.unique(labels[0], return_index=True)[1]  # an example of each image
-    torch.manual_seed(stream_seed(settings.seed, "neighbours"))  # ViLT reads patches in a random order
-    with torch.inference_mode():
-        passes = np.split(firsts, range(PASS, len(firsts), PASS))
-        features = torch.cat([start.scorer.image_features(pixels(numbers)).float() for numbers in passes])
-        near = nearest(functional.normalize(features, dim=-1), settings.nearest)[0].cpu().numpy().astype(np.int32)
-        texts = mining.texts_of_neighbours(near, labels)
-        if (fewest := int((texts != ABSENT).sum(axis=1).min())) < settings.hard:
-            raise WrongUse(f"hard: {settings.hard} of {fewest} texts of similar images; choose a smaller --hard")
-        _LOG.info("neighbours: scoring %d pairs, once", (texts != ABSENT).sum())
-        found = mining.score_neighbours(score, texts, labels, bound_to, PAIRS)
-    found.save(path)
-    return found
-
-
 def opened(examples: ExampleSet, number: int, role: str = "image") -> Image:
     """An image of an example. Raises `BuildFailed`: it cannot be read."""
     try:
@@ -194,22 +139,72 @@ class FusionBatch(Read):
     parts: Iterator[Part]
 
 
-class FusionBatches:
-    """The steps of a run; processor: the model's own, of images."""
+class MinedBatches:
+    """The steps of a run on examples and negatives that are mined from them.
 
-    def __init__(
-        self, settings: FusionSettings, examples: ExampleSet, neighbours: Neighbours, labels: Labels, processor: Any
-    ) -> None:
-        self._settings, self._examples, self._processor = settings, examples, processor
-        self._neighbours, self._labels = neighbours, labels
+    Attributes:
+        labels: which image and which text each example has, (2, n): those that share either match each other too.
+
+    Raises:
+        WrongUse: some example has too few others that differ in both.
+    """
+
+    def __init__(self, settings: FusionSettings, start: Start, examples: ExampleSet) -> None:
+        examples.require(("image", "text"))
+        self._settings, self._start, self._examples = settings, start, examples
+        self._texts = examples.column("text").to_pylist()
+        images, texts = image_numbers(examples)[1], np.unique(self._texts, return_inverse=True)[1]
+        self.labels: mining.Labels = np.stack([images, texts]).astype(np.int64)
+        differ = max(mining.negatives_of_all(self.labels), 0)
+        if len(examples) < settings.batch or differ < settings.negatives:
+            raise WrongUse(
+                f"{len(examples):,} examples, of which {differ:,} or more differ from any one in image and text: too "
+                f"few for a batch of {settings.batch:,} or {settings.negatives} negatives; choose a smaller --batch, "
+                "--negatives and --hard, or name more data"
+            )
         self.steps_per_epoch = len(examples) // settings.batch
+
+    def mine(self, out: Path) -> mining.Neighbours:
+        """The neighbours that ``out`` has; where there are none, find them by the model's image tower and score all
+        their texts by its matching head, once.
+
+        Raises:
+            WrongUse: those that are there are of other examples, or fewer than are to be hard.
+            BuildFailed: an image cannot be read.
+        """
+        settings, scorer = self._settings, self._start.scorer
+        path, bound_to = out / FILE, digest([self._examples.digest(), self._start.digests(), settings.nearest])
+        if path.exists():
+            self._neighbours = mining.load_neighbours(path, bound_to)
+            return self._neighbours
+
+        def pixels(numbers: NDArray[np.int64]) -> dict[str, Tensor]:
+            return scorer.pixels([opened(self._examples, number) for number in numbers.tolist()])
+
+        def score(images: Tensor, texts: Tensor) -> Tensor:
+            (shown, which), (read, what) = (torch.unique(numbers, return_inverse=True) for numbers in (images, texts))
+            return self._start.read(pixels(shown.numpy()), [self._texts[one] for one in read.tolist()])(which, what)
+
+        firsts = np.unique(self.labels[0], return_index=True)[1]  # an example of each image
+        torch.manual_seed(stream_seed(settings.seed, "neighbours"))  # ViLT reads patches in a random order
+        with torch.inference_mode():
+            passes = np.split(firsts, range(PASS, len(firsts), PASS))
+            features = torch.cat([scorer.image_features(pixels(numbers)).float() for numbers in passes])
+            near = nearest(functional.normalize(features, dim=-1), settings.nearest)[0].cpu().numpy().astype(np.int32)
+            texts = mining.texts_of_neighbours(near, self.labels)
+            if (fewest := int((texts != ABSENT).sum(axis=1).min())) < settings.hard:
+                raise WrongUse(f"hard: {settings.hard} of {fewest} texts of similar images; choose a smaller --hard")
+            _LOG.info("neighbours: scoring %d pairs, once", (texts != ABSENT).sum())
+            self._neighbours = mining.score_neighbours(score, texts, self.labels, bound_to, PAIRS)
+        self._neighbours.save(path)
+        return self._neighbours
 
     def stream(self, first: int, last: int) -> Generator[FusionBatch, None, None]:
         """The batches of steps [first, last); as `training.examples.Batches.stream` it ends where data were rebuilt."""
-        count, workers = self._settings.accumulate, self._settings.workers
-        numbers = range(first * count, last * count)
-        parts = made_ahead(self.part, numbers, workers, AHEAD) if workers else (self.part(one) for one in numbers)
-        with contextlib.closing(parts):
+        count = self._settings.accumulate
+        with contextlib.closing(
+            made_ahead(self.part, range(first * count, last * count), self._settings.workers, AHEAD)
+        ) as parts:
             for step in range(first, last):
                 if step and step % self.steps_per_epoch == 0:
                     self._examples.check_unchanged()
@@ -222,17 +217,17 @@ class FusionBatches:
         rows = np.split(self._rows(step), settings.accumulate)[place]
         rng = generator_for(settings.seed, "training", repr(("negatives", number)))
         negatives, close = mining.sample_negatives(
-            self._neighbours, rows, rng, settings.negatives, settings.hard, self._labels
+            self._neighbours, rows, rng, settings.negatives, settings.hard, self.labels
         )
         read, places = np.unique(np.append(rows, negatives), return_inverse=True)
         pictures = [self._picture(example, step // self.steps_per_epoch) for example in read.tolist()]
-        pixels = self._processor(pictures, return_tensors="pt")
+        pixels = self._start.scorer.processor(pictures, return_tensors="pt")
         return Part(
             rows=places[: len(rows)],
             negatives=places[len(rows) :].reshape(negatives.shape),
             close=close.numpy(),
             pixels={name: value.numpy() for name, value in pixels.items()},
-            texts=[self._examples[example].texts["text"] for example in read.tolist()],
+            texts=[self._texts[example] for example in read.tolist()],
         )
 
     def _rows(self, step: int) -> NDArray[np.int64]:

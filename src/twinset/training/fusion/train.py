@@ -14,8 +14,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.training.clip.data import open_data
 from twinset.training.clip.validation import FIGURES, TWINS, evaluating, twin_figures
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.fusion import data
-from twinset.training.fusion.data import CROSS_MODAL, PASS, FusionBatch, FusionBatches, Part, Start, opened
+from twinset.training.fusion.data import CROSS_MODAL, PASS, FusionBatch, MinedBatches, Part, Start, open_start, opened
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses.fusion import CHANGES, FusionLoss, match_hard_negatives, rank_texts, score_pairs
 from twinset.training.losses.objectives import open_fusion_loss
@@ -46,11 +45,12 @@ class FusionTask(Task[FusionBatch]):
     def __init__(self, settings: FusionSettings, out: Path, process: Process) -> None:
         if process.world > 1:
             raise WrongUse("a fusion encoder trains in one process; start it without torchrun")
-        self.settings, self.start = settings, data.open_start(settings)
+        self.settings, self.start = settings, open_start(settings)
         self.data = open_data(settings, "both", out)
         if self.data.validation is not None:
             self.data.validation.require(TWINS)
-        self._labels = data.labels_of(self.data.training, settings)
+        self.batches: MinedBatches = MinedBatches(settings, self.start, self.data.training)
+        self.steps = settings.epochs * self.batches.steps_per_epoch
         self.network = self.start.scorer.model.train()
         faster = CROSS_MODAL[self.start.scorer.types[0]]
         self.optimiser = new_optimiser(self.network, settings, faster, settings.lr_times)
@@ -61,10 +61,7 @@ class FusionTask(Task[FusionBatch]):
             self._changes = CHANGES
 
     def prepare(self, out: Path) -> None:
-        examples = self.data.training
-        neighbours = data.open_neighbours(self.settings, out, self.start, examples, self._labels)
-        self.batches = FusionBatches(self.settings, examples, neighbours, self._labels, self.start.scorer.processor)
-        self.steps = self.settings.epochs * self.batches.steps_per_epoch
+        self.batches.mine(out)
 
     def model(self, out: Path) -> str:
         return f"{self.start.kind}:{out}"
