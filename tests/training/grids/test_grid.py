@@ -160,7 +160,7 @@ CHANGES = {
     "eqben_fusion": MATCHING,
     "eqben_data": ["tests.winoground.benchmark=twinset", "tests.winoground.subsets=[eq-gebc]"],
     "bivlc": ["tests.twins.subsets=[eq-gebc]", "tests.text-pairs.subsets=[text]"],
-    "genecis": ["tests.twinset.subsets=[triplets]", "common.combiner.held_out=0.3"],
+    "genecis": ["tests.twinset.subsets=[triplets]"],
 }
 
 
