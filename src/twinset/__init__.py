@@ -286,9 +286,8 @@ def train(
         settings: of the task (docs/reference.md), such as ``objective="negative-texts"``.
 
     Returns:
-        ``{"model", "best", "last", "sha256", "best_step", "steps", "resumed_at", "idle", "loss", "validation",
-        "report"}``: what ``twinset eval run --model`` takes, weights, the sha256 of the last, active fractions that
-        stayed 0, with their step, and figures of the last step. Of detectors: ``{"model", "out", "report", "halves",
+        ``{"model", "best", "last", "sha256", "best_step", "steps", "resumed_at", "loss", "validation", "report"}``:
+        what ``twinset eval run --model`` takes, weights, the sha256 of the last, and figures of the last step. Of detectors: ``{"model", "out", "report", "halves",
         …}``.
 
     Raises:

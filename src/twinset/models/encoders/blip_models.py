@@ -49,14 +49,6 @@ class Blip(_OfPatches):
         )
         return log_odds(self.model.itm_head(read.last_hidden_state[:, 0]))
 
-    def contrasted(self, seen: Tensors, tokens: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `FusionScorer.contrasted`: what the two projections give of the class tokens."""
-        from torch.nn.functional import normalize
-
-        read = self.model.text_encoder(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"])
-        images = self.model.vision_proj(seen["patches"][:, 0])
-        return normalize(images, dim=-1), normalize(self.model.text_proj(read.last_hidden_state[:, 0]), dim=-1)
-
     def resize(self, size: int) -> None:
         """As `FusionScorer.resize`: positions of patches are interpolated once, as the library does in each pass."""
         import torch

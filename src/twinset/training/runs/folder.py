@@ -6,13 +6,11 @@ import contextlib
 import fcntl
 import json
 import os
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from PIL import __version__, features
-from pydantic import BaseModel
 
 from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.whole_file import write_text
@@ -24,15 +22,11 @@ SETTINGS, HISTORY, RESULT = "settings.json", "history.jsonl", "result.json"
 #: Settings that name places: what lies there is in the identity instead.
 _PLACES = frozenset({"data", "validation", "model", "weights", "neighbours"})
 LONGEST = 60  # characters of a value in a message
-#: Seconds: workers of a process that was just killed hold its lock until they notice.
-PATIENCE = 5.0
 Row = dict[str, Any]
 
 
 def run_identity(settings: RunSettings, digests: Mapping[str, Any]) -> dict[str, Any]:
-    """What decides the weights of a run, on machines of one runtime class. digests: of the model at its start and of
-    the data.
-    """
+    """What decides the weights of a run, on machines of one runtime class. digests: of model and data, by name."""
     chosen = settings.model_dump(mode="json", exclude=set(EXECUTION | _PLACES))
     # On these decoded and resized pixels depend.
     codecs = [f"{name} {features.version(name)}" for name in ("libjpeg_turbo", "jpg", "zlib", "webp")]
@@ -41,47 +35,11 @@ def run_identity(settings: RunSettings, digests: Mapping[str, Any]) -> dict[str,
 
 def check_folder(out: Path) -> None:
     """Raise `WrongUse` where a run cannot lie in a folder, before anything is written there."""
-    if os.path.lexists(out) and not out.is_dir():
+    if out.exists() and not out.is_dir():
         raise WrongUse(f"{out}: not a folder; name another --out")
-    if not out.is_dir() or (out / SETTINGS).exists():
-        return
-    if any(entry.name != HISTORY and not entry.name.startswith(".") for entry in out.iterdir()):
+    names = {path.name for path in out.iterdir() if not path.name.startswith(".")} if out.exists() else set()
+    if names - {HISTORY} and SETTINGS not in names:
         raise WrongUse(f"{out}: holds other files and no {SETTINGS}; name a new folder as --out")
-
-
-def claim(
-    out: Path, settings: BaseModel, identity: Mapping[str, Any], runtime: str, allow_mixed_runtimes: bool = False
-) -> None:
-    """Bind a folder to a run, or check that it is bound to this one. Raises `WrongUse`: another run is there, with what
-    differs; or it was begun on another type of machine.
-    """
-    check_folder(out)
-    path = out / SETTINGS
-    if not path.exists():
-        record = {"settings": settings.model_dump(mode="json"), "identity": dict(identity), "runtime": runtime}
-        write_text(path, json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-        return
-    try:
-        record = json.loads(path.read_bytes())
-        before, begun = dict(record["identity"]), record["runtime"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise WrongUse(f"{path}: damaged; name a new folder as --out") from error
-    changes = [
-        f"{name} is {json.dumps(before.get(name))[:LONGEST]} there and {json.dumps(identity.get(name))[:LONGEST]} here"
-        for name in sorted({*before, *identity})
-        if before.get(name) != identity.get(name)
-    ]
-    if changes:
-        raise WrongUse(
-            f"{out}: holds a run of other settings or data: {'; '.join(changes)}. Repeat the former ones to resume it "
-            f"({path} has them), or name another --out"
-        )
-    if begun != runtime and not allow_mixed_runtimes and not (out / RESULT).exists():
-        raise WrongUse(
-            f"{out}: begun on another type of machine, or with another number of threads, processes or parts of a "
-            f"batch (runtime class {begun}, here {runtime}), where networks round differently; resume it there or with "
-            f"the former --threads, or accept it with --allow-mixed-runtimes"
-        )
 
 
 class History:
@@ -114,18 +72,43 @@ class History:
 
 
 @contextlib.contextmanager
-def open_history(out: Path) -> Iterator[History]:
-    """The history of a run, locked. Raises `WrongUse`: another process trains into the folder."""
+def claimed(out: Path, settings: RunSettings, identity: Mapping[str, Any], runtime: str) -> Iterator[History]:
+    """The history of a run in a folder that is bound to it, locked. Raises `WrongUse`: the folder holds something else,
+    another run, with what differs, or one of another type of machine; or another process trains into it.
+    """
+    check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     with (out / HISTORY).open("a+b") as stream:
-        end = time.monotonic() + PATIENCE
-        while True:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > end:
-                    message = f"{out}: another process trains into it; wait for it, or name another --out"
-                    raise WrongUse(message) from error
-                time.sleep(0.1)
+        try:
+            fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # workers do not inherit it
+        except OSError as error:
+            raise WrongUse(f"{out}: another process trains into it; wait for it, or name another --out") from error
+        record = {"settings": settings.model_dump(mode="json"), "identity": dict(identity), "runtime": runtime}
+        if not (out / SETTINGS).exists():
+            write_text(out / SETTINGS, json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        _check_same(out, identity, runtime, settings.allow_mixed_runtimes)
         yield History(stream)
+
+
+def _check_same(out: Path, identity: Mapping[str, Any], runtime: str, allow_mixed_runtimes: bool) -> None:
+    try:
+        record = json.loads((out / SETTINGS).read_bytes())
+        before, begun = dict(record["identity"]), record["runtime"]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise WrongUse(f"{out / SETTINGS}: damaged; name a new folder as --out") from error
+    changes = [
+        f"{name} is {json.dumps(before.get(name))[:LONGEST]} there and {json.dumps(identity.get(name))[:LONGEST]} here"
+        for name in sorted({*before, *identity})
+        if before.get(name) != identity.get(name)
+    ]
+    if changes:
+        raise WrongUse(
+            f"{out}: holds a run of other settings or data: {'; '.join(changes)}. Repeat the former ones to resume it "
+            f"({SETTINGS} has them), or name another --out"
+        )
+    if begun != runtime and not allow_mixed_runtimes and not (out / RESULT).exists():
+        raise WrongUse(
+            f"{out}: begun on another type of machine, or with another number of threads, processes or parts of a "
+            f"batch (runtime class {begun}, here {runtime}), where networks round differently; resume it there or with "
+            f"the former --threads, or accept it with --allow-mixed-runtimes"
+        )

@@ -26,7 +26,7 @@ from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken, Read
 from twinset.training.report.write import About, Curves, write_report
 from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
-from twinset.training.runs.folder import RESULT, History, Row, check_folder, claim, open_history, run_identity
+from twinset.training.runs.folder import RESULT, History, Row, claimed, run_identity
 from twinset.training.runs.processes import Process, joined
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import stream_seed
@@ -95,8 +95,7 @@ class Task(ABC, Generic[B]):
 
     def facts(self) -> dict[str, Any]:
         """Every dataset and shard as JSON, by ``data`` and ``validation``."""
-        facts: dict[str, Any] = self.data.facts()
-        return facts
+        return dict(self.data.facts())
 
     def prepare(self, out: Path) -> None:
         """Compute what is computed once, before the first step; the folder is this run's."""
@@ -139,13 +138,10 @@ def train(
         OSError: there is no room for a checkpoint; the one before it is intact.
     """
     with joined(settings) as process:
-        if process.is_first:
-            check_folder(out)
         task = open_task(process)
         identity = run_identity(settings, task.digests())
-        with open_history(out) if process.is_first else contextlib.nullcontext() as history:
-            if process.is_first:
-                claim(out, settings, identity, process.runtime, settings.allow_mixed_runtimes)
+        claim = claimed(out, settings, identity, process.runtime) if process.is_first else contextlib.nullcontext()
+        with claim as history:
             process.wait()
             run = None
             if not (out / RESULT).exists():
@@ -198,7 +194,7 @@ class _Run:
         with contextlib.closing(task.batches.stream(self.first, task.steps)) as batches:
             for batch in batches:
                 step = batch.step + 1
-                row: Row = {"step": step, "epoch": batch.epoch + 1, **self._step(batch)}
+                row: Row = {"step": step, "epoch": batch.epoch + 1, **take_step(task, self._process, batch)}
                 if self._history is None:
                     continue
                 if batch.left_out:
@@ -214,26 +210,6 @@ class _Run:
                 if step < task.steps and (step % checkpoint_every == 0 if checkpoint_every else due):
                     self._checkpoint(step, self._history.sync())
                     written = time.monotonic()
-
-    def _step(self, batch: Read) -> dict[str, float]:
-        """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay
-        as they were.
-        """
-        task, rate = self._task, self._task.rate(batch.step)
-        for group in task.optimiser.param_groups:
-            group["lr"] = rate * group.get("times", 1.0)
-        task.optimiser.zero_grad(set_to_none=True)
-        torch.manual_seed(stream_seed(task.settings.seed, "dropout", batch.step, self._process.rank))
-        loss, logged = task.backward(batch)
-        gradients = [value.grad for value in task.network.parameters() if value.grad is not None]
-        self._process.average(gradients)
-        value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
-        if not math.isfinite(value) or not math.isfinite(norm):
-            raise BuildFailed(
-                f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; its first examples "
-                f"are {', '.join(batch.keys[:SHOWN])}. Train again into a new --out with a lower --lr or a longer --warmup"
-            )
-        return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
 
     def _validate(self, row: Row) -> None:
         figures = self._task.measure()
@@ -265,6 +241,27 @@ class _Run:
         }
         write_report(out, task.settings, task.facts(), result, rows, task.about(), pictures=report)
         write_text(out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
+
+
+def take_step(task: Task[B], process: Process, batch: B) -> dict[str, float]:
+    """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay as
+    they were.
+    """
+    rate = task.rate(batch.step)
+    for group in task.optimiser.param_groups:
+        group["lr"] = rate * group.get("times", 1.0)
+    task.optimiser.zero_grad(set_to_none=True)
+    torch.manual_seed(stream_seed(task.settings.seed, "dropout", batch.step, process.rank))
+    loss, logged = task.backward(batch)
+    gradients = [value.grad for value in task.network.parameters() if value.grad is not None]
+    process.average(gradients)
+    value, norm = float(loss), float(torch.nn.utils.get_total_norm(gradients))
+    if not math.isfinite(value) or not math.isfinite(norm):
+        raise BuildFailed(
+            f"step {batch.step + 1}: the loss is {value} and the norm of its gradient {norm}; its first examples are "
+            f"{', '.join(batch.keys[:SHOWN])}. Train again into a new --out with a lower --lr or a longer --warmup"
+        )
+    return {"loss": value, "lr": rate, "gradient_norm": norm, **task.update(), **in_percent(logged)}
 
 
 def in_percent(logged: Mapping[str, float]) -> dict[str, float]:
