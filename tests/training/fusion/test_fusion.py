@@ -23,8 +23,7 @@ from tests.training.runs.contract import Killed, killed_after, resumes_exactly, 
 from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.training.clip.data import open_data
-from twinset.training.fusion.models import open_start
-from twinset.training.fusion.neighbours import FILE, FusionBatches, Part, labels_of, open_neighbours
+from twinset.training.fusion.data import FILE, FusionBatches, Part, labels_of, open_neighbours, open_start
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.fusion.train import train_fusion, twin_scores
 from twinset.training.losses.mining import load_neighbours

@@ -117,6 +117,12 @@ class RegularisedSettings(RunSettings):
     margin: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     margin_v1: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
+    @property
+    def losses(self) -> str:
+        """Objective and regulariser in words."""
+        added = f" + {self.regulariser_weight} · {self.regulariser}" if self.regulariser else ""
+        return f"{getattr(self, 'objective', '')}{added}"
+
     @classmethod
     def find_regulariser(cls, name: str) -> Regulariser:
         """The regulariser of a name as this kind of run has it; raises `UnknownKind`."""

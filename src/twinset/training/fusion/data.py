@@ -1,10 +1,14 @@
-"""The neighbours of a run's examples, found and scored once before its first step and kept in its folder (EqBen C); and
-what a step reads: examples with negatives sampled from these, in parts, as a pure function of seed and step.
+"""What a run opens: its fusion encoder, as evaluation does, and the neighbours of its examples, found and scored once
+before its first step and kept in its folder (EqBen C). And what a step reads: examples with negatives sampled from
+these, in parts, as a pure function of seed and step.
 """
+
+from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Generator, Iterator
+import shutil
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,32 +23,90 @@ from torch.nn import functional
 
 from twinset.contracts.canonical import digest, generator_for
 from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.evaluation.scorers.kinds import open_model
 from twinset.generators.neighbours.source import nearest
+from twinset.models.encoders.contract import Running
+from twinset.models.encoders.fusion_models import FusionScorer
+from twinset.models.encoders.transformers_encoders import LAYOUT
+from twinset.models.files import ModelFiles, find_model
 from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.whole_file import whole_file
 from twinset.training.examples.contracts import Read
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.neighbours import image_numbers
 from twinset.training.examples.ordering import augmentation_bits, order
 from twinset.training.examples.transforms import NUMBERS, crop_box
 from twinset.training.examples.workers import made_ahead
-from twinset.training.fusion.models import PASS, Start
 from twinset.training.fusion.settings import FusionSettings
-from twinset.training.losses.mining import (
-    Labels,
-    Neighbours,
-    load_neighbours,
-    negatives_of_all,
-    sample_negatives,
-    score_neighbours,
-    texts_of_neighbours,
-)
+from twinset.training.losses import mining
+from twinset.training.losses.mining import Labels, Neighbours, Score
 from twinset.training.losses.names import ABSENT
 from twinset.training.runs.steps import stream_seed
 
 FILE = "neighbours.safetensors"
 PAIRS = 256  # scored at a time, or those of one image
 AHEAD = 4  # parts that a worker prepares before they are asked for
+PASS = 32  # images or pairs of a pass without gradients, as `twinset eval run` has it by default
+#: Parts of the names of the parameters in heads and cross-modal layers. ViLT's layers are all cross-modal: its head.
+CROSS_MODAL = {
+    "blip": ("crossattention", "itm_head", "vision_proj", "text_proj"),
+    "vilt": ("rank_output",),
+    "flava": ("flava.multimodal_model", "_to_mm_projection", "itm_head"),
+}
 _LOG = logging.getLogger("twinset")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A model before its first step.
+
+    kind: as ``--model`` has it. files: of its folder. resized: whether it reads images of another size than these say.
+    """
+
+    kind: str
+    scorer: FusionScorer
+    files: ModelFiles
+    resized: bool
+
+    def digests(self) -> dict[str, str]:
+        """What decides the weights at the first step."""
+        return {"model": f"{self.kind}:{self.files.digest()}"}
+
+    def read(self, pixels: dict[str, Tensor], texts: Sequence[str]) -> Score:
+        """The matching head on these images and texts, by their places; what no text changes is computed once."""
+        scorer, device = self.scorer, self.scorer.device
+        seen, tokens = scorer.see(pixels), scorer.tokens(texts, max(scorer.lengths(texts)))
+
+        def score(images: Tensor, of_texts: Tensor) -> Tensor:
+            shown = {name: value[images.to(device)] for name, value in seen.items()}
+            return scorer.match(shown, {name: value[of_texts.to(device)] for name, value in tokens.items()})
+
+        return score
+
+    def write_config(self, out: Path) -> None:
+        """Copy tokenizer, configuration and image processor to beside the weights; the last two with the size of
+        images, where it was set.
+        """
+        for path in self.files.paths:
+            if path.suffix in (".json", ".txt", ".model") and not path.name.endswith(".index.json"):
+                with whole_file(out / path.name) as beside:
+                    shutil.copyfile(path, beside)
+        if self.resized:
+            self.scorer.model.config.save_pretrained(out)
+            self.scorer.processor.save_pretrained(out)
+
+
+def open_start(settings: FusionSettings) -> Start:
+    """The model that settings name. Raises `WrongUse`: there is no such model, or it is of another kind."""
+    scorer = open_model(settings.model, Running(settings.device, PASS, settings.threads))
+    if not isinstance(scorer, FusionScorer) or scorer.types[0] not in CROSS_MODAL:
+        raise WrongUse(
+            f"model: {settings.model} is not trained by its matching head; name blip-itm:, vilt: or flava: and a folder"
+        )
+    if settings.image_size is not None:
+        scorer.resize(settings.image_size)
+    kind, _, folder = settings.model.partition(":")
+    return Start(kind, scorer, find_model(folder, LAYOUT), settings.image_size is not None)
 
 
 def labels_of(examples: ExampleSet, settings: FusionSettings) -> Labels:
@@ -54,11 +116,12 @@ def labels_of(examples: ExampleSet, settings: FusionSettings) -> Labels:
     examples.require(("image", "text"))
     texts = np.array([examples[number].texts["text"] for number in range(len(examples))])
     labels = np.stack([image_numbers(examples)[1], np.unique(texts, return_inverse=True)[1]]).astype(np.int64)
-    if len(examples) < settings.batch or negatives_of_all(labels) < settings.negatives:
+    differ = max(mining.negatives_of_all(labels), 0)
+    if len(examples) < settings.batch or differ < settings.negatives:
         raise WrongUse(
-            f"{len(examples):,} examples, of which {max(negatives_of_all(labels), 0):,} or more differ from any one in "
-            f"image and text: too few for a batch of {settings.batch:,} or {settings.negatives} negatives; choose a "
-            "smaller --batch, --negatives and --hard, or name more data"
+            f"{len(examples):,} examples, of which {differ:,} or more differ from any one in image and text: too few "
+            f"for a batch of {settings.batch:,} or {settings.negatives} negatives; choose a smaller --batch, "
+            "--negatives and --hard, or name more data"
         )
     return labels
 
@@ -75,29 +138,27 @@ def open_neighbours(
     """
     path, bound_to = out / FILE, digest([examples.digest(), start.files.digest(), settings.nearest])
     if path.exists():
-        return load_neighbours(path, bound_to)
-    firsts = np.unique(labels[0], return_index=True)[1]  # an example of each image
+        return mining.load_neighbours(path, bound_to)
 
-    def pixels(images: NDArray[np.int64]) -> dict[str, Tensor]:
-        return start.scorer.pixels([opened(examples, int(firsts[image])) for image in images])
+    def pixels(numbers: NDArray[np.int64]) -> dict[str, Tensor]:
+        return start.scorer.pixels([opened(examples, number) for number in numbers.tolist()])
 
     def score(images: Tensor, of_texts: Tensor) -> Tensor:
-        (shown, which), (numbers, what) = (
-            np.unique(places, return_inverse=True) for places in (labels[0, images.numpy()], of_texts.numpy())
-        )
-        texts = [examples[int(number)].texts["text"] for number in numbers]
-        return start.read(pixels(shown), texts)(torch.from_numpy(which), torch.from_numpy(what))
+        (shown, which), (read, what) = (torch.unique(numbers, return_inverse=True) for numbers in (images, of_texts))
+        texts = [examples[number].texts["text"] for number in read.tolist()]
+        return start.read(pixels(shown.numpy()), texts)(which, what)
 
+    firsts = np.unique(labels[0], return_index=True)[1]  # an example of each image
     torch.manual_seed(stream_seed(settings.seed, "neighbours"))  # ViLT reads patches in a random order
     with torch.inference_mode():
-        passes = np.split(np.arange(len(firsts)), range(PASS, len(firsts), PASS))
-        features = torch.cat([start.scorer.image_features(pixels(images)).float() for images in passes])
+        passes = np.split(firsts, range(PASS, len(firsts), PASS))
+        features = torch.cat([start.scorer.image_features(pixels(numbers)).float() for numbers in passes])
         near = nearest(functional.normalize(features, dim=-1), settings.nearest)[0].cpu().numpy().astype(np.int32)
-        texts = texts_of_neighbours(near, labels)
+        texts = mining.texts_of_neighbours(near, labels)
         if (fewest := int((texts != ABSENT).sum(axis=1).min())) < settings.hard:
             raise WrongUse(f"hard: {settings.hard} of {fewest} texts of similar images; choose a smaller --hard")
         _LOG.info("neighbours: scoring %d pairs, once", (texts != ABSENT).sum())
-        found = score_neighbours(score, texts, labels, bound_to, PAIRS)
+        found = mining.score_neighbours(score, texts, labels, bound_to, PAIRS)
     found.save(path)
     return found
 
@@ -157,31 +218,27 @@ class FusionBatches:
 
     def part(self, number: int) -> Part:
         """A part by its number, counted over all steps: a pure function of it."""
-        settings = self._settings
-        step, place = divmod(number, settings.accumulate)
+        settings, (step, place) = self._settings, divmod(number, self._settings.accumulate)
         rows = np.split(self._rows(step), settings.accumulate)[place]
         rng = generator_for(settings.seed, "training", repr(("negatives", number)))
-        negatives, close = (
-            tensor.numpy()
-            for tensor in sample_negatives(self._neighbours, rows, rng, settings.negatives, settings.hard, self._labels)
+        negatives, close = mining.sample_negatives(
+            self._neighbours, rows, rng, settings.negatives, settings.hard, self._labels
         )
-        numbers, places = np.unique(np.append(rows, negatives), return_inverse=True)
-        pictures = [self._picture(int(one), step // self.steps_per_epoch) for one in numbers]
+        read, places = np.unique(np.append(rows, negatives), return_inverse=True)
+        pictures = [self._picture(example, step // self.steps_per_epoch) for example in read.tolist()]
         pixels = self._processor(pictures, return_tensors="pt")
         return Part(
             rows=places[: len(rows)],
             negatives=places[len(rows) :].reshape(negatives.shape),
-            close=close,
+            close=close.numpy(),
             pixels={name: value.numpy() for name, value in pixels.items()},
-            texts=[self._examples[int(one)].texts["text"] for one in numbers],
+            texts=[self._examples[example].texts["text"] for example in read.tolist()],
         )
 
     def _rows(self, step: int) -> NDArray[np.int64]:
-        """Numbers of the examples of a step."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        return order(len(self._examples), self._settings.seed, epoch)[place * self._settings.batch :][
-            : self._settings.batch
-        ]
+        first = place * self._settings.batch
+        return order(len(self._examples), self._settings.seed, epoch)[first : first + self._settings.batch]
 
     def _picture(self, number: int, epoch: int) -> Image:
         picture = opened(self._examples, number)
