@@ -182,8 +182,8 @@ def test_a_papers_design_runs_to_its_end(
     for task in published.common:
         settings += [f"common.{task}.{setting}={json.dumps(value)}" for setting, value in TINY[task].items()]
     for data in published.data:
-        subset = "triplets" if name == "genecis" else "text" if data == "trohn-text" else "eq-ag"
-        settings.append(f"data.{data}={made_pairs.root}:{subset}")
+        of_pairs = {"trohn-text": "text", "coco": "eq-youcook2"}.get(data, "eq-ag")
+        settings.append(f"data.{data}={made_pairs.root}:{'triplets' if name == 'genecis' else of_pairs}")
     settings += [f"arms.{name}.validation=[]" for name, arm in published.arms.items() if arm.validation]  # too few data
     run_grid(load_design(tmp_path / "design.yaml", settings), tmp_path / "grid")
     scored = {arm for _, arm, _ in percents(tmp_path / "grid")}
