@@ -21,9 +21,7 @@ Task = Literal["clip", "combiner", "fusion", "detectors"]
 OnProgress = Callable[[int, int, dict[str, Any]], None]
 
 
-def train_task(
-    task: str, given: Mapping[str, Any], out: Path, cache: Path | None = None, on_progress: OnProgress | None = None
-) -> dict[str, Any]:
+def train_task(task: str, given: Mapping[str, Any], out: Path, on_progress: OnProgress | None = None) -> dict[str, Any]:
     """As `twinset.train`. given: settings of the task, with its data."""
     out = local_folder_of(out)
     if task not in TASKS:
@@ -36,15 +34,7 @@ def train_task(
         train = getattr(import_module(f"twinset.training.{task}.train"), function)
     except ImportError as error:
         raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
-    if task == "detectors":
-        detectors = train(settings, out, cache)
-        return {
-            "model": settings.model,
-            "out": str(out),
-            "report": str(out / "report.html"),
-            **detectors.detectors.facts,
-        }
-    return dict(train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {})))
+    return dict(train(settings, out, on_progress))
 
 
 def settings_class(task: str) -> type[BaseModel]:

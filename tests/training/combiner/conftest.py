@@ -1,6 +1,7 @@
 """Triplets of which a reference and a condition name the target, and runs of a tiny model on them."""
 
 import itertools
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,9 @@ from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.kinds.samples import Frame, MediaFile
 from twinset.generators.triplets.source import Triplet
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.examples.contracts import Example
 
 COLOURS = ("red", "green", "blue", "yellow", "white", "black")
 GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")
-
 Settings = Callable[..., CombinerSettings]
 
 
@@ -34,7 +33,7 @@ def frame(ground: str, colour: str) -> Frame:
 
 def recoloured() -> list[Planned]:
     """The ground of the reference stays, and the condition names the colour of the target: 8 x 6 x 5 triplets."""
-    found = []
+    planned = []
     for ground, (before, after) in itertools.product(GROUNDS, itertools.permutations(COLOURS, 2)):
         key = sample_key("recoloured", ground, before, after)
         images = {"reference": f"{ground}-{before}", "target": f"{ground}-{after}", "distractor": ""}
@@ -44,37 +43,33 @@ def recoloured() -> list[Planned]:
             target=frame(ground, after), distractor=None, captions=captions, image_ids=images,
             provenance={"target": {"subject": "square"}}, scores={"concreteness": 4.9},
         )  # fmt: skip
-        found.append(Planned(made, identity_of(ground, before, after), key))
-    return found
+        planned.append(Planned(made, identity_of(ground, before, after), key))
+    return planned
 
 
 @pytest.fixture
 def made_recoloured(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
-    """A subset ``recoloured`` of 240 triplets of 48 images."""
+    """240 triplets of 48 images in two subsets, ``recoloured`` of 192 and ``others`` of 48."""
     return made.take(built(_fill))
 
 
 def _fill(made: MadeDataset) -> None:
-    made.add("recoloured", MINED_SUBSET, [recoloured()])
-
-
-def damage(made: MadeDataset, example: Example, role: str) -> None:
-    """Overwrite the bytes of an image in its tar."""
-    place = example.images[role]
-    with (made.root / place.tar).open("r+b") as stream:
-        stream.seek(place.offset)
-        stream.write(bytes(place.size))
+    planned = recoloured()
+    random.Random(0).shuffle(planned)
+    made.add("recoloured", MINED_SUBSET, [planned[48:]])
+    made.add("others", MINED_SUBSET, [planned[:48]])
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    """Settings of a tiny model with random weights, on the data that is named."""
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of a tiny model with random weights, on the data that is named; features in a cache of its own."""
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
     config = str(open_clip_config(tmp_path / "model", embed_dim=32))
 
     def make(place: str, **changes: Any) -> CombinerSettings:
         given: dict[str, Any] = {
             "model": config, "weights": None, "data": (place,), "batch": 2, "epochs": 2, "projection": 12, "hidden": 20,
-            "held_out": 0.3, "lr": 1e-3, "threads": 1,
+            "lr": 1e-3, "threads": 1,
         }  # fmt: skip
         return CombinerSettings.model_validate(given | changes)
 

@@ -100,11 +100,12 @@ def open_data(
     if not settings.validation:
         return RunData(training, None, near)
     validation = open_examples(settings.validation, "pairs", settings.validation_split, "first", index)
-    _refuse_shared(training, validation)
+    refuse_shared(training, validation)
     return RunData(training, validation, near)
 
 
-def _refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
+def refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
+    """Raise `WrongUse` where both have a group; warn of images that both have."""
     shared = sorted(training.groups() & validation.groups())
     remedy = "name another validation subset, or separate them with --split and --validation-split"
     if shared:

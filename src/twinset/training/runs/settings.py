@@ -119,9 +119,6 @@ class RegularisedSettings(RunSettings):
     v1: V1 | None = None
     v2: V2 | None = None
     form: Form | None = None
-    v1: V1 | None = None
-    v2: V2 | None = None
-    form: Form | None = None
     margin: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     margin_v1: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
