@@ -68,7 +68,7 @@ def test_a_run_writes_weights_that_evaluation_opens_and_names_every_shard(
     [
         {},
         {"accumulate": 2, "objective": "negative-pairs", "precision": "bfloat16", "epochs": 4},
-        {"regulariser": "eqsim-v2-close-released", "regulariser_weight": 1, "margin": 0, "close": 2},
+        {"regulariser": "eqsim", "v1": "none", "form": "released", "regulariser_weight": 1, "margin": 0},
         pytest.param({"device": "gpu", "precision": "bfloat16"}, marks=pytest.mark.gpu),
     ],
     ids=["infonce", "cached features in bfloat16", "sampled negatives", "on a GPU"],
@@ -177,8 +177,8 @@ def test_a_folder_and_an_installed_package_bring_their_weights(tmp_path: Path) -
         ({"learning_rate": 1}, "learning_rate: unknown; name one of "),
         ({"regulariser_weight": 1}, "names no regulariser"),
         ({"margin": 0.1}, "^margin: is a setting of a regulariser"),
-        ({"regulariser": "hardneg", "close": 4}, "^close: hardneg does not read it; it has no settings"),
-        ({"regulariser": "eqsim", "normalise": "sigmoid"}, "normalise: .*'softmax' or 'cosine'"),
+        ({"regulariser": "hardneg", "margin": 4}, "^margin: hardneg does not read it; it has no settings"),
+        ({"regulariser": "eqsim", "v1": "near"}, "v1: .*'all', 'distant' or 'none'"),
         ({"batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
         ({"betas": [0.9, 1]}, "from 0 to below 1"),
         ({"lr": float("nan")}, "lr: "),
@@ -196,10 +196,9 @@ def test_a_regulariser_brings_its_weight_and_settings() -> None:
         found = checked(ClipSettings, {"data": ["d"], **changes})
         return found.regulariser_weight, found.regulariser_options()
 
-    every = {"margin": 0.1, "margin_v1": 0.0, "close": 8, "normalise": "softmax"}
+    every = {"v1": "all", "v2": "close", "form": "paper", "margin": 0.1, "margin_v1": 0.0}
     assert settings_of() == (0, {})
-    assert settings_of(regulariser="eqsim", close="4", margin=None) == (0.5, every | {"close": 4})
-    assert settings_of(regulariser="eqsim-v1-all") == (0.5, {"margin_v1": 0.0, "normalise": "softmax"})
+    assert settings_of(regulariser="eqsim", v1="none", margin=None) == (0.5, every | {"v1": "none"})
 
 
 @given(examples=st.integers(2, 2000), largest=st.integers(2, 400))

@@ -97,7 +97,7 @@ def group_score(model: str, settings: FusionSettings, out: Path) -> float:
     [
         ("blip-itm", {"regulariser": "eqsim", "margin": 0, "image_size": 48}),
         ("vilt", {"objective": "rank", "workers": 1, "image_size": 48}),
-        ("flava", {"regulariser": "eqsim-released", "precision": "bfloat16", "transform": "evaluation"}),
+        ("flava", {"regulariser": "eqsim", "form": "released", "precision": "bfloat16", "transform": "evaluation"}),
     ],
 )
 def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
