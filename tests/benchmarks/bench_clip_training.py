@@ -3,9 +3,9 @@
     python tests/benchmarks/bench_clip_training.py [--model NAME] [--batch N] [--steps N] [--repeats N] [--gpu]
 
 Both train open_clip's model with random weights by InfoNCE and AdamW: open_clip by `open_clip_train.train.
-train_one_epoch`, twinset by `training.clip.steps.Stepper`, which also measures the gradient and refuses a loss that is
-not finite. They alternate, so that other work on the machine slows both alike. With ``--gpu`` both run in bfloat16 by
-autocast and the clock is the wall's; on the CPU in float32, and it is CPU time of one thread.
+train_one_epoch`, twinset by `training.runs.trainer.take_step`, which also measures the gradient and refuses a loss that
+is not finite. They alternate, so that other work on the machine slows both alike. With ``--gpu`` both run in bfloat16
+by autocast and the clock is the wall's; on the CPU in float32, and it is CPU time of one thread.
 """
 
 import argparse
@@ -30,10 +30,12 @@ from open_clip_train.train import train_one_epoch  # type: ignore[import-untyped
 
 from twinset.models.device import GPU  # noqa: E402
 from twinset.training.clip.settings import ClipSettings  # noqa: E402
-from twinset.training.clip.steps import Stepper, new_optimiser  # noqa: E402
+from twinset.training.clip.train import ClipTask  # noqa: E402
 from twinset.training.examples.batches import Batch  # noqa: E402
 from twinset.training.losses.objectives import open_loss  # noqa: E402
 from twinset.training.runs.processes import joined  # noqa: E402
+from twinset.training.runs.steps import new_optimiser  # noqa: E402
+from twinset.training.runs.trainer import take_step  # noqa: E402
 
 Data = list[tuple[torch.Tensor, torch.Tensor]]
 
@@ -66,16 +68,23 @@ def open_clips(network: Any, batches: Data, device: str, gpu: bool) -> Callable[
     return lambda: train_one_epoch(network, data, loss, 0, optimiser, None, None, None, asked)
 
 
+class InMemoryTask(ClipTask):
+    """The task without data and models of its own."""
+
+    def __init__(self, network: Any, settings: ClipSettings, process: Any, steps: int) -> None:
+        self.settings, self._process, self.steps = settings, process, steps
+        self.network = network.to(process.device).train()
+        self.optimiser = new_optimiser(self.network, settings)
+        self.loss = open_loss("infonce", None, 0.0)
+
+
 def ours(network: Any, batches: Data, settings: ClipSettings, process: Any) -> Callable[[], None]:
     """As many steps of twinset's."""
-    network = network.to(process.device).train()
-    stepper = Stepper(network, new_optimiser(network, settings), open_loss("infonce", None, 0.0), settings, process)
-    keys = tuple(map(str, range(settings.batch)))
+    task, keys = InMemoryTask(network, settings, process, len(batches)), tuple(map(str, range(settings.batch)))
 
     def epoch() -> None:
         for step, (images, texts) in enumerate(batches):
-            batch = Batch(step, 0, keys, keys, {"image": images}, {"text": texts})
-            stepper.take(batch, len(batches))
+            take_step(task, process, Batch(step, 0, keys, keys, {"image": images}, {"text": texts}))
 
     return epoch
 

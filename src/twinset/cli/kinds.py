@@ -55,9 +55,8 @@ def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
     from twinset.models.image_engine import IMAGE_ENGINES
     from twinset.models.language_models.settings import LANGUAGE_MODELS
     from twinset.shards.export.formats import EXPORTERS
-    from twinset.training.grids.design import settings_class
     from twinset.training.losses.names import OBJECTIVES, REGULARISERS
-    from twinset.training.tasks import TASKS
+    from twinset.training.tasks import TASKS, settings_class
 
     yield from (("recipe", part.__name__.lower(), part) for part in (Recipe, Subset))
     yield from (("training", task, settings_class(task)) for task in TASKS)

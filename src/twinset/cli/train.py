@@ -57,7 +57,7 @@ def __getattr__(task: str) -> Callable[..., None]:
 def _parameters(task: str) -> Iterator[inspect.Parameter]:
     """The settings of a task as parameters: texts, which the settings check, and absent unless they are given."""
     from twinset.cli.kinds import settings_of
-    from twinset.training.grids.design import settings_class
+    from twinset.training.tasks import settings_class
 
     fields, required = settings_class(task).model_fields, inspect.Parameter.empty
     kinds: dict[str, tuple[Any, Any, str]] = {"out": (Path, required, "folder of the run")}
@@ -73,36 +73,24 @@ def _parameters(task: str) -> Iterator[inspect.Parameter]:
         elif fields[name].annotation is bool:
             kind, absent = bool, False
         kinds[name] = kind, absent, text
-    if task in ("combiner", "detectors"):  # they encode once what stays as it is
-        kinds["cache"] = Path | None, None, "folder of what was encoded (default: ~/.cache/twinset/features)"
     for name, (kind, absent, text) in kinds.items():
         kind = Annotated[kind, typer.Option(help=text)]
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=absent, annotation=kind)
 
 
-def grid(
-    design: Path,
-    *,
-    out: Path,
-    data: tuple[str, ...] = (),
-    test: tuple[str, ...] = (),
-    set_: Settings = (),
-    only: tuple[str, ...] = (),
-    device: Device = "cpu",
-) -> None:
+def grid(design: Path, *, out: Path, set_: Settings = (), only: tuple[str, ...] = (), device: Device = "cpu") -> None:
     """Train and score every arm of a paper's table, and write its figures beside the paper's.
 
-    The same command resumes, and does again only what is not done.
+    The same command resumes. Data and benchmarks are settings: --set data.NAME=PLACE, --set folders.BENCHMARK=DIR.
 
     Args:
         design: eqben, eqben_data, eqben_fusion, bivlc or genecis; or a YAML file
         out: folder of runs, scores and tables
-        data: NAME=PLACE: what a name of the design's data stands for
-        test: NAME=PLACE: folder of a test or of a benchmark's tests; others are left out
         only: this arm, and what it begins from
     """
     from twinset.models.encoders.contract import Running
-    from twinset.training.grids.run import open_grid, run_grid
+    from twinset.training.grids.design import load_design
+    from twinset.training.grids.run import run_grid
 
-    found = run_grid(open_grid(design, data, test, out, set_, Running(device), only), tell)
-    answer(found, lambda: say(Path(found["tables"][0]).read_text("utf-8"), *found["tables"], sep="\n"))
+    tables = run_grid(load_design(design, set_).only(only), out, Running(device), tell)
+    answer({"tables": tables}, lambda: say(tables[0].read_text("utf-8"), *map(str, tables), sep="\n"))

@@ -5,6 +5,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import BaseModel
+
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.shards.storage.whole_file import local_folder_of
 
@@ -19,9 +21,7 @@ Task = Literal["clip", "combiner", "fusion", "detectors"]
 OnProgress = Callable[[int, int, dict[str, Any]], None]
 
 
-def train_task(
-    task: str, given: Mapping[str, Any], out: Path, cache: Path | None = None, on_progress: OnProgress | None = None
-) -> dict[str, Any]:
+def train_task(task: str, given: Mapping[str, Any], out: Path, on_progress: OnProgress | None = None) -> dict[str, Any]:
     """As `twinset.train`. given: settings of the task, with its data."""
     out = local_folder_of(out)
     if task not in TASKS:
@@ -34,28 +34,13 @@ def train_task(
         train = getattr(import_module(f"twinset.training.{task}.train"), function)
     except ImportError as error:
         raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
-    if task == "detectors":
-        detectors = train(settings, out, cache)
-        return {
-            "model": settings.model,
-            "out": str(out),
-            "report": str(out / "report.html"),
-            **detectors.detectors.facts,
-        }
-    done = train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {}))
-    return {
-        "model": done.model,
-        "best": str(done.best),
-        "last": str(done.last),
-        "sha256": done.digest,
-        "best_step": done.best_step,
-        "steps": done.history[-1]["step"],
-        "resumed_at": done.resumed_at,
-        "idle": done.idle,
-        "loss": done.history[-1]["loss"],
-        "validation": done.history[-1].get("validation", {}),
-        "report": str(out / "report.html"),
-    }
+    return dict(train(settings, out, on_progress))
+
+
+def settings_class(task: str) -> type[BaseModel]:
+    """The settings of a task."""
+    kind: type[BaseModel] = getattr(import_module(f"twinset.training.{task}.settings"), TASKS[task][0])
+    return kind
 
 
 def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = True) -> Any:
@@ -67,10 +52,10 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
     from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
     from twinset.training.combiner.settings import CIRR
     from twinset.training.examples.example_set import check_place
-    from twinset.training.runs.identity import check_folder
+    from twinset.training.runs.folder import check_folder
     from twinset.training.runs.settings import EncoderSettings, checked
 
-    settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), TASKS[task][0]), dict(given))
+    settings: Any = checked(settings_class(task), dict(given))
     check_folder(out)
     for place in (*settings.data, *getattr(settings, "validation", ())):
         if task != "combiner" or not place.startswith(CIRR):
@@ -78,8 +63,7 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
     if not models:
         return settings
     if not isinstance(settings, EncoderSettings):
-        for model in filter(None, (settings.model, getattr(settings, "neighbours_by", None))):
-            check_model(model)
+        check_model(settings.model)
     elif settings.weights is None:
         find_architecture(settings.model)
     else:

@@ -8,12 +8,10 @@ from numpy.typing import NDArray
 
 from twinset.training.examples.transforms import Transforms
 
-TOKENS = 12
-
 
 def tokenize(texts: Sequence[str]) -> NDArray[np.int64]:
-    """The first bytes of each text, (n, TOKENS)."""
-    return np.array([list(text.encode()[:TOKENS].ljust(TOKENS, b"\0")) for text in texts], np.int64)
+    """The first 12 bytes of each text, (n, 12)."""
+    return np.array([list(text.encode()[:12].ljust(12, b"\0")) for text in texts], np.int64)
 
 
 @pytest.fixture

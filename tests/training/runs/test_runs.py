@@ -1,150 +1,193 @@
-"""Checkpoints: whole or passed over, the last two kept, and a full disk that costs none of them.
-
-A folder is bound to one run; what lies in the way of its files is named.
-A part of a loss that trains nothing is said once, and in the result.
-"""
+"""The trainer, on a task of one layer: checkpoints, history, folder, and what ends a run."""
 
 import json
+import math
 import multiprocessing
-import resource
-import signal
-import socket
-import subprocess
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from twinset.contracts.errors import WrongUse
-from twinset.training.runs.checkpoints import Checkpoints, write_tensors
-from twinset.training.runs.identity import SETTINGS, check_folder
-from twinset.training.runs.idle import PATIENCE, IdleParts, said_of
+from tests.training.runs.contract import Killed, killed_after, resumes_exactly, rows_of
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.training.examples.contracts import Read
+from twinset.training.runs.checkpoint import FILE, State, write_checkpoint
+from twinset.training.runs.folder import SETTINGS, claimed
+from twinset.training.runs.settings import RunSettings
+from twinset.training.runs.steps import learning_rate, new_optimiser
+from twinset.training.runs.trainer import Task, train
 
-TENSORS = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.ones(3, dtype=torch.int64)}
-BEST = {"step": 1, "value": 2.0, "sha256": {"best.safetensors": "digest"}}
-
-
-def written(out: Path, *steps: int) -> Checkpoints:
-    checkpoints = Checkpoints(out)
-    for step in steps:
-        checkpoints.write(step, {**TENSORS, "step": torch.tensor(step)}, "identity", "runtime", BEST)
-    return checkpoints
+STEPS = 10
 
 
-def test_the_last_two_are_kept_and_the_last_is_read(tmp_path: Path) -> None:
-    checkpoints = written(tmp_path, 5, 10, 15)
-    assert checkpoints.steps() == [10, 15] and len(list(checkpoints.folder.iterdir())) == 4
-    found = checkpoints.last()
-    assert found is not None
-    receipt, tensors = found
-    assert (receipt.step, receipt.identity, receipt.best) == (15, "identity", BEST)
-    assert int(tensors["step"]) == 15 and torch.equal(tensors["b"], TENSORS["b"])
-    checkpoints.clear()
-    assert Checkpoints(tmp_path).last() is None and not checkpoints.folder.exists()
+class Data:
+    """Nothing is read and written: what a task has of models and data."""
+
+    def digests(self) -> dict[str, Any]:
+        return {"data": "digest"}
+
+    def facts(self) -> dict[str, Any]:
+        return {"data": [], "validation": []}
+
+    def write_config(self, out: Path) -> None: ...
 
 
-@pytest.mark.parametrize(
-    "damage", ["cut", "flipped", "no tensors", "no receipt", "receipt cut", "best is a word", "best elsewhere"]
-)
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
-    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    checkpoints = written(tmp_path, 5, 10)
-    tensors, receipt = (checkpoints.folder / f"00000010.{suffix}" for suffix in ("safetensors", "json"))
-    content = tensors.read_bytes()
+class Toy(Task[Read]):
+    """Learns a sum of two numbers, through dropout; validated by figures that a test chooses."""
+
+    best_by, batches, broken = "accuracy", property(lambda self: self), property(lambda self: self.read)
+    start = data = Data()
+    steps_per_epoch, steps = 2, STEPS
+    figures_of_epochs: tuple[float, ...] = (10, 30, 20, 30, 5)
+    worst = -1  # the step whose loss is not finite
+
+    def __init__(self, settings: RunSettings) -> None:
+        torch.manual_seed(0)
+        self.settings, self.read = settings, dict[int, tuple[str, str]]()
+        self.network = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))
+        self.optimiser = new_optimiser(self.network, settings, ("2.",), 2.0)
+
+    def stream(self, first: int, last: int) -> Generator[Read, None, None]:
+        for step in range(first, last):
+            if step == 1:
+                self.read[7] = ("here", "broken")
+            yield Read(step, step // 2, (f"key-{step}",), left_out=(("here", "broken"),) if step == 1 else ())
+
+    def model(self, out: Path) -> str:
+        return f"toy:{out}"
+
+    def rate(self, step: int) -> float:
+        return learning_rate(step, self.steps, self.settings.lr, 2, "linear")
+
+    def backward(self, batch: Read) -> tuple[Tensor, dict[str, float]]:
+        inputs = torch.randn(4, 2, generator=torch.Generator().manual_seed(batch.step))
+        loss = (self.network(inputs)[:, 0] - inputs.sum(1)).square().mean()
+        loss = loss * math.nan if batch.step == self.worst else loss
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach(), {"text_accuracy": 0.25, "active_v2": 0.5}
+
+    def measure(self) -> dict[str, float]:
+        return {"accuracy": self.figures_of_epochs[int(self.optimiser.state_dict()["state"][0]["step"]) // 2 - 1]}
+
+
+def settings(**changes: Any) -> RunSettings:
+    given: dict[str, Any] = {
+        "model": "toy", "data": ("d",), "batch": 2, "epochs": 5, "lr": 0.1, "betas": (0.9, 0.99), "eps": 1e-8,
+        "weight_decay": 0.1, "seed": 3, "threads": 1, "checkpoint_every": 3,
+    }  # fmt: skip
+    return RunSettings.model_validate(given | changes)
+
+
+def run(
+    chosen: RunSettings, out: Path, on_progress: Any = None, report: bool = False, **changes: Any
+) -> dict[str, Any]:
+    def opened(process: Any) -> Toy:
+        toy = Toy(chosen)
+        for name, value in changes.items():
+            setattr(toy, name, value)
+        return toy
+
+    return train(chosen, out, opened, on_progress, report)
+
+
+def test_a_run_that_is_killed_at_each_step_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    rows = resumes_exactly(run, settings(), tmp_path, range(1, STEPS + 1))
+    assert [row["step"] for row in rows] == [*range(1, STEPS + 1)] and rows[1]["left_out"] == [["here", "broken"]]
+    # Accuracies and active fractions are in percent, as validations are.
+    assert {(row["text_accuracy"], row["active_v2"]) for row in rows} == {(25, 50)}
+    result = json.loads((tmp_path / "killed/result.json").read_bytes())
+    assert result["best"] == {"step": 4, "value": 30}  # the first of equal ones
+    assert result["sha256"]["best.safetensors"] != result["sha256"]["last.safetensors"]
+
+
+def test_best_weights_and_broken_examples_survive_on_a_machine_that_rounds_differently(tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        run(settings(), tmp_path, killed_after(5), figures_of_epochs=(50, 60))
+    with pytest.raises(WrongUse, match="former --threads, or accept it with --allow-mixed-runtimes"):
+        run(settings(threads=2), tmp_path)
+    toys: list[Toy] = []
+    mixed = settings(threads=2, allow_mixed_runtimes=True)
+    done = train(mixed, tmp_path, lambda process: toys.append(Toy(mixed)) or toys[0], report=False)
+    assert (done["resumed_at"], done["best_step"]) == (3, 2) and toys[0].broken == {7: ("here", "broken")}
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_before_it_changes_weights(tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match=r"step 5: the loss is nan .*first examples are key-4\."):
+        run(settings(), tmp_path, worst=4)
+    assert len(rows_of(tmp_path)) == 4
+    assert run(settings(), tmp_path)["sha256"] == run(settings(), tmp_path / "straight")["sha256"]
+
+
+def test_what_decides_the_weights_may_not_change_and_how_it_is_executed_may(tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        run(settings(), tmp_path, killed_after(4))
+    with pytest.raises(WrongUse, match=r"lr is 0\.1 there and 0\.2 here.*former ones.*another --out"):
+        run(settings(lr=0.2), tmp_path)
+    with pytest.raises(WrongUse, match='data is "digest" there and "other" here'):
+        run(settings(), tmp_path, digests=lambda: {"data": "other"})
+    assert run(settings(checkpoint_every=0, workers=1), tmp_path)["resumed_at"] == 3
+
+
+@pytest.mark.parametrize("damage", ["cut", "no tensor", "no state", "other run"])
+def test_a_checkpoint_that_is_damaged_is_named(tmp_path: Path, damage: str) -> None:
+    with pytest.raises(Killed):
+        run(settings(), tmp_path, killed_after(4))
+    path, toy = tmp_path / FILE, Toy(settings())
     if damage == "cut":
-        tensors.write_bytes(content[:-4])
-    elif damage == "flipped":
-        tensors.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    elif damage == "no tensors":
-        tensors.unlink()
-    elif damage == "no receipt":
-        receipt.unlink()
-    elif damage == "best is a word":
-        receipt.write_text(json.dumps({**json.loads(receipt.read_text()), "best": "none"}))
-    elif damage == "best elsewhere":
-        elsewhere = {**BEST, "sha256": {f"{tmp_path}/elsewhere.safetensors": "digest"}}
-        receipt.write_text(json.dumps({**json.loads(receipt.read_text()), "best": elsewhere}))
+        path.write_bytes(path.read_bytes()[:-4])
+    elif damage == "no state":
+        path.write_bytes(b"\x02\0\0\0\0\0\0\0{}")
     else:
-        receipt.write_bytes(receipt.read_bytes()[:20])
-    found = checkpoints.last()
-    assert found is not None and found[0].step == 5
-    assert damage == "no receipt" or f"{tensors}: damaged" in caplog.text
+        kept = toy.network[:1] if damage == "no tensor" else toy.network
+        identity = json.loads((tmp_path / SETTINGS).read_bytes())["identity"]
+        name = "another" if damage == "other run" else digest(identity)
+        write_checkpoint(tmp_path, State(identity=name, step=3), kept, toy.optimiser, {})
+    with pytest.raises(WrongUse, match=rf"{FILE}: not a checkpoint of this run .*remove it, and the run begins again"):
+        run(settings(), tmp_path)
 
 
-def test_the_same_tensors_give_the_same_bytes_in_any_order(tmp_path: Path) -> None:
-    backwards = dict(reversed(TENSORS.items()))
-    assert write_tensors(tmp_path / "a.safetensors", TENSORS) == write_tensors(tmp_path / "b.safetensors", backwards)
+def told_of_another(out: Path, told: Path) -> None:
+    with pytest.raises(WrongUse) as refused:
+        run(settings(), out)
+    told.write_text(str(refused.value))
 
 
-def write_on_a_full_disk(out: Path, told: Path) -> None:
-    """In a process of its own: the limit on the size of files cannot be taken back."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    try:
-        Checkpoints(out).write(10, {"a": torch.zeros(4096)}, "identity", "runtime", None)
-    except OSError as error:
-        told.write_text("\n".join([str(error), *error.__notes__]))
+def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(tmp_path: Path) -> None:
+    with claimed(tmp_path / "run", settings(), {}, ""):  # a lock is a process's own
+        arguments = (tmp_path / "run", tmp_path / "told")
+        child = multiprocessing.get_context("fork").Process(target=told_of_another, args=arguments)
+        child.start()
+        child.join()
+    assert "another process trains into it" in (tmp_path / "told").read_text()
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(WrongUse, match="holds other files"):
+        run(settings(), tmp_path)
+    with pytest.raises(WrongUse, match="not a folder"):
+        run(settings(), tmp_path / "thesis.tex")
 
 
-def test_a_full_disk_is_reported_and_leaves_the_checkpoint_before(tmp_path: Path) -> None:
-    written(tmp_path, 5)
-    told = tmp_path / "told"
-    child = multiprocessing.get_context("fork").Process(target=write_on_a_full_disk, args=(tmp_path, told))
-    child.start()
-    child.join()
-    assert "the checkpoint before it is intact" in told.read_text() and "free some room" in told.read_text()
-    found = Checkpoints(tmp_path).last()
-    assert found is not None and found[0].step == 5
-    assert {path.name for path in Checkpoints(tmp_path).folder.iterdir()} == {"00000005.json", "00000005.safetensors"}
+def test_matrices_decay_and_norms_biases_and_the_scale_do_not() -> None:
+    network = torch.nn.Module()
+    network.layer, network.norm_of_rows = torch.nn.Linear(2, 2), torch.nn.LayerNorm((2, 2))
+    network.logit_scale = torch.nn.Parameter(torch.ones(()))
+    groups = new_optimiser(network, settings(), ("logit",), 5.0).param_groups
+    names = {id(value): name for name, value in network.named_parameters()}
+    held = {names[id(value)]: (group["weight_decay"], group["times"]) for group in groups for value in group["params"]}
+    assert held == {
+        "layer.weight": (0.1, 1), "layer.bias": (0, 1), "logit_scale": (0, 5),
+        "norm_of_rows.weight": (0, 1), "norm_of_rows.bias": (0, 1),
+    }  # fmt: skip
 
 
-def test_nothing_is_removed_from_a_folder_that_a_link_leads_to(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    (tmp_path / "checkpoints").symlink_to("models")
-    with pytest.raises(WrongUse, match="a link to models"):
-        Checkpoints(tmp_path)
-
-
-def test_what_killed_runs_left_goes_with_the_next_write_and_at_the_end(tmp_path: Path) -> None:
-    """safetensors writes into a file of its own before it renames it; the weights may be gigabytes."""
-    checkpoints = Checkpoints(tmp_path)
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    left = checkpoints.folder / f".twinset-{socket.gethostname()}.{ended.pid}.a"
-    for write in (lambda: checkpoints.write(3, {"a": torch.zeros(1)}, "identity", "runtime", None), checkpoints.clear):
-        left.mkdir(parents=True)
-        (left / ".tmpAbCdEf").write_bytes(b"half")
-        write()
-        assert not left.exists()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["checkpoints", "tensorboard", "history.jsonl", SETTINGS])
-def test_what_lies_in_the_way_of_a_run_is_named(tmp_path: Path, name: str) -> None:
-    if name != SETTINGS:
-        (tmp_path / SETTINGS).write_text("{}")
-    check_folder(tmp_path)
-    if "." in name:
-        (tmp_path / name).mkdir()
-    else:
-        (tmp_path / name).write_text("")
-    with pytest.raises(WrongUse, match=rf"{name}: (not )?a folder.*; remove it, or name another --out"):
-        check_folder(tmp_path)
-
-
-def test_a_part_that_is_idle_for_a_hundred_steps_is_said_once() -> None:
-    idle = IdleParts(1000)
-    said = [idle.add({"step": step, "active_v1": 0.0, "active_v2": 0.2, "loss": 0.0}) for step in range(1, 301)]
-    assert [step for step, message in enumerate(said, 1) if message] == [PATIENCE]
-    assert said[PATIENCE - 1].startswith("active_v1 (step 100): 0 for 100 steps running.") and "--margin-v1" in said[99]
-    assert idle.found == {"active_v1": 100} and said_of(idle.found) == said[99]
-
-
-def test_one_step_above_the_margin_begins_the_count_again_and_a_short_run_counts_whole() -> None:
-    idle = IdleParts(1000)
-    assert not any(idle.add({"step": step, "active_fraction": float(step == 60)}) for step in range(1, 150))
-    assert idle.add({"step": 160, "active_fraction": 0.0}) == "" and not idle.found
-    short = IdleParts(3)
-    assert [bool(short.add({"step": step, "active_fraction": 0.0})) for step in (1, 2, 3)] == [False, False, True]
-    assert said_of({}) == ""
+def test_the_rate_rises_linearly_and_falls_to_nothing() -> None:
+    cosine = [learning_rate(step, 150, 1e-3, 50) for step in range(150)]
+    assert cosine[0] == pytest.approx(1e-3 / 50) and cosine[49] == cosine[50] == pytest.approx(1e-3)
+    assert cosine[100] == pytest.approx(5e-4) and cosine[149] < 1e-6
+    assert [learning_rate(step, 6, 1, 0, "linear") for step in range(6)] == pytest.approx(
+        [n / 6 for n in range(6, 0, -1)]
+    )
+    assert learning_rate(9, 10, 1e-3, 50) == pytest.approx(1e-3 / 5)  # shorter than its warm-up

@@ -52,11 +52,6 @@ class Blip(FusionScorer):
         states: torch.Tensor = self.model.text_encoder(**texts, **patches).last_hidden_state
         return states[:, 0]
 
-    def contrasted(self, seen: Tensors, tokens: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        from torch.nn.functional import normalize
-
-        return normalize(self.projected_images(seen), dim=-1), normalize(self.projected_texts(tokens), dim=-1)
-
     def resize(self, size: int) -> None:
         """As `FusionScorer.resize`: positions of patches are interpolated once, as the library does in each pass."""
         import torch

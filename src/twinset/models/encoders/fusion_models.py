@@ -62,12 +62,6 @@ class FusionScorer(TransformersModel, Matcher):
     def image_features(self, pixels: Tensors) -> torch.Tensor:
         """Features of images alone, by which similar ones are found, shape (n, d); not normalised."""
 
-    def contrasted(self, seen: Tensors, tokens: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features with norm 1 of images and of texts, each read alone, that its contrastive head compares, (n, d)
-        each; optional. Raises `WrongUse`: the model has no such head.
-        """
-        raise WrongUse(f"{self.name}: has no contrastive head; name blip-itm:")
-
     def resize(self, size: int) -> None:
         """Read images of another size from now on, in pixels; optional. Raises `WrongUse`: the model cannot."""
         raise WrongUse(f"{self.name}: reads images of one size; name blip-itm: or vilt:, or leave image_size out")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from twinset.training.examples.contracts import Twins
 from twinset.training.losses.names import NEAREST, OBJECTIVES, WITHOUT_NEGATIVES
-from twinset.training.runs.settings import EncoderSettings, RegularisedSettings
+from twinset.training.runs.settings import EncoderSettings, RegularisedSettings, Share
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
@@ -18,56 +19,41 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
 
     Attributes:
         validation: without any, the last weights are the best.
-        twins: the sides of a pair that are examples. ``both`` is the default of infonce, and refused by objectives with
-            negatives, since the sides are each other's.
         neighbours: a table of ``image-neighbours``: half of each batch are neighbours of the other half, NegCLIP's
             batches. nearest: images of an image, one of which is sampled.
         objective: which features are compared; it decides what is read of an example.
-        close: k of EqSim's close pairs: texts of an image, and images of a text. normalise: EqSim's similarity, the
-            softmax of logits or the cosine.
         batch: 400, or 200 with hard negatives.
         steps: optimiser steps instead of epochs, where given.
         lr: peak learning rate. warmup: steps of linear warm-up to it; then half a cosine to 0.
         betas, eps, weight_decay: of AdamW; no decay on norms, biases and the logit scale.
         transform: BiVLC's code trains with ``evaluation``.
-        best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
     """
 
-    decides_defaults: ClassVar[tuple[str, ...]] = ("model", "objective", "regulariser")
-
     model: str = "ViT-B-32"
-    twins: Literal["both", "first"] = "both"
     neighbours: str | None = None
     nearest: PositiveInt = NEAREST
     objective: str = WITHOUT_NEGATIVES
-    close: PositiveInt | None = None
-    normalise: Literal["softmax", "cosine"] | None = None
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10
     steps: PositiveInt | None = None
     lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Share, Share] = (0.9, 0.98)
     eps: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     warmup: NonNegativeInt = 50
     seed: int = Field(default=42, ge=0, lt=1 << 63)
-    best_by: Literal["accuracy", "group"] = "accuracy"
 
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:
         objective = given.get("objective")
         if isinstance(objective, str) and OBJECTIVES.find(objective).negatives:
-            given = {"batch": BATCH_WITH_NEGATIVES, "twins": "first", **given}
+            given = {"batch": BATCH_WITH_NEGATIVES, **given}
         return given
 
-    @model_validator(mode="after")
-    def _fit_together(self) -> ClipSettings:
-        if self.twins == "both" and OBJECTIVES.find(self.objective).negatives:
-            raise ValueError(
-                f"twins: with {self.objective} the sides of a pair are each other's negatives: in one batch, the "
-                "answer of each would also be among its wrong answers. Choose first, or the objective infonce"
-            )
-        if self.best_by == "group" and not self.validation:
-            raise ValueError("best_by: group needs validation data of twins; set validation")
-        return self
+    @property
+    def twins(self) -> Twins:
+        """The sides of a pair that are examples. With negatives the sides are each other's: in one batch, the answer of
+        each would also be among its wrong answers.
+        """
+        return "first" if OBJECTIVES.find(self.objective).negatives else "both"

@@ -1,127 +1,156 @@
-"""Trains a dual encoder, and resumes a run that was stopped from its last checkpoint.
+"""Trains a dual encoder of open_clip on twins and other examples."""
 
-All state of a run is its checkpoint: weights, buffers, the optimiser's moments and the number of steps. The order of
-examples, their augmentation, the learning rate, dropout and sampled negatives are functions of the seed and the step.
-So a run that was killed at any step ends with the same bytes of weights as one that was not, on one runtime class.
-"""
-
-import contextlib
 import logging
+import math
 from pathlib import Path
+from typing import Any
 
-from twinset.contracts.canonical import digest
-from twinset.training.clip.data import RunData, Start, open_data, open_start, write_config
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from twinset.training.clip.data import open_data, open_start
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.steps import Stepper, new_optimiser
-from twinset.training.clip.validation import Validation
+from twinset.training.clip.validation import FIGURES, TWINS, batch_size, evaluating, twin_figures
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.contracts import Broken
-from twinset.training.examples.example_set import TAR_INDEX
+from twinset.training.examples.neighbours import open_image_neighbours
 from twinset.training.examples.transforms import Transforms
+from twinset.training.losses.features import Features, gather
+from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.objectives import open_loss
-from twinset.training.report.write import About
-from twinset.training.runs.identity import History, check_folder, claim, run_identity
-from twinset.training.runs.loop import Loop, OnProgress, Trained, finished, trained
-from twinset.training.runs.processes import Process, joined
+from twinset.training.runs.processes import Process
+from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
+from twinset.training.runs.trainer import OnProgress, Task, in_percent, train
 
+#: CLIP clips the scale of its logits at 100 (Radford et al. 2021, section 2.5).
+LARGEST_SCALE = math.log(100)
+VALIDATED = ("loss", "accuracy", "chance")
 _LOG = logging.getLogger("twinset")
 
 
 def train_clip(
     settings: ClipSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
-) -> Trained:
-    """Train a model, or resume a run that was stopped; a finished one is left as it is.
-
-    Args:
-        out: folder of the run; `docs/training.md` lists its files.
-        report: whether TensorBoard's files and ``report.html`` are written, which takes a second or two.
-
-    Raises:
-        WrongUse: settings, model or data are wrong, or ``out`` holds another run.
-        BuildFailed: the loss is not finite, too many examples are broken, or the data changed. Weights up to the last
-            checkpoint are intact, and the same call resumes from it.
-        OSError: there is no room for a checkpoint; the one before it is intact.
-    """
-    with contextlib.ExitStack() as stack:
-        process = stack.enter_context(joined(settings))
-        if process.is_first:
-            check_folder(out)
-        start, index = open_start(settings), out.absolute().parent / TAR_INDEX
-        data = open_data(settings, settings.twins, index, settings.neighbours, settings.nearest)
-        identity = run_identity(settings, start.identity(), data.digests())
-        if brought := packages(settings.objective, settings.regulariser):
-            identity["packages"] = brought
-        # Before anything is written: it refuses settings, model and data that do not fit each other.
-        run = Run(settings, out, start, data, process, digest(identity))
-        history = stack.enter_context(History(out, process.is_first))
-        if process.is_first:
-            claim(out, settings, identity, process.runtime)
-        process.wait()
-        if (done := finished(out, run.identity, history)) is not None:
-            return trained(f"open_clip:{out}", out, done, history, done["steps"])
-        result, resumed_at = run.run(history, data.facts(), _about(settings), on_progress, report)
-        return trained(f"open_clip:{out}", out, result, history, resumed_at)
+) -> dict[str, Any]:
+    """Train a dual encoder, or resume a run that was stopped: as `training.runs.trainer.train`."""
+    return train(settings, out, lambda process: ClipTask(settings, out, process), on_progress, report)
 
 
-class Run(Loop[Batch]):
-    """The run of a dual encoder in one process; arguments as those of `Loop`."""
+class ClipTask(Task[Batch]):
+    """The task of a dual encoder. Raises `WrongUse`: settings, model and data do not fit each other."""
 
+    settings: ClipSettings
     batches: Batches
-    published = "open_clip_model.safetensors"  # open_clip and `evaluation` look for it
+    best_by = "accuracy"
+    best_file = "open_clip_model.safetensors"  # open_clip and `evaluation` look for it
+    figures = f"Percent, except for the loss. accuracy: in-batch, mean of both directions. {FIGURES}"
+    recipe = "BiVLC's published recipe"
 
-    def __init__(
-        self, settings: ClipSettings, out: Path, start: Start, data: RunData, process: Process, identity: str
-    ) -> None:
-        self.settings, self._start = settings, start
-        image = start.network.visual.preprocess_cfg
+    def __init__(self, settings: ClipSettings, out: Path, process: Process) -> None:
+        self.settings, self._process = settings, process
+        self.start = open_start(settings)
+        self.data = open_data(settings, settings.twins, out)
+        self._neighbours = None
+        if settings.neighbours is not None:
+            self._neighbours = open_image_neighbours(settings.neighbours, self.data.training, settings.nearest)
+        image, tokenize = self.start.network.visual.preprocess_cfg, self.start.tokenize
         self.batches = Batches(
-            data.training, Transforms(image, settings.transform), start.tokenize, settings.batch, settings.seed,
+            self.data.training, Transforms(image, settings.transform), tokenize, settings.batch, settings.seed,
             OBJECTIVES.find(settings.objective).roles, settings.workers, process.rank, process.world,
-            neighbours=data.neighbours,
+            neighbours=self._neighbours,
         )  # fmt: skip
-        steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
-        if settings.warmup >= steps and process.is_first:
+        self.steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
+        if settings.warmup >= self.steps and process.is_first:
             _LOG.warning(
                 "warmup: %s steps, and the run has %s: the learning rate never reaches %s; choose a lower --warmup",
-                *(f"{settings.warmup:,}", f"{steps:,}", settings.lr),
+                *(f"{settings.warmup:,}", f"{self.steps:,}", settings.lr),
             )
-        self.validation = None
-        if data.validation is not None:
-            self.validation = Validation(data.validation, Transforms(image, "evaluation"), start.tokenize, settings)
-        network = start.network.to(process.device).train()
-        super().__init__(
-            settings, out, process, identity, network, new_optimiser(network, settings), steps,
-            self.batches.steps_per_epoch, settings.best_by,
-        )  # fmt: skip
-        loss = open_loss(
+        self._validation = None
+        if (examples := self.data.validation) is not None:
+            are_twins = all(examples.lacking(role) is None for role in TWINS)
+            roles = TWINS if are_twins else OBJECTIVES.find(settings.objective).roles
+            size, evaluated = batch_size(len(examples), settings.batch), Transforms(image, "evaluation")
+            self._validation = Batches(examples, evaluated, tokenize, size, 0, roles, settings.workers)
+        self.network: Any = self.start.network.to(process.device).train()
+        self.optimiser = new_optimiser(self.network, settings)
+        self.loss = open_loss(
             settings.objective, settings.regulariser, settings.regulariser_weight, **settings.regulariser_options()
         )
-        self.stepper = Stepper(self.network, self.optimiser, loss, settings, process)
 
-    def take(self, batch: Batch) -> dict[str, float]:
-        return self.stepper.take(batch, self.steps)
-
-    def measure(self) -> dict[str, float] | None:
-        return None if self.validation is None else self.validation.measure(self.stepper)
-
+    @property
     def broken(self) -> Broken:
         return self.batches.broken
 
-    def write_config(self) -> None:
-        write_config(self._start, self.out)
+    def digests(self) -> dict[str, Any]:
+        brought = packages(self.settings.objective, self.settings.regulariser)
+        neighbours = self._neighbours.digest if self._neighbours else None
+        return {**super().digests(), "neighbours": neighbours, "packages": brought}
+
+    def model(self, out: Path) -> str:
+        return f"open_clip:{out}"
+
+    def what(self) -> str:
+        start = f"{self.settings.model} from {self.settings.weights or 'random weights'}"
+        return f"A dual encoder: {start}, objective {self.settings.losses}"
+
+    def rate(self, step: int) -> float:
+        return learning_rate(step, self.steps, self.settings.lr, self.settings.warmup)
+
+    def backward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        settings = self.settings
+        generator = torch.Generator().manual_seed(stream_seed(settings.seed, "sampling", batch.step))
+        return cached_backward(
+            lambda inputs: (self.features(inputs), self.network.logit_scale.exp()),
+            self.inputs(batch),
+            lambda features, scale: self.loss(gather(features), scale, generator),
+            settings.batch // self._process.world // settings.accumulate,
+        )
+
+    def update(self) -> dict[str, float]:
+        self.optimiser.step()
+        with torch.no_grad():
+            self.network.logit_scale.clamp_(0, LARGEST_SCALE)
+        return {"logit_scale": float(self.network.logit_scale.detach().exp())}
+
+    def measure(self) -> dict[str, float] | None:
+        """As `Task.measure`. ``accuracy``: in-batch, mean of both directions, over the logits that the objective
+        compares, as BiVLC's code chooses by. ``chance``: its value for guesses. Of twins also `twin_figures`.
+        """
+        if self._validation is None:
+            return None
+        rows, scores, groups = list[dict[str, float]](), list[Any](), list[str]()
+        with evaluating(self.network):
+            for batch in self._validation.stream(0, self._validation.steps_per_epoch):
+                features = self.features(self.inputs(batch))
+                generator = torch.Generator().manual_seed(0)
+                loss, logged = self.loss(features, self.network.logit_scale.exp(), generator)
+                logged |= {"loss": float(loss), "accuracy": (logged["image_accuracy"] + logged["text_accuracy"]) / 2}
+                rows.append(in_percent({name: logged[name] for name in VALIDATED if name in logged}))
+                if features.negative_images is not None and features.negative_texts is not None:
+                    images = torch.stack([features.images, features.negative_images])
+                    texts = torch.stack([features.texts, features.negative_texts])
+                    scores.append((images[:, None] * texts).sum(-1).cpu().numpy())
+                    groups += batch.groups
+        figures = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+        return figures | (twin_figures(np.concatenate(scores, axis=2), groups) if scores else {})
+
+    def inputs(self, batch: Batch) -> dict[str, Tensor]:
+        """Images and tokens of a batch by role, on the device."""
+        tensors = {**batch.images, **batch.texts}
+        return {role: value.to(self._process.device, non_blocking=True) for role, value in tensors.items()}
+
+    def features(self, inputs: Inputs) -> Features:
+        """Features with norm 1 of a batch or a part of it, float32."""
+        with autocast(self.settings.precision, self._process.device):
+            images = _encoded(inputs, ("image", "negative_image"), self.network.encode_image)
+            texts = _encoded(inputs, ("text", "negative_text"), self.network.encode_text)
+        return Features(images["image"], texts["text"], images.get("negative_image"), texts.get("negative_text"))
 
 
-def _about(settings: ClipSettings) -> About:
-    objective: str = settings.objective
-    if settings.regulariser:
-        objective += f" + {settings.regulariser_weight} · {settings.regulariser}"
-    return About(
-        what=f"A dual encoder: {settings.model} from {settings.weights or 'random weights'}, objective {objective}",
-        model="open_clip:OUT",
-        best_by=settings.best_by,
-        figures="Percent, except for the loss. accuracy: in-batch, mean of both directions. text, image, group: "
-        "EqBen's scores on twins, as means of groups of examples.",
-        recipe="BiVLC's published recipe",
-        published=settings.defaults(),
-    )
+def _encoded(inputs: Inputs, roles: tuple[str, ...], encode: Any) -> dict[str, Tensor]:
+    """All of a tower's inputs in one pass."""
+    present = [role for role in roles if role in inputs]
+    features = functional.normalize(encode(torch.cat([inputs[role] for role in present])).float(), dim=-1)
+    return dict(zip(present, features.chunk(len(present)), strict=True))

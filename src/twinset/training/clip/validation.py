@@ -1,4 +1,4 @@
-"""Figures by which the best weights are chosen, on examples that share no image with training."""
+"""Figures by which the best weights are chosen, on examples that share no group with training."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -8,88 +8,38 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from twinset.contracts.errors import WrongUse
-from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.steps import Stepper
-from twinset.training.examples.batches import Batches
-from twinset.training.examples.example_set import ExampleSet
-from twinset.training.examples.transforms import Transforms
-from twinset.training.losses.names import OBJECTIVES
-
 TWINS = ("image", "text", "negative_image", "negative_text")
-
-
-class Validation:
-    """Validation data, in batches that stay the same for all of a run.
-
-    In-batch accuracy depends on the size of a batch, so all have one size (`batch_size`).
-    """
-
-    def __init__(self, examples: ExampleSet, prepare: Transforms, tokenize: Any, settings: ClipSettings) -> None:
-        self.has_twins = all(part.lacking(role) is None for part in examples.parts for role in TWINS)
-        if settings.best_by == "group" and not self.has_twins:
-            raise WrongUse("best_by: group needs validation data of twins (pairs); write accuracy, or name other data")
-        roles = TWINS if self.has_twins else OBJECTIVES.find(settings.objective).roles
-        if examples.distinct < 2:
-            raise WrongUse("validation: in-batch accuracy needs at least two examples; name more data")
-        size = batch_size(examples.distinct, settings.batch)
-        self._batches = Batches(examples, prepare, tokenize, size, 0, roles, settings.workers)
-
-    def measure(self, stepper: Stepper) -> dict[str, float]:
-        """Figures of the weights as they are now, in percent; the loss as it is.
-
-        ``accuracy``: mean of both directions, over the logits that the objective compares, as BiVLC's code chooses by.
-        ``chance``: its value for guesses, where the objective logs it.
-        ``text``, ``image``, ``group``: EqBen's scores (section 5.1) for twins; first the mean of each group of
-        examples (an image, a video, a scene), then the mean of the groups, so that none counts for more.
-        """
-        losses, accuracies = [], []
-        right: dict[str, list[NDArray[np.bool_]]] = {"text": [], "image": [], "group": []}
-        groups: list[str] = []
-        with evaluating(stepper.network):
-            for batch in self._batches.stream(0, self._batches.steps_per_epoch):
-                features = stepper.features(stepper.inputs(batch))
-                generator = torch.Generator().manual_seed(0)
-                value, logged = stepper.loss(features, stepper.network.logit_scale.exp(), generator)
-                losses.append(float(value))
-                accuracies.append((logged["image_accuracy"] + logged["text_accuracy"]) / 2)
-                if self.has_twins:
-                    groups += batch.groups
-                    for name, flags in twin_outcomes(_cosines(features)).items():
-                        right[name].append(flags)
-        found = {"loss": float(np.mean(losses)), "accuracy": 100 * float(np.mean(accuracies))}
-        found |= {"chance": 100 * logged["chance"]} if "chance" in logged else {}
-        if self.has_twins:
-            found |= {name: mean_of_groups(np.concatenate(flags), groups) for name, flags in right.items()}
-        return found
+#: What `twin_figures` gives, for cards.
+FIGURES = "text, image, group: EqBen's scores on twins, as means of groups of examples."
 
 
 def batch_size(examples: int, largest: int) -> int:
     """The largest size up to ``largest`` that leaves out less than one example a batch.
 
-    It is at least 2: the only text of a batch is always the right one.
+    In-batch accuracy depends on the size of a batch, so all have one size. It is at least 2: the only text of a batch
+    is always the right one.
     """
     return max(2, examples // -(-examples // largest))
 
 
-def _cosines(features: Any) -> list[list[NDArray[np.float32]]]:
-    """Of image i and text j of each pair of twins."""
-    images, texts = (features.images, features.negative_images), (features.texts, features.negative_texts)
-    return [[(image * text).sum(-1).cpu().numpy() for text in texts] for image in images]
-
-
-def twin_outcomes(s: Sequence[Sequence[NDArray[np.float32]]]) -> dict[str, NDArray[np.bool_]]:
-    """Of each pair of twins whether text, image and group score count it, as in `evaluation.metrics.matching`.
+def twin_figures(scores: Any, groups: Sequence[str]) -> dict[str, float]:
+    """Text, image and group score (EqBen 5.1) in percent, first the mean of each group of examples (an image, a video,
+    a scene), then the mean of the groups, so that none counts for more.
 
     Args:
-        s: of image i and text j, each (n,).
+        scores: of image i and text j of n twins, shape (2, 2, n); nothing but strict ``>`` is right.
+        groups: n names.
     """
-    text = (s[0][0] > s[0][1]) & (s[1][1] > s[1][0])
-    image = (s[0][0] > s[1][0]) & (s[1][1] > s[0][1])
-    return {"text": text, "image": image, "group": text & image}
+    text = (scores[0][0] > scores[0][1]) & (scores[1][1] > scores[1][0])
+    image = (scores[0][0] > scores[1][0]) & (scores[1][1] > scores[0][1])
+    return {
+        "text": mean_of_groups(text, groups),
+        "image": mean_of_groups(image, groups),
+        "group": mean_of_groups(text & image, groups),
+    }
 
 
-def mean_of_groups(right: NDArray[np.bool_], groups: list[str]) -> float:
+def mean_of_groups(right: NDArray[np.bool_], groups: Sequence[str]) -> float:
     """The mean over groups of each group's own mean, in percent. right: (n,); groups: n names."""
     _, numbers = np.unique(np.array(groups, dtype=object), return_inverse=True)
     means = np.bincount(numbers, right) / np.bincount(numbers)

@@ -1,10 +1,10 @@
 """Batches as a pure function of the step, however many processes prepare them."""
 
+import contextlib
+import dataclasses
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -16,57 +16,33 @@ from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.contracts import Broken, Example, Read, Tokenize
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.neighbours import ImageNeighbours
-from twinset.training.examples.ordering import augmentation_bits, kept_apart, order, whole_batches
-from twinset.training.examples.transforms import NUMBERS, Transforms
+from twinset.training.examples.ordering import Integers, augmentation_seed, order
+from twinset.training.examples.transforms import Transforms
+from twinset.training.examples.workers import made_ahead
 
 MAX_BROKEN = 0.01  # share of the examples that may be unreadable, as `max_missing` of a build
-CHUNK = 32  # slots that a worker prepares at once: 5 MB of images at 224 pixels
-PARALLEL_READS = 16  # of an object store, whose latency is what costs
+AHEAD = 2  # batches that each worker prepares before they are asked for
 _LOG = logging.getLogger("twinset")
+Pixels = NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Batch(Read):
     """What one step reads; of several ranks, one rank's slice. Other examples took the places of what is left out.
 
     images: float32 (n, 3, height, width) by role, normalised. texts: int64 tokens (n, L) by role.
     """
 
-    keys: tuple[str, ...]
     groups: tuple[str, ...]
-    images: Mapping[str, torch.Tensor]
-    texts: Mapping[str, torch.Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Slots:
-    """A range of slots of a batch. step: from 0; first, last: of the whole batch, ``last`` excluded."""
-
-    step: int
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
-class Prepared:
-    """What a process made of some slots.
-
-    images: by role, (n, height, width, 3) uint8: a quarter of float32 on its way between processes. texts: tokens
-    by role, (n, L) int64. broken: where an example lies and why it cannot be read, by its number.
-    """
-
-    keys: tuple[str, ...]
-    groups: tuple[str, ...]
-    images: Mapping[str, NDArray[np.uint8]]
-    texts: Mapping[str, NDArray[np.int64]]
-    broken: Broken
+    images: Mapping[str, Any]
+    texts: Mapping[str, Any]
 
 
 class Batches:
     """The batches of a training run.
 
     Args:
-        examples: at least one batch. Of an example that they hold more than once, a batch holds one copy.
+        examples: at least one batch.
         prepare: from pictures to pixels and tensors.
         tokenize: from texts to tokens, (n, L) int64, such as open_clip's tokenizer of a model.
         batch: examples of a step, of all ranks together.
@@ -95,29 +71,21 @@ class Batches:
         max_broken: float = MAX_BROKEN,
         neighbours: ImageNeighbours | None = None,
     ) -> None:
-        if batch < 1 or world < 1 or batch % world or not 0 <= rank < world:
+        if batch < 1 or batch % world:
             raise WrongUse(f"a batch of {batch} cannot be shared by {world} processes; choose a multiple of {world}")
-        self._same, self._neighbours = examples.same, neighbours
         if neighbours is not None and (batch % 2 or len(neighbours.places) <= batch):
             raise WrongUse(
                 f"neighbours: half of a batch of {batch:,} are to be neighbours, each image once, and there are "
                 f"{len(neighbours.places):,}; choose a smaller, even --batch"
             )
-        self._ordered = batch if neighbours is None else batch // 2
-        self.steps_per_epoch = (
-            len(examples) // self._ordered if self._same is None else whole_batches(self._same, self._ordered)
-        )
-        if not self.steps_per_epoch:
-            found = f"{examples.distinct:,}{'' if self._same is None else ' different'} examples"
-            raise WrongUse(f"{found} do not fill a batch of {batch:,}; choose a smaller --batch")
-        if workers < 0:
-            raise WrongUse(f"{workers} workers: choose 0 or more")
         examples.require(roles)
-        self.examples, self.prepare, self.tokenize = examples, prepare, tokenize
+        self.examples, self.prepare, self.tokenize, self._neighbours = examples, prepare, tokenize, neighbours
         self.batch, self.seed, self.workers, self.max_broken = batch, seed, workers, max_broken
-        first = examples[0]
-        self.image_roles = tuple(role for role in roles if role in first.images)
-        self.text_roles = tuple(role for role in roles if role in first.texts)
+        self.steps_per_epoch = len(examples) // (batch if neighbours is None else batch // 2)
+        if not self.steps_per_epoch:
+            raise WrongUse(f"{len(examples):,} examples do not fill a batch of {batch:,}; choose a smaller --batch")
+        self.image_roles = tuple(role for role in roles if role in examples.image_roles)
+        self.text_roles = tuple(role for role in roles if role in examples.text_roles)
         self._mine = range(rank * batch // world, (rank + 1) * batch // world)
         self.broken: Broken = {}
         self._order = (-1, np.empty(0, np.int64))  # of an epoch
@@ -126,7 +94,7 @@ class Batches:
         """The batch of a step, counted from 0 over all epochs. Raises `BuildFailed`: more than ``max_broken`` of the
         examples cannot be read.
         """
-        return self._assembled(step, [self.prepared(self._slots(step, self.batch)[0])])
+        return self._finished(*self._prepared(step))
 
     def stream(self, first_step: int, last_step: int) -> Generator[Batch, None, None]:
         """The batches of steps [first_step, last_step), prepared ahead by the workers.
@@ -134,134 +102,94 @@ class Batches:
         Before the first batch of each epoch but the first the datasets are compared with what was opened. Closing the
         iterator ends the workers. Raises `BuildFailed`: as `at`; or a dataset was rebuilt meanwhile.
         """
-        parts = self._parts(first_step, last_step) if self.workers else None
-        try:
-            for step in range(first_step, last_step):
-                if step and step % self.steps_per_epoch == 0:
-                    self.examples.check_unchanged()
-                if parts is None:
-                    yield self.at(step)
-                else:
-                    yield self._assembled(step, [next(parts) for _ in self._slots(step, CHUNK)])
-        except BuildFailed:
-            self.examples.check_unchanged()  # a rebuilt dataset seems broken: say what it is
-            raise
-        finally:
-            if parts is not None:
-                parts.close()
-
-    def prepared(self, slots: Slots) -> Prepared:
-        """Read, decode, transform and tokenize; a pure function of the slots, in any process."""
-        epoch = slots.step // self.steps_per_epoch
-        numbers = self._in_order(epoch)
-
-        def read(slot: int) -> tuple[Example, Mapping[str, NDArray[np.uint8]], Broken]:
-            return self._readable(slots.step, epoch, slot, numbers)
-
-        if self.examples.is_remote:
-            with ThreadPoolExecutor(PARALLEL_READS) as pool:
-                found = list(pool.map(read, range(slots.first, slots.last)))
-        else:
-            found = list(map(read, range(slots.first, slots.last)))
-        texts = {role: [example.texts[role] for example, _, _ in found] for role in self.text_roles}
-        return Prepared(
-            keys=tuple(example.key for example, _, _ in found),
-            groups=tuple(example.group for example, _, _ in found),
-            images={role: np.stack([pixels[role] for _, pixels, _ in found]) for role in self.image_roles},
-            texts={role: np.asarray(self.tokenize(some), np.int64) for role, some in texts.items()},
-            broken={number: said for _, _, broken in found for number, said in broken.items()},
-        )
-
-    def _slots(self, step: int, most: int) -> list[Slots]:
-        """This rank's slots of a step, at most some at a time."""
-        last = self._mine.stop
-        return [Slots(step, first, min(first + most, last)) for first in range(self._mine.start, last, most)]
-
-    def _parts(self, first_step: int, last_step: int) -> Generator[Prepared, None, None]:
-        """The chunks of some steps, in order, made by the workers."""
-        from twinset.training.examples.workers import made_ahead
-
-        each = len(self._slots(0, CHUNK))
-        # While one batch is trained on, the workers make the next two.
-        ahead = max(2, -(-2 * each // self.workers))
-        chunks = (slots for step in range(first_step, last_step) for slots in self._slots(step, CHUNK))
-        return made_ahead(self.prepared, chunks, self.workers, ahead)
-
-    def _in_order(self, epoch: int) -> NDArray[np.int64]:
-        """Numbers of the examples in the order of an epoch."""
-        if self._same is None and self._neighbours is None:
-            return order(len(self.examples), self.seed, epoch)
-        if self._order[0] != epoch:
-            found = order(len(self.examples), self.seed, epoch)
-            if self._same is not None:
-                found = kept_apart(found, self._same, self._ordered)
-            if self._neighbours is not None:
-                rng = generator_for(self.seed, "training", repr(("neighbours", epoch)))
-                found = self._neighbours.mixed(found, self._ordered, rng)
-            self._order = epoch, found
-        return self._order[1]
-
-    def _readable(
-        self, step: int, epoch: int, slot: int, numbers: NDArray[np.int64]
-    ) -> tuple[Example, dict[str, NDArray[np.uint8]], Broken]:
-        """The example of a slot; where it is broken, that of the same slot of the next batch, and so on.
-
-        So what fills a slot depends on no other slot, and a batch holds no example twice: those that other slots have,
-        or may have in place of broken ones, are passed over. numbers: as `_in_order` has them.
-        """
-        broken = Broken()
-        for number in self._candidates(step, slot, numbers):
-            example = self.examples[number]
+        steps = range(first_step, last_step)
+        with contextlib.closing(made_ahead(self._prepared, steps, self.workers, AHEAD)) as ahead:
             try:
-                return example, {role: self._pixels(example, role, epoch) for role in self.image_roles}, broken
-            except BrokenTar as error:
-                broken[number] = (example.where, str(error).removeprefix(f"{example.where}."))
-                if len(broken) > self.max_broken * len(numbers):
-                    break
-        self._fail(broken)
+                for step in steps:
+                    if step and step % self.steps_per_epoch == 0:
+                        self.examples.check_unchanged()
+                    yield self._finished(*next(ahead)) if self.workers else self.at(step)
+            except BuildFailed:
+                self.examples.check_unchanged()  # a rebuilt dataset seems broken: say what it is
+                raise
 
-    def _candidates(self, step: int, slot: int, numbers: NDArray[np.int64]) -> Iterator[int]:
-        """Numbers of examples for a slot: its own, then those that may take its place."""
-        n, start = len(numbers), step % self.steps_per_epoch * self.batch
-        yield int(numbers[start + slot])
-        same, passed = numbers if self._same is None else self._same[numbers], []
-        for ahead in range(1, n):
-            place, between = (start + slot + ahead * self.batch) % n, ahead * self.batch + slot
-            if (same[start : start + self.batch] == same[place]).any():
-                continue
-            # Other slots may have come as far as this; of few examples they have seen all.
-            if between < n and not (same[np.arange(start, start + between) % n] == same[place]).any():
-                yield int(numbers[place])
-            else:
-                passed.append(int(numbers[place]))
-        yield from passed
+    def _prepared(self, step: int) -> tuple[Batch, Broken]:
+        """This rank's slots of a step, a pure function of it in any process, and what could not be read.
 
-    def _pixels(self, example: Example, role: str, epoch: int) -> NDArray[np.uint8]:
-        numbers = augmentation_bits(self.seed, epoch, example.key, example.copy, role, NUMBERS)
-        return self.prepare.pixels(self.examples.open_image(example, role), numbers)
+        Images are pixels, (n, height, width, 3) uint8, and texts arrays: a quarter of float32 between processes.
+        """
+        epoch = step // self.steps_per_epoch
+        numbers = self._in_order(epoch)
+        rows = [self._readable(step, slot, numbers) for slot in self._mine]
+        examples = [example for example, _, _ in rows]
+        broken = {number: problem for _, _, of_slot in rows for number, problem in of_slot.items()}
+        images = {role: np.stack([pixels[role] for _, pixels, _ in rows]) for role in self.image_roles}
+        words = {role: [example.texts[role] for example in examples] for role in self.text_roles}
+        batch = Batch(
+            step=step,
+            epoch=epoch,
+            keys=tuple(example.key for example in examples),
+            groups=tuple(example.group for example in examples),
+            images=images,
+            texts={role: np.asarray(self.tokenize(texts), np.int64) for role, texts in words.items()},
+            left_out=tuple(broken.values()),
+        )
+        return batch, broken
 
-    def _assembled(self, step: int, parts: Sequence[Prepared]) -> Batch:
-        broken = {number: said for part in parts for number, said in part.broken.items()}
+    def _finished(self, batch: Batch, broken: Broken) -> Batch:
+        """With tensors; what is broken is counted."""
         for number, (where, why) in broken.items():
             if number not in self.broken:
                 _LOG.warning("left out of training: %s: %s", where, why)
         self.broken.update(broken)
         if len(self.broken) > self.max_broken * len(self.examples):
             self._fail(self.broken)
-        images: dict[str, torch.Tensor] = {}
-        for role in self.image_roles:
-            images[role] = self.prepare.tensor(np.concatenate([part.images[role] for part in parts]))
-        return Batch(
-            step=step,
-            epoch=step // self.steps_per_epoch,
-            keys=tuple(key for part in parts for key in part.keys),
-            groups=tuple(group for part in parts for group in part.groups),
-            images=images,
-            texts={
-                role: torch.from_numpy(np.concatenate([part.texts[role] for part in parts])) for role in self.text_roles
-            },
-            left_out=tuple(broken.values()),
+        return dataclasses.replace(
+            batch,
+            images={role: self.prepare.tensor(pixels) for role, pixels in batch.images.items()},
+            texts={role: torch.from_numpy(tokens) for role, tokens in batch.texts.items()},
         )
+
+    def _in_order(self, epoch: int) -> Integers:
+        """Numbers of the examples in the order of an epoch."""
+        if self._order[0] != epoch:
+            numbers = order(len(self.examples), self.seed, epoch)
+            if self._neighbours is not None:
+                rng = generator_for(self.seed, "training", repr(("neighbours", epoch)))
+                numbers = self._neighbours.mixed(numbers, self.batch // 2, rng)
+            self._order = epoch, numbers
+        return self._order[1]
+
+    def _readable(self, step: int, slot: int, numbers: Integers) -> tuple[Example, dict[str, Pixels], Broken]:
+        """The example of a slot, or what takes its place: this depends on no other slot. numbers: of the epoch."""
+        broken = Broken()
+        for number in self._candidates(step, slot, numbers):
+            example = self.examples[number]
+            try:
+                return example, {role: self._pixels(example, role, step) for role in self.image_roles}, broken
+            except BrokenTar as error:
+                broken[number] = (example.where, str(error).removeprefix(f"{example.where}."))
+                if len(broken) > self.max_broken * len(self.examples):
+                    break
+        self._fail(broken)
+
+    def _candidates(self, step: int, slot: int, numbers: Integers) -> Iterator[int]:
+        """Numbers of examples for a slot: its own, then those of the following batches that may take its place.
+
+        None of the batch is among them, and first are those whose number is of this slot alone: so no batch holds an
+        example twice, even where several of its slots are broken.
+        """
+        start = step % self.steps_per_epoch * self.batch
+        yield int(numbers[start + slot])
+        following = np.roll(numbers, -start - self.batch)
+        following = following[~np.isin(following, numbers[start : start + self.batch])]
+        of_slot = following % self.batch == slot
+        yield from following[of_slot].tolist()
+        yield from following[~of_slot].tolist()
+
+    def _pixels(self, example: Example, role: str, step: int) -> Pixels:
+        seed = augmentation_seed(self.seed, step // self.steps_per_epoch, example.key, role)
+        return self.prepare.pixels(self.examples.open_image(example, role), seed)
 
     def _fail(self, broken: Broken) -> NoReturn:
         where, why = next(iter(broken.values()))

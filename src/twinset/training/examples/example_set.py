@@ -1,54 +1,77 @@
-"""All examples of a mixture: held in columns, made when they are asked for, read by offset."""
+"""All examples of a mixture: one Arrow table, whose images are read by offset from the tars that hold them."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.training.examples.built import built_parts, fitting_subsets
-from twinset.training.examples.columns import SHORT_DIGITS, UNKNOWN, Part
-from twinset.training.examples.contracts import DataPlace, Example, Task, Twins, data_place
-from twinset.training.examples.exported import exported_part, is_export
-from twinset.training.examples.ordering import Integers, identities
-from twinset.training.examples.tars import find_tars, tars_part
+from twinset.training.examples.built import built_datasets, fitting_subsets
+from twinset.training.examples.contracts import DataPlace, Example, Place, Task, Twins, data_place
+from twinset.training.examples.ordering import Integers
+from twinset.training.examples.table import SHORT_DIGITS, Dataset
+from twinset.training.examples.tars import find_tars, tars_dataset
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-
 TAR_INDEX = Path("tar-index")  # a folder beside OUT: runs that lie together share it
+VERSION = 2  # raised where the same data give other batches
 
 
 class ExampleSet:
-    """The examples of one or more datasets, one after the other. Raises `IndexError`: from `[]`, for a number that is
-    not from 0 to its length.
+    """The examples of one or more datasets, one after the other.
+
+    Attributes:
+        table: a row an example: what the tables of the datasets have, null where one lacks it, and ``dataset``, its
+            number in `datasets`. Another table has other rows or words of the same datasets.
+
+    Raises:
+        IndexError: from `[]`, for a number that is not from 0 to its length.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.parts = tuple(parts)
-        self._ends = np.cumsum([len(part) for part in self.parts])
+    def __init__(self, datasets: Sequence[Dataset], table: pa.Table | None = None) -> None:
+        self.datasets = tuple(datasets)
+        self.table = _joined(self.datasets) if table is None else table
+        self._columns = {name: self.table[name] for name in self.table.column_names}
+        self.image_roles = tuple(field.name for field in self.table.schema if pa.types.is_struct(field.type))
+        beside = ("key", "group", "dataset", *self.image_roles)
+        self.text_roles = tuple(name for name in self.table.column_names if name not in beside)
         self._stores: dict[tuple[int, str], Store] = {}
-        self.is_remote = any(part.origin.store.is_remote for part in self.parts)
 
     def __len__(self) -> int:
-        return int(self._ends[-1])
+        return len(self.table)
 
     def __getitem__(self, number: int) -> Example:
         if not 0 <= number < len(self):
             raise IndexError(f"example {number} of {len(self)}")
-        part = int(np.searchsorted(self._ends, number, side="right"))
-        return self.parts[part].example(int(number - (self._ends[part] - len(self.parts[part]))))
+        row = {name: column[number].as_py() for name, column in self._columns.items()}
+        return Example(
+            key=row["key"],
+            group=row["group"],
+            images={role: Place(**row[role]) for role in self.image_roles if row[role] is not None},
+            texts={role: row[role] for role in self.text_roles if row[role] is not None},
+            dataset=self.datasets[row["dataset"]].origin.store.root,
+        )
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column of the table, or with ``ROLE.FIELD`` one field of an image."""
+        role, _, field = name.partition(".")
+        return pc.struct_field(self.table[role], field) if field else self.table[role]
+
+    def take(self, numbers: Integers) -> ExampleSet:
+        """Some of the examples, in this order."""
+        return ExampleSet(self.datasets, self.table.take(numbers))
 
     def read_image(self, example: Example, role: str) -> bytes:
         """The encoded image of a role. Raises `BrokenTar`: its file is absent or cut short, or holds other bytes than
@@ -62,7 +85,7 @@ class ExampleSet:
             raise BrokenTar(f"{where}: {place.tar} is absent") from error
         if len(content) != place.size:
             raise BrokenTar(f"{where}: {place.tar} is cut short")
-        if place.sha256 != UNKNOWN and hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
+        if place.sha256 and hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
             raise BrokenTar(f"{where}: other bytes than its dataset was built with")
         return content
 
@@ -79,87 +102,96 @@ class ExampleSet:
 
         return decode(self.read_image(example, role), f"{example.where}.{role}", upright=True)
 
+    def lacking(self, role: str) -> int | None:
+        """Number of the first example without a role; None where all have it."""
+        if role not in self.table.column_names:
+            return 0
+        first = pc.index(pc.is_null(self.table[role]), True).as_py()
+        return None if first < 0 else int(first)
+
     def require(self, roles: Sequence[str]) -> None:
         """Raise `WrongUse` where an example lacks one of some roles."""
-        for part in self.parts:
-            for role in roles:
-                if (key := part.lacking(role)) is not None:
-                    raise WrongUse(
-                        f"{part.origin.title}: {key} has no {role}, which this training reads; leave this dataset out "
-                        f"or choose an objective without it"
-                    )
+        for role in roles:
+            if (number := self.lacking(role)) is not None:
+                example = self[number]
+                title = self.datasets[self.table["dataset"][number].as_py()].origin.title
+                raise WrongUse(
+                    f"{title}: {example.key} has no {role}, which this training reads; leave this dataset out, or "
+                    "choose an objective without it"
+                )
 
-    @cached_property
-    def same(self) -> Integers | None:
-        return identities(self.parts)
+    def groups(self) -> set[str]:
+        """Groups, which no other dataset of a run may have; of tars of others the tars."""
+        return set(pc.unique(self.table["group"]).to_pylist())
 
-    @property
-    def distinct(self) -> int:
-        """Number of different examples."""
-        return len(self) if self.same is None else len(np.unique(self.same))
+    def hashes(self) -> set[str]:
+        """Starts of the sha256 of all images that were hashed."""
+        starts = (pc.unique(self.column(f"{role}.sha256")).to_pylist() for role in self.image_roles)
+        return {start for of_role in starts for start in of_role if start}
 
     def digest(self) -> str:
-        """sha256 over the digests of all datasets, how often each is repeated and how it is seen."""
-        seen: list[Any] = [[part.digest, part.copies, [side.suffix for side in part.sides]] for part in self.parts]
-        if self.same is not None:
-            seen.append("copies kept apart")  # runs of before put them into one batch
-        return hashlib.sha256(canonical_json(seen)).hexdigest()
+        """sha256 over the digests of all datasets, and how many examples each gives."""
+        seen = [[dataset.digest, len(dataset.table)] for dataset in self.datasets]
+        return hashlib.sha256(canonical_json([VERSION, seen])).hexdigest()
 
     def facts(self) -> list[dict[str, Any]]:
         """Each dataset for a model card: `Origin.facts`, its digest, and how many examples it gives."""
         return [
-            {**part.origin.facts(), "digest": part.digest, "examples": len(part), "copies": part.copies}
-            for part in self.parts
+            {**dataset.origin.facts(), "digest": dataset.digest, "examples": len(dataset.table)}
+            for dataset in self.datasets
         ]
 
     def check_unchanged(self) -> None:
         """Raise `BuildFailed` where a dataset is not what it was when it was opened."""
-        for part in self.parts:
+        for dataset in self.datasets:
             try:
-                now = f"its digest is {part.origin.digest()}"
+                now = dataset.origin.digest()
             except (TwinsetError, FileNotFoundError) as error:
                 now = str(error)
-            if now != f"its digest is {part.digest}":
+            if now != dataset.digest:
                 raise BuildFailed(
-                    f"{part.origin.title}: rebuilt since this training began with the digest {part.digest}: {now}. "
+                    f"{dataset.origin.title}: rebuilt since this training began: {now} instead of {dataset.digest}. "
                     "Checkpoints are of the former data: put that back and resume, or train again into a new --out"
                 )
 
 
+def _joined(datasets: Sequence[Dataset]) -> pa.Table:
+    tables = [
+        dataset.table.append_column("dataset", pa.array(np.full(len(dataset.table), number, np.int32)))
+        for number, dataset in enumerate(datasets)
+    ]
+    return pa.concat_tables(tables, promote_options="default")
+
+
 def open_examples(
-    places: Sequence[str],
-    task: Task,
-    split: str | None = None,
-    twins: Twins = "both",
-    index: Path = TAR_INDEX,
+    places: Sequence[str], task: Task, split: str | None = None, twins: Twins = "both", index: Path = TAR_INDEX
 ) -> ExampleSet:
     """The examples of a mixture of places, in their order.
 
     Args:
-        places: each ``DIR``, ``DIR:SUBSET`` or a URL, where twinset built or exported for open_clip; ``*N`` behind it
-            repeats it N times. Without a subset, all that the task can read. Or ``tars:`` with a folder or pattern of
-            WebDataset tars that others wrote.
+        places: each ``DIR``, ``DIR:SUBSET`` or a URL, where twinset built; without a subset, all that the task can
+            read. Or ``tars:`` with a folder or pattern of WebDataset tars that others wrote.
         task: "pairs" of images and texts, or "triplets" of reference, target and condition.
         split: only samples of it; None for all.
         twins: whether a pair gives two examples, each side once as the positive, or its first side only.
         index: folder where indices of tars are written.
 
     Raises:
-        WrongUse: a place holds nothing to train on, or is not finished or damaged.
+        WrongUse: a place holds nothing to train on, is not finished or damaged, or is named twice.
     """
     if not places:
         raise WrongUse("no data to train on; name a dataset that twinset built, or tars:FOLDER")
-    parts: list[Part] = []
+    datasets: list[Dataset] = []
     for text in places:
         place, store = check_place(text, task)
         if store is None:
-            parts.append(tars_part(place, task, split, index))
-        elif is_export(store):
-            parts.append(exported_part(place, store, task, split, twins))
+            datasets.append(tars_dataset(place, task, split, index))
         else:
-            parts += built_parts(place, store, task, split, twins)
-    pa.default_memory_pool().release_unused()  # what joining columns needed: as much again as the columns
-    return ExampleSet(parts)
+            datasets += built_datasets(place, store, task, split, twins)
+    titles = [dataset.origin.title for dataset in datasets]
+    if len(set(titles)) < len(titles):
+        raise WrongUse(f"data: {max(titles, key=titles.count)} is named twice; leave it out once")
+    return ExampleSet(datasets)
 
 
 def check_place(text: str, task: Task) -> tuple[DataPlace, Store | None]:
@@ -169,6 +201,5 @@ def check_place(text: str, task: Task) -> tuple[DataPlace, Store | None]:
         find_tars(place)
         return place, None
     store = Store(place.root)
-    if not is_export(store):
-        fitting_subsets(place, store, task)
+    fitting_subsets(place, store, task)
     return place, store

@@ -1,28 +1,19 @@
-"""Processes that prepare parts of batches ahead: copies of this one, in which only the index is shared.
+"""Processes that prepare data ahead: those of torch's DataLoader, copies of this one."""
 
-Each has a pipe of its own, and no lock is shared: one that is killed, at whatever moment, holds up nobody.
-"""
-
-import multiprocessing
 import os
-import pickle
-import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
+from torch.utils.data import DataLoader, Dataset
 
 from twinset.contracts.errors import BuildFailed, TwinsetError, in_words
 
 PARENT_CHECK_SECONDS = 1.0
-
 Task = TypeVar("Task")
 Made = TypeVar("Made")
 
@@ -30,86 +21,83 @@ Made = TypeVar("Made")
 def made_ahead(
     make: Callable[[Task], Made], tasks: Iterable[Task], workers: int, ahead: int
 ) -> Generator[Made, None, None]:
-    """The result of each task, in the order of the tasks, made by other processes.
-
-    Closing the iterator ends the processes; they also end soon after this one is killed.
+    """The result of each task, in the order of the tasks. Closing the iterator ends the processes.
 
     Args:
         make: called in copies of this process, which share its memory until they write to it.
-        workers: processes, at least 1.
+        workers: processes; 0: this one makes each result when it is asked for.
         ahead: tasks that each process may have begun before they are asked for.
 
     Raises:
         BuildFailed: a process was killed, as happens where memory runs out.
         TwinsetError, OSError: a task raised it.
     """
-    with ExitStack() as stack:
-        started = [stack.enter_context(_started(make)) for _ in range(workers)]
-        asked = deque[tuple[BaseProcess, Connection]]()
-        for number, task in enumerate(tasks):
-            asked.append(started[number % workers])
-            with suppress(OSError):  # one that has ended is noticed when its result is asked for
-                asked[-1][1].send(task)
-            if len(asked) > workers * ahead:
-                yield _result(*asked.popleft())
-        while asked:
-            yield _result(*asked.popleft())
+    if not workers:
+        yield from map(make, tasks)
+        return
+    loader: Iterable[Any] = DataLoader(
+        _Results(make),
+        sampler=tasks,
+        batch_size=None,
+        collate_fn=_as_it_is,
+        num_workers=workers,
+        prefetch_factor=ahead,
+        multiprocessing_context="fork",
+        worker_init_fn=partial(_begin, os.getpid()),
+        generator=torch.Generator(),
+    )
+    with named_workers():
+        for made in loader:
+            if isinstance(made, Exception):
+                raise made
+            yield made
 
 
 @contextmanager
-def _started(make: Callable[[Any], Any]) -> Iterator[tuple[BaseProcess, Connection]]:
-    """A process that answers each task that it is sent, in order; it ends with the context."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(make, theirs, os.getpid()), daemon=True)
-    process.start()
-    theirs.close()  # before the next process starts: open in its own process alone, it closes with that
+def named_workers() -> Iterator[None]:
+    """`BuildFailed` for the `RuntimeError` by which torch tells, anywhere in the main thread, that a process ended."""
     try:
-        yield process, ours
-    finally:
-        process.kill()
-        process.join()
-        ours.close()
+        yield
+    except RuntimeError as error:
+        if not str(error).startswith("DataLoader worker"):
+            raise
+        # Without its traceback, which holds the other processes.
+        raise BuildFailed(
+            f"a process that reads training data was killed, as happens where memory runs out, or it ended ({error}); "
+            "choose fewer --workers or a smaller --batch, or free some memory, and run the same command again to resume"
+        ) from error.with_traceback(None)
 
 
-def _result(process: BaseProcess, pipe: Connection) -> Any:
-    try:
-        made = pipe.recv()
-    except (EOFError, OSError) as error:
-        process.join()
-        ended, remedy = f"ended with exit code {process.exitcode}", "run the same command again to resume"
-        if process.exitcode == -signal.SIGKILL:
-            ended = "was killed, as happens where memory runs out"
-            remedy = f"choose fewer --workers or a smaller --batch, or free some memory, and {remedy}"
-        raise BuildFailed(f"a process that reads training data {ended}; {remedy}") from error
-    if isinstance(made, Exception):
-        raise made
+class _Results(Dataset[Any]):
+    """The result of a task, or its error: as it is, since torch would join it to its traceback."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.make = make
+
+    def __getitem__(self, task: Any) -> Any:
+        try:
+            return self.make(task)
+        except TwinsetError as error:
+            return error
+        except Exception as error:
+            # Errors of libraries may not survive the way between processes.
+            plain = isinstance(error, OSError) and type(error).__module__ == "builtins"
+            return error if plain else BuildFailed(in_words(error))
+
+
+def _as_it_is(made: Any) -> Any:
+    """Arrays stay arrays: as tensors they would go through /dev/shm, of which a container has 64 MB."""
     return made
 
 
-def _work(make: Callable[[Any], Any], pipe: Connection, parent: int) -> None:
-    """What a process does. parent: id of the one that it was copied from."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
+def _begin(parent: int, _number: int) -> None:
+    """What a process does before its first task. parent: id of the one that it was copied from."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # tokenizers of transformers would warn of their threads
-    torch.set_num_threads(1)  # those of the parent are not copied, and would be waited for
 
     def watch() -> None:
-        # The pipe does not tell: our end of it is open in the processes that were started later.
+        # Where the parent is killed, torch's process would wait for ever for somebody to take its last result.
         while os.getppid() == parent:
             time.sleep(PARENT_CHECK_SECONDS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    with ThreadPoolExecutor(1) as sender:  # results wait in it while the next are made
-        while True:
-            task = pipe.recv()
-            try:
-                made = make(task)
-            except TwinsetError as error:
-                made = error
-            except Exception as error:
-                # Errors of libraries may not survive the way between processes.
-                plain = isinstance(error, OSError) and type(error).__module__ == "builtins"
-                made = error if plain else BuildFailed(in_words(error))
-            # Arrays stay arrays: as tensors they would go through /dev/shm, of which a container has 64 MB.
-            sender.submit(pipe.send_bytes, pickle.dumps(made))

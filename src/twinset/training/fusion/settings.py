@@ -8,9 +8,8 @@ from typing import Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from twinset.training.losses.names import HARD, NEGATIVES, NEIGHBOURS, Regulariser, fusion_form
-from twinset.training.runs.settings import RegularisedSettings
+from twinset.training.runs.settings import RegularisedSettings, Share
 
-JOINT = "joint"  # objective of both heads
 BATCH, PART = 1024, 8  # examples of a step and, as on one of FIBER's GPUs, of a pass
 
 
@@ -19,45 +18,32 @@ class FusionSettings(RegularisedSettings):
 
     Attributes:
         model: ``blip-itm:FOLDER``, ``vilt:FOLDER`` or ``flava:FOLDER``, as evaluation names it.
-        neighbours: a table of ``image-neighbours``; None: they are found before the first step.
-        neighbours_by: encoder by whose features images are then similar, such as ``open_clip:ViT-B-32:openai``; None:
-            the model's own image tower.
-        nearest: images of an image, all of whose texts the matching head scores once. negatives: of an example in a
+        nearest: images of an image, by the features of the model's own image tower; the matching head scores all of
+            their texts once, before the first step. negatives: of an example in a
             step; hard: those of them with the best texts, which count as close; the others are random.
         objective: ``match``: each pair matches or not (FIBER). ``rank``: the own text among those of the negatives
-            (METER). ``joint``: ``match`` and, of the contrastive head, own text and own image among the negatives'.
+            (METER).
         image_size: in pixels, of ViLT of the shorter side; None: that of the model's processor. 288 in EqBen (C).
-        transform: also ``randaugment``: FIBER's, with mirrored images and two of ten changes of each.
-        normalise: EqSim's similarity, the sigmoid of log-odds or the log-odds.
         batch, accumulate: parts of 8 examples, where no number of parts is given. The loss is the mean of the parts'.
         lr: peak learning rate. warmup: share of the steps of linear warm-up to it; then linear to 0.
         lr_times: factor of the rate of heads and cross-modal layers.
         validation: twins, by whose group score the best weights are chosen; without any, the last are the best.
     """
 
-    neighbours: str | None = None
-    neighbours_by: str | None = None
     nearest: PositiveInt = NEIGHBOURS
     negatives: PositiveInt = NEGATIVES
     hard: NonNegativeInt = HARD
-    objective: Literal["match", "rank", "joint"] = "match"
+    objective: Literal["match", "rank"] = "match"
     image_size: int | None = Field(default=None, ge=16, le=4096)
-    transform: Literal["training", "evaluation", "randaugment"] = "training"  # type: ignore[assignment]
-    normalise: Literal["sigmoid", "logits"] | None = None
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10
     lr: float = Field(default=2e-5, gt=0, allow_inf_nan=False)
     lr_times: float = Field(default=5, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Share, Share] = (0.9, 0.98)
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
     warmup: float = Field(default=0.1, ge=0, lt=1)
     seed: int = Field(default=0, ge=0, lt=1 << 63)
-
-    def defaults(self) -> dict[str, Any]:
-        """Each setting as JSON as it is where only model, data and regulariser are given."""
-        plain = FusionSettings(model=self.model, data=self.data, regulariser=self.regulariser)
-        return plain.model_dump(mode="json") | {"regulariser": None}
 
     @classmethod
     def find_regulariser(cls, name: str) -> Regulariser:
@@ -77,6 +63,4 @@ class FusionSettings(RegularisedSettings):
     def _fit_together(self) -> FusionSettings:
         if self.hard > self.negatives:
             raise ValueError(f"hard: {self.hard} of {self.negatives} negatives")
-        if self.neighbours and self.neighbours_by:
-            raise ValueError("neighbours_by: a table of neighbours is named too; leave one of them out")
         return self

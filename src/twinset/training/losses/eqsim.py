@@ -1,38 +1,40 @@
-"""EqSim as the paper writes it (EqBen, sections 3, 5.4 and C), and as its released code computes it (`EqSimReleased`).
+"""EqSim as the paper writes it (EqBen, sections 3, 5.4 and C), and as its released code computes it.
 
 With S_ij the similarity of image i and text j, two pairs i and j obey
 
     v1:  S_ij = S_ji
     v2:  S_ii − S_ij = S_jj − S_ji   (a change of the text)   and   S_ii − S_ji = S_jj − S_ij   (a change of the image)
 
-and the hinge [(left − right)² − α]₊ of each equation is averaged over the pairs {i, j}. v1 is for semantically distant
-pairs, v2 for close ones. What the paper leaves open is decided so:
+v1 is for semantically distant pairs, v2 for close ones. S is the softmax of each image's logits over the batch's texts:
+"the cosine similarity [...] normalize it by a softmax function" (C), with the axis and the temperature of the released
+code. Each equation gives a term; the regulariser is their sum.
 
-* S is the softmax of each image's logits over the batch's texts: "the cosine similarity [...] normalize it by a softmax
-  function" (C), with the axis and the temperature of the released code. ``normalise="cosine"`` takes the cosine, as
-  section 3 alone reads.
-* A pair is close when text j is among the k texts most similar to image i, or image j among the k images most similar
-  to text i, or the same with i and j exchanged; by cosine, own pair left out, k = 8 (C).
-* v1 has a margin of its own, α₁. The paper names one for both; but with softmax-normalised scores (S_ij − S_ji)² of a
-  distant pair is at most 1/81, below every margin of the paper but 0, which is the released code's for v1.
+The paper's form. The hinge [(left − right)² − α]₊ is averaged over the pairs {i, j}. A pair is close when text j is
+among the k texts most similar to image i, or image j among the k images most similar to text i, or the same with i and
+j exchanged; own pair left out, k = 8 (C). v1 has a margin of its own, α₁: the paper names one for both, but a softmax
+makes (S_ij − S_ji)² of a distant pair at most 1/81, below every margin of the paper but 0, which is the released code's
+for v1. Figure 4 has v1 on distant pairs, Table 6 on all (5.4, A.3).
 
-Of Table 6, "EqSim" is v1 on all pairs and v2 on close ones (5.4, A.3); Figure 4 has v1 on distant pairs only.
+The released form (repository Wangt-CN/EqBen, EqSim/FIBER; ``pairloss='hard_easy_itc'`` is v1 distant and v2 close). For
+each i, k = 4 images and 4 texts j are sampled by similarity; P holds these n · 2k pairs (i, j), each as often as it was
+sampled. The margin is subtracted from a mean, not from each pair's square: below it a term has no gradient.
+
+    v2 close: [mean over P of (left − right)² − α]₊      v2 all: of all pairs i < j (``itc``)
+    v1 distant: [Σ (S_ij − S_ji)² / n² − α₁]₊ over the (i, j) of which neither (i, j) nor (j, i) is in P; all: over all
+
+There each of 8 GPUs samples for its own 8 rows of a gathered batch of 64 and has hinges of its own; here each hinge is
+on the mean over all rows. The released weight, 0.5 on v1 and on each side of v2, is the regulariser's weight here.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from twinset.contracts.errors import WrongUse
 from twinset.training.losses.features import Features, at_least_float32, similarities
-from twinset.training.losses.names import CLOSE, MARGIN, MARGIN_V1, SAMPLES, V1, V2
-from twinset.training.losses.sampling import chosen, sample_pairs
-
-#: The mean of a term, the number of its residuals above the margin, and the number of its residuals.
-Hinge = tuple[Tensor, Tensor, Tensor]
+from twinset.training.losses.names import CLOSE, MARGIN, MARGIN_V1, SAMPLES, V1, V2, Form
+from twinset.training.losses.sampling import sample_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,180 +42,79 @@ class EqSim:
     """EqSim on pairs of a batch.
 
     Attributes:
-        v1, v2: the pairs that each is for; None: it is left out.
+        v1, v2: the pairs that each is for; none: it is left out.
+        form: as the paper writes it, or as released.
         margin, margin_v1: α of v2 and α₁ of v1, in squared similarity.
-        close: k of the close pairs.
-        normalise: what S is.
     """
 
-    v1: V1 | None = "all"
-    v2: V2 | None = "close"
+    v1: V1 = "all"
+    v2: V2 = "close"
+    form: Form = "paper"
     margin: float = MARGIN
     margin_v1: float = MARGIN_V1
-    close: int = CLOSE
-    normalise: Literal["softmax", "cosine"] = "softmax"
 
     def __call__(
         self, features: Features, scale: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, dict[str, float]]:
-        cosines = similarities(features.images, features.texts)
-        scores = softmax_of(cosines, scale) if self.normalise == "softmax" else cosines
-        every = ~torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
-        reads_close = self.v1 == "distant" or self.v2 == "close"
-        close = close_pairs(cosines, self.close) if reads_close else every
-        terms: dict[str, list[Hinge]] = {}
-        if self.v1 is not None:
-            terms["v1"] = [
-                hinge(residual_v1(scores), every & ~close if self.v1 == "distant" else every, self.margin_v1)
-            ]
-        if self.v2 is not None:
-            near = close if self.v2 == "close" else every
-            terms["v2"] = [hinge(residual, near, self.margin) for residual in residuals_v2(scores)]
+        logits = at_least_float32(scale) * similarities(features.images, features.texts)
+        scores = logits.softmax(1)
+        with torch.no_grad():
+            of_v1, of_v2 = (self._released if self.form == "released" else self._paper)(logits, generator)
+        crossed, own = scores - scores.T, scores.diagonal()
+        between = own[:, None] - own[None, :]
+        text, image = between - crossed, between + crossed  # the equations of v2, put in another order
+        terms = {}
+        if self.v1 != "none":
+            terms["active_v1"] = [hinge(crossed, of_v1, self.margin_v1, self.form)]
+        if self.v2 != "none":
+            terms["active_v2"] = [hinge(residual, of_v2, self.margin, self.form) for residual in (text, image)]
         return added(terms)
 
+    def _paper(self, logits: Tensor, _generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """Weights of all (i, j) in the means of v1 and v2, shape (n, n)."""
+        close, every = close_pairs(logits), (1 - torch.eye(len(logits))).to(logits)
+        return share(every - close if self.v1 == "distant" else every), share(close if self.v2 == "close" else every)
 
-def softmax_of(cosines: Tensor, scale: Tensor) -> Tensor:
-    """S: the softmax over each image's texts of the logits."""
-    return (at_least_float32(scale) * cosines).softmax(1)
-
-
-def added(terms: Mapping[str, Sequence[Hinge]]) -> tuple[Tensor, dict[str, float]]:
-    """The sum of the hinges of some terms, and the active fraction: the share of residuals above the margin, of all
-    and, where there are several, of each term.
-    """
-    sums = {
-        name: torch.stack([torch.stack([above, count]) for _, above, count in some]).sum(0)
-        for name, some in terms.items()
-    }
-    counts = torch.stack([*sums.values()])
-    above, number = torch.cat([counts.sum(0, keepdim=True), counts]).T
-    shares = dict(zip(("fraction", *sums), (above / number.clamp(min=1)).tolist(), strict=True))
-    logged = {f"active_{name}": share for name, share in shares.items() if len(terms) > 1 or name == "fraction"}
-    return torch.stack([value for some in terms.values() for value, _, _ in some]).sum(), logged
+    def _released(self, logits: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        places = torch.cat(sample_pairs(logits, SAMPLES, generator), 1)  # (n, 2k)
+        times = torch.zeros_like(logits).scatter_add_(1, places, torch.ones_like(places, dtype=logits.dtype))
+        far, every = (times + times.T == 0).to(logits), (1 - torch.eye(len(logits))).to(logits)
+        of_v1 = far if self.v1 == "distant" else torch.ones_like(far)
+        return of_v1 / logits.numel(), share(times if self.v2 == "close" else every)
 
 
-def residual_v1(scores: Tensor) -> Tensor:
-    """S_ij − S_ji for all i, j; antisymmetric, shape (n, n)."""
-    return scores - scores.T
+def close_pairs(logits: Tensor) -> Tensor:
+    """1 for each close pair, otherwise 0, symmetric, shape (n, n); 0 on the diagonal."""
+    others, number = logits.clone().fill_diagonal_(-torch.inf), min(CLOSE, len(logits) - 1)
+    texts, images = (rows.topk(number, dim=1).indices for rows in (others, others.T))
+    near = torch.zeros_like(logits).scatter_(1, texts, 1.0) + torch.zeros_like(logits).scatter_(1, images, 1.0).T
+    return (near + near.T).clamp(max=1)
 
 
-def residuals_v2(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Residuals of v2's two equations for all i, j, each antisymmetric, shape (n, n).
-
-    change of the text:   (S_ii − S_ij) − (S_jj − S_ji) = (S_ii − S_jj) − (S_ij − S_ji)
-    change of the image:  (S_ii − S_ji) − (S_jj − S_ij) = (S_ii − S_jj) + (S_ij − S_ji)
-    """
-    own, crossed = scores.diagonal(), residual_v1(scores)
-    between = own[:, None] - own[None, :]
-    return between - crossed, between + crossed
+def share(times: Tensor) -> Tensor:
+    """Weights whose sum is 1, of how often each cell counts; zeros where none does."""
+    return times / times.sum().clamp(min=1)
 
 
-def close_pairs(cosines: Tensor, close: int) -> Tensor:
-    """Symmetric mask (n, n) of the close pairs, false on the diagonal."""
-    with torch.no_grad():
-        if close < 1:
-            raise WrongUse(f"close={close}: each image needs 1 close text or more")
-        others = cosines.detach().clone().fill_diagonal_(-torch.inf)
-        number = min(close, len(cosines) - 1)
-        texts, images = (chosen(rows.topk(number, dim=1).indices, len(cosines)) for rows in (others, others.T))
-        either = texts | images
-        return either | either.T
-
-
-def hinge(residual: Tensor, pairs: Tensor, margin: float) -> Hinge:
-    """Mean of [residual² − margin]₊ over pairs; zero where there are none.
-
-    Where residuals of (i, j) and (j, i) differ in sign only, the mean over both is the mean over pairs {i, j}.
+def hinge(residual: Tensor, weights: Tensor, margin: float, form: Form) -> tuple[Tensor, Tensor]:
+    """A term of EqSim, and the share of its hinges that are above the margin.
 
     Args:
-        residual: of any shape.
-        pairs: mask of the same shape.
+        residual: left − right of an equation, of any shape. weights: of these in the mean, of the same shape.
         margin: α.
-
-    Returns:
-        The mean, the number of residuals above the margin, and the number of residuals.
+        form: ``paper``: the mean of hinges [residual² − α]₊; ``released``: the hinge of the mean of squares.
     """
+    if form == "released":
+        above = (weights * residual.square()).sum() - margin
+        return above.clamp(min=0), (above.detach() > 0).to(above.dtype)
     above = residual.square() - margin
-    count = pairs.sum()
-    active = pairs & (above > 0)
-    return (above * active).sum() / count.clamp(min=1), active.sum(), count
+    return (weights * above.clamp(min=0)).sum(), (weights * (above.detach() > 0)).sum()
 
 
-@dataclass(frozen=True, slots=True)
-class EqSimReleased:
-    """EqSim as its released code computes it (repository Wangt-CN/EqBen, EqSim/FIBER, ``pairloss='hard_easy_itc'``).
-
-    For each i, k = 4 images and k = 4 texts are sampled by similarity; P holds these n · 2k pairs (i, j), each as often
-    as it was sampled. M is 0 at (i, j) and (j, i) for the pairs of P, otherwise 1.
-
-        v2 = [mean_P ((S_ii − S_ij) − (S_jj − S_ji))² − α]₊ + [mean_P ((S_ii − S_ji) − (S_jj − S_ij))² − α]₊,   α = 0.1
-        v1 = [Σ_ij M_ij (S_ij − S_ji)² / n² − α₁]₊,   α₁ = 0
-
-    Differences from the paper's form:
-
-    * The margin is subtracted from a mean, not from each pair's square: below α the whole gradient of v2 is 0.
-    * Close pairs are sampled, not the top k: what is for close or distant pairs needs a generator.
-    * The mean of v1 counts all n² cells, also the diagonal and the masked ones.
-
-    Differences from the released code: there each of 8 GPUs samples for its own 8 rows of a gathered batch of 64, has
-    hinges of its own, and gradients are averaged; here each hinge is on the mean over all rows. The released weight,
-    0.5 on v1 and on each side of v2, is the regulariser's weight here.
-
-    Attributes:
-        v1: distant: as above; all: M is 1 everywhere; None: without.
-        v2: close: as above; all: on all pairs i < j (``pairloss='itc'``); None: without.
-        margin, margin_v1: α and α₁.
-        close: k.
-    """
-
-    v1: V1 | None = "distant"
-    v2: V2 | None = "close"
-    margin: float = MARGIN
-    margin_v1: float = MARGIN_V1
-    close: int = SAMPLES
-
-    def __call__(
-        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, dict[str, float]]:
-        cosines = similarities(features.images, features.texts)
-        pairs: tuple[Tensor, Tensor] | None = None
-        if self.v1 == "distant" or self.v2 == "close":
-            pairs = sample_pairs(at_least_float32(scale) * cosines, self.close, generator)
-        return self.on(softmax_of(cosines, scale), pairs)
-
-    def on(self, scores: Tensor, pairs: tuple[Tensor, Tensor] | None) -> tuple[Tensor, dict[str, float]]:
-        """The loss of given similarities and given samples.
-
-        Args:
-            scores: S, shape (n, n).
-            pairs: images and texts sampled for each row, shapes (n, k); None where no close pairs are needed.
-        """
-        n = len(scores)
-        places = None if pairs is None else torch.cat(pairs, 1)  # (n, 2k)
-        terms: dict[str, list[Hinge]] = {}
-        if self.v1 is not None:
-            squares = residual_v1(scores).square()
-            if self.v1 == "distant":
-                near = chosen(_needed(places), n)
-                squares = squares * ~(near | near.T)
-            terms["v1"] = [mean_hinge(squares.mean(), self.margin_v1)]
-        if self.v2 is not None:
-            squares = torch.stack(residuals_v2(scores)).square()
-            if self.v2 == "close":
-                means = squares.gather(2, _needed(places).expand(2, -1, -1)).mean((1, 2))
-            else:  # all pairs i < j: half of the n · (n − 1) cells beside the diagonal, whose own residual is 0
-                means = squares.sum((1, 2)) / max(n * (n - 1), 1)
-            terms["v2"] = [mean_hinge(mean, self.margin) for mean in means]
-        return added(terms)
-
-
-def mean_hinge(mean: Tensor, margin: float) -> Hinge:
-    """[mean − margin]₊ as a term of one residual."""
-    above = mean - margin
-    return above.clamp(min=0), (above.detach() > 0).to(torch.int64), torch.ones_like(mean, dtype=torch.int64)
-
-
-def _needed(places: Tensor | None) -> Tensor:
-    if places is None:
-        raise WrongUse("EqSimReleased.on: this form is on sampled pairs; give them")
-    return places
+def added(terms: dict[str, list[tuple[Tensor, Tensor]]]) -> tuple[Tensor, dict[str, float]]:
+    """The sum of the terms, and the mean share of hinges above the margin by name. Raises `WrongUse`: there is none."""
+    if not terms:
+        raise WrongUse("eqsim: v1 and v2 are both none; choose pairs for one of them, or leave the regulariser out")
+    shares = {name: torch.stack([active for _, active in of_name]).mean() for name, of_name in terms.items()}
+    total = torch.stack([value for of_name in terms.values() for value, _ in of_name]).sum()
+    return total, {name: float(active) for name, active in shares.items()}

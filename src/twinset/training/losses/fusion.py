@@ -10,16 +10,16 @@ its softmax is their sigmoid, and its cross-entropy is the binary one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twinset.training.losses.eqsim import Hinge, added, hinge, mean_hinge
+from twinset.training.losses.eqsim import added, hinge, share
 from twinset.training.losses.features import at_least_float32
 from twinset.training.losses.mining import Score
-from twinset.training.losses.names import MARGIN, MARGIN_V1, V1, V2
+from twinset.training.losses.names import MARGIN, MARGIN_V1, V1, V2, Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,6 @@ class PairScores:
     both: Tensor
 
 
-TEMPERATURE = 0.07  # of BLIP's and FIBER's contrastive losses at their start
 CHANGES = ("changed_text", "changed_image", "both")
 
 
@@ -84,28 +83,6 @@ def match_hard_negatives(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
     return functional.binary_cross_entropy_with_logits(odds, labels), {"match_accuracy": float(right)}
 
 
-def contrast_negatives(
-    images: Tensor, texts: Tensor, rows: Tensor, negatives: Tensor
-) -> tuple[Tensor, dict[str, float]]:
-    """The contrastive loss of the same pairs: own text among 1 + m texts, own image among 1 + m images.
-
-    ½ · mean_i −log(exp(c_ii / τ) / (exp(c_ii / τ) + Σ_j exp(c_ij / τ))), with c_ij of image i and text j, plus the same
-    with c_ji; τ is `TEMPERATURE`. What matches pair i too is none of its negatives.
-
-    Args:
-        images, texts: features with norm 1, shape (k, d). rows, negatives: places there, shapes (n,) and (n, m).
-    """
-    images, texts = at_least_float32(images), at_least_float32(texts)
-    own = (images[rows] * texts[rows]).sum(-1, keepdim=True)
-    both = ((images, texts), (texts, images))
-    others = [torch.einsum("nd,nmd->nm", one[rows], other[negatives]) for one, other in both]
-    sides = [torch.cat([own, wrong], 1) / TEMPERATURE for wrong in others]
-    answers = torch.zeros(len(rows), dtype=torch.int64, device=own.device)
-    loss = torch.stack([functional.cross_entropy(side, answers) for side in sides]).mean()
-    right = torch.stack([(side.argmax(1) == 0).float().mean() for side in sides]).tolist()
-    return loss, {"contrast": float(loss.detach()), "text_accuracy": right[0], "image_accuracy": right[1]}
-
-
 class FusionLoss(Protocol):
     """A regulariser of the scores of a matching head."""
 
@@ -118,49 +95,34 @@ class FusionLoss(Protocol):
         ...
 
 
-def residuals_of_changes(own: Tensor, text: Tensor, image: Tensor, both: Tensor) -> tuple[Tensor, Tensor]:
-    """v2 of changes: (S_ii − S_ij) − (S_jj − S_ji) of the text, (S_ii − S_ji) − (S_jj − S_ij) of the image."""
-    return (own - text) - (both - image), (own - image) - (both - text)
-
-
 @dataclass(frozen=True, slots=True)
 class FusionEqSim:
-    """EqSim on sampled negatives, with S = sigmoid(s): [v1 − α₁]₊ and both sides of [v2 − α]₊, each averaged over its
-    negatives, as in `training.losses.eqsim`.
+    """EqSim on sampled negatives, with S = sigmoid(s): v1 and both sides of v2, each averaged over its negatives, as in
+    `training.losses.eqsim`. FIBER's ``pairloss='hard_itm'`` is the released form of v2 alone on all negatives. No code
+    of METER's EqSim was released.
 
     Attributes:
-        v1, v2: the negatives that each is for; None: it is left out.
-        margin, margin_v1: α and α₁.
-        normalise: ``logits``: S = s.
+        v1, v2: the negatives that each is for; none: it is left out.
+        form: whether the margin is subtracted from each square (paper), or from their mean (released).
+        margin, margin_v1: α of v2 and α₁ of v1.
     """
 
-    v1: V1 | None = "all"
-    v2: V2 | None = "close"
+    v1: V1 = "all"
+    v2: V2 = "close"
+    form: Form = "paper"
     margin: float = MARGIN
     margin_v1: float = MARGIN_V1
-    normalise: Literal["sigmoid", "logits"] = "sigmoid"
 
     def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
         parts = (scores.own[:, None], scores.changed_text, scores.changed_image, scores.both)
-        own, text, image, both = (part.sigmoid() for part in parts) if self.normalise == "sigmoid" else parts
-        every, terms = torch.ones_like(close), dict[str, list[Hinge]]()
-        if self.v1 is not None:
-            terms["v1"] = [hinge(text - image, ~close if self.v1 == "distant" else every, self.margin_v1)]
-        if self.v2 is not None:
-            near = close if self.v2 == "close" else every
-            terms["v2"] = [hinge(one, near, self.margin) for one in residuals_of_changes(own, text, image, both)]
+        own, text, image, both = (part.sigmoid() for part in parts)
+        near, terms = close.to(own.dtype), {}
+        every = torch.ones_like(near)
+        if self.v1 != "none":
+            weights = share(every - near if self.v1 == "distant" else every)
+            terms["active_v1"] = [hinge(text - image, weights, self.margin_v1, self.form)]
+        if self.v2 != "none":
+            weights = share(near if self.v2 == "close" else every)
+            sides = ((own - text) - (both - image), (own - image) - (both - text))
+            terms["active_v2"] = [hinge(side, weights, self.margin, self.form) for side in sides]
         return added(terms)
-
-
-@dataclass(frozen=True, slots=True)
-class FusionEqSimReleased:
-    """FIBER's ``pairloss='hard_itm'``: v2 alone, on all negatives, α subtracted from the mean of either side. No code
-    of METER's EqSim was released.
-    """
-
-    margin: float = MARGIN
-
-    def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
-        parts = (scores.own[:, None], scores.changed_text, scores.changed_image, scores.both)
-        changes = residuals_of_changes(*(part.sigmoid() for part in parts))
-        return added({"v2": [mean_hinge(change.square().mean(), self.margin) for change in changes]})

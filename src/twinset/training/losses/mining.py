@@ -7,7 +7,6 @@
    at random.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,19 +36,16 @@ class Neighbours:
             fewer; never one that matches the image too.
         scores: log-odds that the image matches the text, float32, shape (images, k), descending; then −∞.
         examples: digest of the examples that places count, and of the models.
-        left_out: number in the data, place and reason, of each example that could not be read: no place counts these.
     """
 
     places: NDArray[np.int64]
     scores: NDArray[np.float32]
     examples: str
-    left_out: tuple[tuple[int, str, str], ...] = ()
 
     def save(self, path: Path) -> None:
         """Write a safetensors file, whole or not at all."""
         with whole_file(path) as beside, saving(path):
-            said = {"examples": self.examples, "left_out": json.dumps(self.left_out)}
-            save_file({"places": self.places, "scores": self.scores}, beside, said)
+            save_file({"places": self.places, "scores": self.scores}, beside, {"examples": self.examples})
 
 
 def load_neighbours(path: Path, examples: str) -> Neighbours:
@@ -58,10 +54,8 @@ def load_neighbours(path: Path, examples: str) -> Neighbours:
     """
     try:
         with safe_open(path, "np") as file:
-            said = file.metadata()
-            left_out = tuple((int(number), where, why) for number, where, why in json.loads(said["left_out"]))
-            found = Neighbours(file.get_tensor("places"), file.get_tensor("scores"), said["examples"], left_out)
-    except (OSError, SafetensorError, LookupError, TypeError, ValueError, RecursionError) as error:
+            found = Neighbours(file.get_tensor("places"), file.get_tensor("scores"), file.metadata()["examples"])
+    except (OSError, SafetensorError, LookupError, TypeError) as error:
         raise WrongUse(f"{path}: not a file of neighbours ({error}); score them again") from error
     if found.examples != examples:
         raise WrongUse(f"{path}: made of other examples than those that are trained on; score neighbours again")

@@ -7,7 +7,6 @@ which rows and columns L has. With CE(row, i) = −log(exp(row_i) / Σ_j exp(row
     loss = ½ · mean_i CE(L[i, :], i) + ½ · mean_i CE(L[:, i], i)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,10 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twinset.contracts.errors import WrongUse, in_words
 from twinset.training.losses.features import Features, Loss, at_least_float32, similarities
 from twinset.training.losses.fusion import FusionLoss
-from twinset.training.losses.names import OBJECTIVES, REGULARISERS, Regulariser, fusion_form
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS, fusion_form
 
 
 class InfoNCE:
@@ -89,38 +87,18 @@ def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, f
 
 
 def open_objective(name: str) -> InfoNCE:
-    """A contrastive objective by its name; raises `UnknownKind`, or `WrongUse` where it is not an `InfoNCE`."""
-    try:
-        found = OBJECTIVES.find(name).open()
-    except (ImportError, AttributeError) as error:
-        raise WrongUse(f"{OBJECTIVES.named(name)} cannot be opened: {in_words(error)}; correct its package") from error
-    if not isinstance(found, InfoNCE):
-        raise WrongUse(
-            f"{OBJECTIVES.named(name)}: {type(found).__name__} is not a subclass of InfoNCE; correct its package"
-        )
-    return found
+    """A contrastive objective by its name; raises `UnknownKind`."""
+    return cast(InfoNCE, OBJECTIVES.find(name).open())
 
 
 def open_regulariser(name: str, **options: Any) -> Loss:
-    """A regulariser by its name. options: fields of its class, such as ``margin``, that differ from its defaults.
-
-    Raises:
-        UnknownKind: the name is unknown.
-        WrongUse: an option is.
-    """
-    return cast(Loss, _opened(name, REGULARISERS.find(name), options))
+    """A regulariser by its name; raises `UnknownKind`. options: of its class that differ from its defaults."""
+    return cast(Loss, REGULARISERS.find(name).open(**options))
 
 
 def open_fusion_loss(name: str, **options: Any) -> FusionLoss:
-    """The form of a regulariser on scores of a matching head; otherwise as `open_regulariser`."""
-    return cast(FusionLoss, _opened(name, fusion_form(name), options))
-
-
-def _opened(name: str, kind: Regulariser, options: Mapping[str, Any]) -> Any:
-    try:
-        return kind.open(**options)
-    except TypeError as error:
-        raise WrongUse(f"regulariser {name}: {error}; see docs/training.md for its options") from error
+    """The form of a regulariser on scores of a matching head; raises as `fusion_form`."""
+    return cast(FusionLoss, fusion_form(name).open(**options))
 
 
 @dataclass(frozen=True, slots=True)

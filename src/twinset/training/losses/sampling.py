@@ -1,10 +1,16 @@
-"""Hard negatives sampled from a batch, each with a probability that grows with its similarity."""
+"""Hard negatives sampled from a batch, each with a probability that grows with its similarity, and what trains on them
+alone.
+"""
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from twinset.contracts.errors import WrongUse
+from twinset.training.losses.features import Features, at_least_float32, similarities
+from twinset.training.losses.names import SAMPLES
 
 
 def sample_hard(logits: Tensor, number: int, generator: torch.Generator | None = None) -> Tensor:
@@ -23,10 +29,8 @@ def sample_hard(logits: Tensor, number: int, generator: torch.Generator | None =
         Columns, int64, shape (n, min(number, n − 1)).
 
     Raises:
-        WrongUse: the batch has fewer than two rows, or ``number`` is below 1.
+        WrongUse: the batch has fewer than two rows.
     """
-    if number < 1:
-        raise WrongUse(f"samples={number}: sample 1 hard negative or more for each row")
     if len(logits) < 2:
         raise WrongUse("a batch of one example has no negatives to sample; set the batch to 2 or more")
     noise = torch.empty(logits.shape, dtype=torch.float32).exponential_(generator=generator).to(logits.device)
@@ -45,6 +49,26 @@ def sample_pairs(logits: Tensor, number: int, generator: torch.Generator | None 
     return images, sample_hard(logits, number, generator)
 
 
-def chosen(indices: Tensor, n: int) -> Tensor:
-    """Indices (n, k) as a mask (n, n) that is true where column j was chosen for row i."""
-    return functional.one_hot(indices, n).any(1)
+@dataclass(frozen=True, slots=True)
+class HardNegatives:
+    """HardNeg: the baseline that only trains on sampled hard negatives (EqBen, section 5.4, Table 6).
+
+    There it is a fusion encoder's matching head (`training.losses.fusion`). A dual encoder has no such head. Here a
+    row's own logit is contrasted with those of the sampled columns only, so that this regulariser sees the pairs that
+    EqSim's released form sees, and no others:
+
+        ½ · mean_i −log(exp(L_ii) / (exp(L_ii) + Σ_{j in texts_i} exp(L_ij)))
+      + ½ · mean_i −log(exp(L_ii) / (exp(L_ii) + Σ_{j in images_i} exp(L_ji)))
+    """
+
+    def __call__(
+        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        logits = at_least_float32(scale) * similarities(features.images, features.texts)
+        images, texts = sample_pairs(logits, SAMPLES, generator)
+        own = logits.diagonal()[:, None]
+        rows = torch.cat(
+            [torch.cat([own, logits.gather(1, texts)], 1), torch.cat([own, logits.T.gather(1, images)], 1)]
+        )
+        loss = functional.cross_entropy(rows, torch.zeros(len(rows), dtype=torch.int64, device=rows.device))
+        return loss, {"hard_above_own": float((rows[:, 1:] >= rows[:, :1]).float().mean())}

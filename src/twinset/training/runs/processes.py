@@ -10,7 +10,6 @@ import torch
 import torch.distributed
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import WrongUse
 from twinset.contracts.stage import runtime_class
 from twinset.models.device import check_gpu, round_alike
 from twinset.models.encoders.contract import Running
@@ -21,10 +20,8 @@ TIMEOUT = timedelta(hours=6)  # processes wait for the first one while it valida
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """This process among those of the run.
-
-    rank: from 0; the first one validates and writes. world: number of processes. device: torch's name.
-    runtime: runtime class of the run.
+    """This process among the ``world`` of a run; the first one validates and writes. device: torch's name. runtime:
+    runtime class of the run.
     """
 
     rank: int
@@ -42,48 +39,35 @@ class Process:
         if self.world > 1:
             torch.distributed.barrier()
 
-    def average(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Give each gradient its mean over all processes: with features that were gathered (`losses.features.gather`),
-        that of one process on the whole batch.
-        """
-        for one in parameters if self.world > 1 else ():
-            if one.grad is not None:
-                torch.distributed.all_reduce(one.grad)
-                one.grad /= self.world
+    def average(self, gradients: Iterable[torch.Tensor]) -> None:
+        """Give each gradient its mean over all processes; with gathered features it is that of the whole batch."""
+        for gradient in gradients if self.world > 1 else ():
+            torch.distributed.all_reduce(gradient)
+            gradient /= self.world
 
 
 @contextlib.contextmanager
 def joined(settings: RunSettings) -> Iterator[Process]:
     """This process with its threads and device set; joined with the others where torchrun started several. Raises
-    `WrongUse`: there is no GPU, or the batch cannot be shared among the processes.
+    `WrongUse`: there is no GPU.
     """
-    rank, world, local = (int(os.environ.get(name, default)) for name, default in _ENVIRONMENT)
-    if settings.batch % (world * settings.accumulate):
-        raise WrongUse(
-            f"batch: {settings.batch} examples cannot be shared by {world} processes in {settings.accumulate} parts "
-            f"each; choose a multiple of {world * settings.accumulate}"
-        )
-    running = Running(settings.device, settings.batch, settings.threads)
+    rank, local = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
+    world = int(os.environ.get("WORLD_SIZE", "1"))
     threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // world)
-    device = "cpu"
+    device, backend = "cpu", "gloo"
     if settings.device == "gpu":
         check_gpu("device")
         torch.cuda.set_device(local)
-        device = f"cuda:{local}"
+        device, backend = f"cuda:{local}", "nccl"
     round_alike(threads)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    runtime = runtime_class(running.device_name(), threads, settings.batch // settings.accumulate // world)
+    name = Running(settings.device).device_name()
+    runtime = runtime_class(name, threads, settings.batch // settings.accumulate // world)
     if world == 1:
         yield Process(0, 1, device, runtime)
         return
-    torch.distributed.init_process_group(
-        "nccl" if settings.device == "gpu" else "gloo", rank=rank, world_size=world, timeout=TIMEOUT
-    )
+    torch.distributed.init_process_group(backend, rank=rank, world_size=world, timeout=TIMEOUT)
     try:
         yield Process(rank, world, device, digest([runtime, world]))
     finally:
         torch.distributed.destroy_process_group()
-
-
-#: As torchrun sets them.
-_ENVIRONMENT = (("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0"))

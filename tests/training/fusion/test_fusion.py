@@ -1,0 +1,170 @@
+"""Neighbours and negatives of a mixture: none of them matches too, and steps are pure.
+
+A run of a fusion encoder: it resumes exactly, evaluation opens it, it learns.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from tests.made_datasets import MadeDataset
+from tests.training.fusion.conftest import Settings, damage
+from tests.training.runs.contract import Killed, killed_after, resumes_exactly, rows_of
+from tests.waiting import wait_until
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.training.clip.data import open_data
+from twinset.training.fusion.data import FILE, MinedBatches, Part, open_start
+from twinset.training.fusion.settings import FusionSettings
+from twinset.training.fusion.train import train_fusion, twin_scores
+from twinset.training.losses.names import ABSENT
+
+
+def test_negatives_of_a_mixture_match_neither_image_nor_text(
+    settings: Settings, made_animals: MadeDataset, tmp_path: Path
+) -> None:
+    mixture = (f"{made_animals.root}:arms", f"{made_animals.root}:more")
+    chosen = settings(data=mixture, validation=())
+    examples = open_data(chosen, "both", tmp_path / "out").training
+    batches = MinedBatches(chosen, open_start(chosen), examples)
+    labels, found = batches.labels, batches.mine(tmp_path)
+    # 24 and 8 pairs, whose pictures share four captions, and of one shade each picture with two pairs.
+    assert len(examples) == 48 + 16 and labels[0].max() == 31 and labels[1].max() == 3
+    rows = np.arange(64)[:, None]
+    places = found.places[labels[0]]  # of each example
+    for kind in labels:
+        assert (kind[places] != kind[rows])[places != ABSENT].all()
+    keys = {examples[number].key: examples[number].texts["text"] for number in range(64)}
+    for batch in batches.stream(0, 3):
+        parts = [*batch.parts]
+        texts = [part.texts[row] for part in parts for row in part.rows]
+        assert texts == [keys[key] for key in batch.keys] and len(parts) == 2
+        for part in parts:
+            own, words = np.array(part.texts)[part.rows][:, None], np.array(part.texts)
+            assert (words[part.negatives] != own).all() and part.close.sum() == 2 * len(part.rows)
+            assert part.pixels["pixel_values"].shape == (len(words), 3, 32, 32)
+    damage(made_animals, examples[5], "image")
+    with pytest.raises(BuildFailed, match=r"other bytes than its dataset was built with\. Fetch this tar again"):
+        [[*batch.parts] for batch in batches.stream(0, 10)]
+
+
+def same(one: Part, other: Part) -> bool:
+    arrays = [(part.rows, part.negatives, part.close, *part.pixels.values()) for part in (one, other)]
+    return one.texts == other.texts and all(map(np.array_equal, *arrays))
+
+
+def test_a_part_depends_on_seed_and_number_alone(settings: Settings, tmp_path: Path) -> None:
+    def parts(first: int, **changes: Any) -> list[Part]:
+        batches = MinedBatches(chosen.model_copy(update=changes), start, examples)
+        batches.mine(tmp_path)
+        return [part for batch in batches.stream(first, 8) for part in batch.parts]
+
+    chosen = settings("vilt", epochs=2)
+    examples, start = open_data(chosen, "both", tmp_path / "out").training, open_start(chosen)
+    straight = parts(0)
+    assert all(map(same, straight[10:], parts(5))) and all(map(same, straight, parts(0, workers=2)))
+    assert not same(straight[0], parts(0, seed=1)[0])
+    assert not same(straight[0], straight[12])  # another epoch: other order, crops and negatives
+
+
+CHECKOUT = Path(__file__).parents[3]
+RELEASED = {"v1": "none", "v2": "all", "form": "released"}
+
+
+def group_score(model: str, settings: FusionSettings, out: Path) -> float:
+    """Of a model as evaluation opens it, on the validation data of a run."""
+    validation = open_data(settings, "both", out).validation
+    assert validation is not None
+    return twin_scores(validation, open_start(settings.model_copy(update={"model": model})))["group"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("blip-itm", {"regulariser": "eqsim", "margin": 0, "image_size": 48}),
+        ("vilt", {"objective": "rank", "workers": 1, "image_size": 48}),
+        ("flava", RELEASED | {"regulariser": "eqsim", "precision": "bfloat16", "transform": "evaluation"}),
+    ],
+)
+def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
+    settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any]
+) -> None:
+    chosen, out = settings(kind, **changes), tmp_path / "killed"
+    with pytest.raises(Killed):
+        train_fusion(chosen, out, killed_after(1), report=False)
+    scored = (out / FILE).stat().st_mtime_ns
+    rows = resumes_exactly(train_fusion, chosen, tmp_path, (1, 3))
+    assert (out / FILE).stat().st_mtime_ns == scored, "neighbours were scored a second time"
+    assert group_score(f"{kind}:{out}", chosen, out) == rows[-1]["validation"]["group"]
+    # Of 6 steps floor(0.6) = 0 warm up, and the rate falls by a sixth with each.
+    assert [row["lr"] for row in rows] == pytest.approx([1e-3 * left / 6 for left in range(6, 0, -1)])
+    if "regulariser" in changes:
+        assert rows[-1]["loss"] == pytest.approx(rows[-1]["objective"] + 0.5 * rows[-1]["regulariser"])
+    if kind == "blip-itm":
+        held = json.loads((out / "config.json").read_bytes())["vision_config"]["image_size"]
+        size = json.loads((out / "preprocessor_config.json").read_bytes())["size"]
+        assert held == 48 and size == {"height": 48, "width": 48}
+        with safe_open(out / "model.safetensors", "np") as file:
+            assert file.get_tensor("vision_model.embeddings.position_embedding").shape[1] == 3 * 3 + 1
+
+
+@pytest.mark.slow
+def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tmp_path: Path) -> None:
+    chosen = settings(
+        regulariser="eqsim", epochs=30, accumulate=1, lr=1e-2, lr_times=1, transform="evaluation", validate_every=60
+    )
+    train_fusion(chosen, tmp_path / "run")
+    rows = rows_of(tmp_path / "run")
+    losses = [row["objective"] for row in rows]
+    # One of nine pairs matches: who knows no more has the entropy of that, 0.349.
+    assert losses[0] > 0.6 and sum(losses[-20:]) / 20 < 0.3
+    scores = [group_score(model, chosen, tmp_path / "run") for model in (f"blip-itm:{tmp_path / 'run'}", chosen.model)]
+    assert scores[0] >= 45 > scores[1]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "objective match + 0.5 · eqsim" in page and (tmp_path / "run" / "tensorboard").is_dir()
+
+
+@pytest.mark.slow
+def test_the_command_is_killed_and_ends_with_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
+    chosen = settings()
+    names = ("batch", "accumulate", "epochs", "nearest", "negatives", "hard", "threads", "checkpoint_every", "lr")
+    said = [f"--{name.replace('_', '-')}={getattr(chosen, name)}" for name in names]
+    said += ["--model", chosen.model, "--data", chosen.data[0], "--validation", chosen.validation[0], "--json"]
+    command = [sys.executable, "-m", "twinset.cli.main", "train", "fusion", *said, "--out", str(tmp_path / "run")]
+    history = tmp_path / "run" / "history.jsonl"
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        wait_until(lambda: history.exists() and history.read_bytes().count(b"\n") >= 3, child, 0.001)
+        os.kill(child.pid, signal.SIGKILL)
+    assert not (tmp_path / "run" / "result.json").exists()
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["resumed_at"] in (2, 4) and found["model"] == f"blip-itm:{tmp_path / 'run'}"
+    assert found["sha256"] == train_fusion(chosen, tmp_path / "straight", report=False)["sha256"]
+    assert "loss" in done.stderr  # without a terminal too it says where it is
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("flava", {"image_size": 48}, "reads images of one size; name blip-itm: or vilt:, or leave image_size out"),
+        ("blip-itm", {"image_size": 50}, "image_size: 50 pixels are no multiple of the patches' 16"),
+        # 48 examples with 12 of each caption: 36 of another one.
+        ("blip-itm", {"negatives": 37}, r"48 examples, of which 3[0-6] or more differ.*smaller --batch"),
+        ("blip-itm", {"model": "random:RN50"}, "is not trained by its matching head; name blip-itm:"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(
+    settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(WrongUse, match=message):
+        train_fusion(settings(kind, **changes), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,271 @@
+"""EqSim, of dual and of fusion encoders, equal to a transcription of its formulas in loops: values and gradients.
+
+HardNeg too; what a regulariser adds to an objective; hard negatives follow the softmax.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.training.losses.conftest import SCALE, features
+from twinset.contracts.errors import WrongUse
+from twinset.training.losses.eqsim import EqSim
+from twinset.training.losses.features import Features, similarities
+from twinset.training.losses.fusion import (
+    CHANGES,
+    FusionEqSim,
+    PairScores,
+    match_hard_negatives,
+    rank_texts,
+    score_pairs,
+)
+from twinset.training.losses.objectives import open_fusion_loss, open_loss, open_objective, open_regulariser
+from twinset.training.losses.sampling import sample_hard, sample_pairs
+
+Cells = Sequence[Sequence[Tensor]]
+PAIRS = [(v1, v2) for v1 in ("all", "distant", "none") for v2 in ("all", "close", "none") if (v1, v2) != ("none",) * 2]
+FORMS = ["paper", "released"]
+MARGINS = st.sampled_from([1e-9, 1e-3, 0.04, 0.1])
+
+
+def average(values: Sequence[Tensor]) -> Tensor:
+    return torch.stack([*values]).mean() if values else torch.zeros((), dtype=torch.float64)
+
+
+def side(squares: Sequence[Tensor], margin: float, form: str) -> Tensor:
+    """A term of EqSim: the mean of hinges, or the hinge of the mean."""
+    if form == "released":
+        return (average(squares) - margin).relu()
+    return average([(square - margin).relu() for square in squares])
+
+
+def of_v2(s: Cells, i: int, j: int) -> tuple[Tensor, Tensor]:
+    text = ((s[i][i] - s[i][j]) - (s[j][j] - s[j][i])) ** 2
+    return text, ((s[i][i] - s[j][i]) - (s[j][j] - s[i][j])) ** 2
+
+
+def close_of(cosines: list[list[float]]) -> set[tuple[int, int]]:
+    """Pairs i < j of which one is among the 8 nearest of the other, in either direction (EqBen C)."""
+    n, close = len(cosines), set()
+    for i in range(n):
+        others = [j for j in range(n) if j != i]
+        texts = sorted(others, key=lambda j: -cosines[i][j])[:8]
+        images = sorted(others, key=lambda j: -cosines[j][i])[:8]
+        close |= {(min(i, j), max(i, j)) for j in texts + images}
+    return close
+
+
+def transcribed(given: Features, v1: str, v2: str, form: str, margin: float, margin_v1: float, seed: int) -> Tensor:
+    """EqSim as loops over pairs (EqBen, sections 3, 5.4 and C), or as its released code samples and averages them."""
+    n = len(given)
+    logits = [[SCALE * (given.images[i] * given.texts[j]).sum() for j in range(n)] for i in range(n)]
+    s = [[logit.exp() / sum(other.exp() for other in row) for logit in row] for row in logits]
+    pairs = sorted(itertools.combinations(range(n), 2))
+    close = sorted(close_of((given.images @ given.texts.T).tolist()))
+    distant = [pair for pair in pairs if pair not in close]
+    cells = [(s[i][j] - s[j][i]) ** 2 for i, j in (pairs if v1 == "all" else distant)]
+    if form == "released":
+        sampled = sample_pairs(SCALE * similarities(given.images, given.texts), 4, torch.Generator().manual_seed(seed))
+        close = [(i, j) for i in range(n) for of_row in sampled for j in of_row[i].tolist()]
+        masked = {*close, *((j, i) for i, j in close)} if v1 == "distant" else set()
+        every = itertools.product(range(n), repeat=2)  # also masked cells and the diagonal count
+        cells = [(s[i][j] - s[j][i]) ** 2 * ((i, j) not in masked) for i, j in every]
+    value = torch.zeros((), dtype=torch.float64)
+    if v1 != "none":
+        value = value + side(cells, margin_v1, form)
+    if v2 != "none":
+        sides = [of_v2(s, i, j) for i, j in (pairs if v2 == "all" else close)]
+        value = value + sum(side([both[which] for both in sides], margin, form) for which in (0, 1))
+    return value
+
+
+def same(value: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
+    """Equal values and gradients, to 1e-6."""
+    assert value.item() == pytest.approx(expected.item(), abs=1e-6)
+    if expected.requires_grad:
+        gradients = (torch.autograd.grad(loss, inputs, materialize_grads=True) for loss in (value, expected))
+        assert all(torch.allclose(*both, rtol=0, atol=1e-6) for both in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("v1", "v2"), PAIRS)
+@given(st.integers(2, 11), st.integers(0, 999), MARGINS, MARGINS)
+@settings(max_examples=8)
+def test_eqsim_equals_its_transcription(
+    v1: Any, v2: Any, form: Any, n: int, seed: int, margin: float, margin_v1: float
+) -> None:
+    given = features(n, seed).map(lambda part: part.requires_grad_())
+    value, logged = EqSim(v1, v2, form, margin, margin_v1)(given, SCALE, torch.Generator().manual_seed(seed))
+    same(value, transcribed(given, v1, v2, form, margin, margin_v1, seed), given.tensors())
+    assert set(logged) == {f"active_{name}" for name, pairs in (("v1", v1), ("v2", v2)) if pairs != "none"}
+    assert all(0 <= share <= 1 + 1e-9 for share in logged.values())
+
+
+def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    parts = torch.randn(n * (1 + 3 * m), generator=generator, dtype=torch.float64).mul(2).split([n] + [n * m] * 3)
+    own, *others = (part.requires_grad_() for part in parts)
+    return PairScores(own, *(part.view(n, m) for part in others)), torch.rand(n, m, generator=generator) < 0.5
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("v1", "v2"), PAIRS)
+@given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 999), MARGINS)
+@settings(max_examples=10)
+def test_eqsim_of_a_matching_head_equals_its_transcription(
+    v1: Any, v2: Any, form: Any, n: int, m: int, seed: int, margin: float
+) -> None:
+    """v2 on all negatives as released is FIBER's ``hard_itm``."""
+    given, close = scores(n, m, seed)
+    first, sides = [], list[tuple[Tensor, Tensor]]()
+    for i, j in itertools.product(range(n), range(m)):
+        own, text = given.own[i].sigmoid(), given.changed_text[i, j].sigmoid()
+        image, both = given.changed_image[i, j].sigmoid(), given.both[i, j].sigmoid()
+        if v1 == "all" or (v1 == "distant" and not close[i, j]):
+            first.append((text - image) ** 2)
+        if v2 == "all" or (v2 == "close" and close[i, j]):
+            sides.append((((own - text) - (both - image)) ** 2, ((own - image) - (both - text)) ** 2))
+    expected = side(first, margin / 2, form) if v1 != "none" else torch.zeros((), dtype=torch.float64)
+    if v2 != "none":
+        expected = expected + sum(side([squares[which] for squares in sides], margin, form) for which in (0, 1))
+    value, _ = open_fusion_loss("eqsim", v1=v1, v2=v2, form=form, margin=margin, margin_v1=margin / 2)(given, close)
+    same(value, expected, [getattr(given, name) for name in ("own", *CHANGES)])
+
+
+@given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 999))
+@settings(max_examples=40)
+def test_losses_of_a_matching_head_equal_loops(n: int, m: int, seed: int) -> None:
+    given, _ = scores(n, m, seed)
+    rank, match = [], []
+    for i in range(n):
+        own, texts, images = given.own[i].item(), given.changed_text[i].tolist(), given.changed_image[i].tolist()
+        rank.append(math.log(math.exp(own) + sum(map(math.exp, texts))) - own)
+        # n own pairs, n · m changed texts and n · m changed images: one mean over all.
+        match += [math.log(1 + math.exp(-own)), *(math.log(1 + math.exp(score)) for score in texts + images)]
+    assert rank_texts(given)[0].item() == pytest.approx(sum(rank) / n, abs=1e-6)
+    assert match_hard_negatives(given)[0].item() == pytest.approx(sum(match) / len(match), abs=1e-6)
+
+
+def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
+    def score(images: Tensor, texts: Tensor) -> Tensor:
+        return (100 * images + texts).to(torch.bfloat16)
+
+    rows, negatives = torch.tensor([1]), torch.tensor([[2, 0]])
+    found = score_pairs(score, rows, negatives)
+    assert found.own.tolist() == [101] and found.own.dtype == torch.float32
+    changed = found.changed_text.tolist(), found.changed_image.tolist(), found.both.tolist()
+    assert changed == ([[102, 100]], [[201, 1]], [[202, 0]])
+    part = score_pairs(score, rows, negatives, CHANGES[1:2])
+    assert part.changed_image.tolist() == [[201, 1]] and part.changed_text.shape == part.both.shape == (1, 0)
+
+
+def test_the_released_margin_is_on_the_mean_and_the_papers_on_each_pair() -> None:
+    """One pair far above the margin among many at rest: released, it gets no gradient; in the paper's form it does."""
+    rest = torch.zeros(1, 9)
+    one = PairScores(torch.zeros(1), rest.index_fill(1, torch.tensor([0]), 9.0), rest, rest)
+    values = [FusionEqSim("none", "all", form)(one, rest > 0) for form in FORMS]  # type: ignore[arg-type]
+    assert values[0][0] > 0 == values[1][0]
+    assert [logged["active_v2"] for _, logged in values] == pytest.approx([1 / 9, 0])
+
+
+def test_with_the_margin_of_v2_the_v1_of_distant_pairs_never_acts() -> None:
+    """Its squares are at most 1/81 where 8 pairs are close, below 0.04 and 0.1: why v1 has a margin of its own."""
+    given = features(64, 0, d=64)
+    for margin, acts in ((0.04, False), (0.0, True)):
+        _, logged = EqSim("distant", margin_v1=margin)(given, torch.tensor(100.0))
+        assert (logged["active_v1"] > 0) == acts and logged["active_v2"] > 0
+
+
+CASES: list[tuple[str, dict[str, Any]]] = [("hardneg", {}), *(("eqsim", {"form": form}) for form in FORMS)]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_large_batches_in_half_precision_stay_finite_and_exact(name: str, options: dict[str, Any]) -> None:
+    rough = features(400, 3, d=16).map(lambda part: part.bfloat16().requires_grad_())
+    values = []
+    for scale in (torch.tensor(100.0), torch.tensor(100.0, dtype=torch.float64)):
+        given = rough.map(lambda part, scale=scale: part.to(scale.dtype))  # type: ignore[misc]
+        with torch.autocast("cpu", torch.bfloat16):
+            value, logged = open_regulariser(name, **options)(given, scale, torch.Generator().manual_seed(1))
+        value.backward()
+        values.append(value.item())
+        assert logged and all(0 <= number < 1e4 for number in logged.values())
+    assert values[0] == pytest.approx(values[1], rel=1e-4, abs=1e-7)
+    assert all(part.grad is not None and part.grad.isfinite().all() for part in rough.tensors())
+
+
+@given(st.integers(2, 9), st.integers(0, 999))
+@settings(max_examples=40)
+def test_hard_negatives_equal_loops(n: int, seed: int) -> None:
+    given = features(n, seed)
+    logits = SCALE * similarities(given.images, given.texts)
+    images, texts = sample_pairs(logits, 4, torch.Generator().manual_seed(seed))
+    rows, losses, above = logits.tolist(), [], []
+    for i, own in enumerate(row[i] for i, row in enumerate(rows)):
+        for wrong in ([rows[i][j] for j in texts[i].tolist()], [rows[j][i] for j in images[i].tolist()]):
+            losses.append(math.log(math.exp(own) + sum(map(math.exp, wrong))) - own)
+            above += [float(other >= own) for other in wrong]
+    value, logged = open_regulariser("hardneg")(given, SCALE, torch.Generator().manual_seed(seed))
+    assert value.item() == pytest.approx(sum(losses) / len(losses), abs=1e-6)
+    assert logged["hard_above_own"] == pytest.approx(sum(above) / len(above), abs=1e-6)
+
+
+def test_samples_are_distinct_never_the_own_pair_and_follow_the_softmax() -> None:
+    logits = torch.tensor([[9.0, 2.0, 1.0, 0.0], [0.0, 9.0, 0.0, 0.0], [-500.0, 500.0, 0.0, -500.0], [0.0] * 4])
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.stack([sample_hard(logits, 2, generator) for _ in range(4000)])
+    assert all(len(set(row)) == 2 and i not in row for draw in draws[:50].tolist() for i, row in enumerate(draw))
+    first = draws[:, 0, 0].bincount(minlength=4) / 4000
+    p = torch.tensor([2.0, 1.0, 0.0]).softmax(0)
+    assert torch.allclose(first[1:], p, atol=0.03)
+    # Second of two without replacement: p(1 then 2) = p1 · p2 / (1 − p1).
+    both = ((draws[:, 0, 0] == 1) & (draws[:, 0, 1] == 2)).float().mean()
+    assert both.item() == pytest.approx((p[0] * p[1] / (1 - p[0])).item(), abs=0.03)
+    assert set(draws[:, 2, 0].tolist()) == {1}, "its softmax is 1 and 0; the second is sampled all the same"
+    assert sample_hard(logits, 9).shape == (4, 3)
+
+
+def test_a_weight_of_zero_is_the_control_and_others_add_the_regulariser() -> None:
+    gradients, states = [], []
+    for name, weight in ((None, 0.0), ("eqsim", 0.0), ("eqsim", 0.5)):
+        given, generator = features(6, 5).map(lambda part: part.requires_grad_()), torch.Generator().manual_seed(0)
+        options = {} if name is None else {"margin": 0.0, "form": "released"}
+        total, logged = open_loss("infonce", name, weight, **options)(given, SCALE, generator)
+        total.backward()
+        gradients.append(given.images.grad)
+        states.append(generator.get_state())
+    assert torch.equal(*gradients[:2]) and not torch.equal(*gradients[1:])  # type: ignore[arg-type]
+    assert torch.equal(*states[1:])
+    objective = open_objective("infonce")(given, SCALE)[0].item()
+    extra = EqSim(form="released", margin=0.0)(given, SCALE, torch.Generator().manual_seed(0))[0].item()
+    assert total.item() == pytest.approx(objective + 0.5 * extra)
+    assert logged["objective"] == pytest.approx(objective) and logged["regulariser"] == pytest.approx(extra)
+
+
+def test_with_negative_pairs_the_regulariser_sees_the_twins() -> None:
+    twins = features(3, 0, parts=4)
+    for name, seen in (("negative-pairs", twins.all_pairs()), ("infonce", Features(twins.images, twins.texts))):
+        _, logged = open_loss(name, "eqsim", 1.0)(twins, SCALE)
+        assert logged["regulariser"] == pytest.approx(EqSim()(seen, SCALE)[0].item())
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: open_regulariser("eqsim-v2"), "no regulariser 'eqsim-v2' here; did you mean 'eqsim'"),
+    (lambda: open_fusion_loss("hardneg"), "hardneg has no form for fusion encoders"),
+    (lambda: EqSim("none", "none")(features(2, 0), SCALE), "v1 and v2 are both none"),
+    (lambda: FusionEqSim("none", "none")(*scores(2, 1, 0)), "v1 and v2 are both none"),
+    (lambda: open_regulariser("hardneg")(features(1, 0), SCALE), "batch of one"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_is_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(WrongUse, match=message):
+        call()
