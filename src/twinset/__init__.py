@@ -271,7 +271,6 @@ def train(
     out: str | Path,
     *,
     task: Task = "clip",
-    cache: str | Path | None = None,
     on_progress: OnStep | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
@@ -281,14 +280,12 @@ def train(
         data: ``DIR``, ``DIR:SUBSET`` or ``DIR:SUBSET*2``, as ``twinset train clip --data`` takes them.
         out: folder of the run; docs/training.md lists its files.
         task: a dual encoder of open_clip, a Combiner, a fusion encoder, or detectors of what is synthetic.
-        cache: folder of features, of tasks that keep some; ``~/.cache/twinset/features`` by default.
         on_progress: called after each step with the steps taken, those of the run, and what is logged of this one.
         settings: of the task (docs/reference.md), such as ``objective="negative-texts"``.
 
     Returns:
         ``{"model", "best", "last", "sha256", "best_step", "steps", "resumed_at", "loss", "validation", "report"}``:
-        what ``twinset eval run --model`` takes, weights, the sha256 of the last, and figures of the last step. Of detectors: ``{"model", "out", "report", "halves",
-        …}``.
+        what ``twinset eval run --model`` takes, weights, the sha256 of the last, and figures of the last step.
 
     Raises:
         WrongUse: settings, model or data are wrong, or ``out`` holds another run.
@@ -297,7 +294,7 @@ def train(
     from twinset.training.tasks import train_task
 
     given = {"data": names_in(data), **settings}
-    return train_task(task, given, Path(out), Path(cache) if cache else None, on_progress)
+    return train_task(task, given, Path(out), on_progress)
 
 
 def _recipe(recipe: str | Path | Recipe, settings: str | Iterable[str]) -> Recipe:

@@ -8,8 +8,8 @@ default, and tokenizes the captions:
 
 * open_clip: `open_clip_train.data.get_wds_dataset(is_train=True)` on the exported tars, with
   `tar_file_expander(eof_value=None)`: with webdataset 0.2.96 and later it fails on any tar (``KeyError: 'fname'``);
-* exported: `training.examples` on the same tars; tars: the same as tars of others, with writing their index; built: on
-  the dataset's own tars, which hold the same pictures.
+* tars: `training.examples` on the same tars, with writing their index; built: on the dataset's own tars, which hold the
+  same pictures.
 
 Runs take turns, so that other work on the machine slows all alike, and medians are compared. Without workers the clock
 is CPU time of one thread, which holds on a busy machine; with two workers it is the wall's. The step is forward,
@@ -143,7 +143,6 @@ def main() -> None:
         built, exported = build(Path(folder), given.pairs, given.images)
         ways: dict[str, Callable[[int], int]] = {
             "open_clip": lambda workers: open_clips_loader(exported, tokenizer, workers),
-            "exported": lambda workers: ours(str(exported), tokenizer, workers),
             "built": lambda workers: ours(str(built), tokenizer, workers),
             "tars": lambda workers: ours(f"tars:{exported}", tokenizer, workers),
         }
@@ -158,7 +157,7 @@ def main() -> None:
         clock_name = "CPU second" if workers == 0 else "second"
         ratio = rate / medians["open_clip", workers]
         print(f"{name:10} {workers} workers  {rate:7.1f} images a {clock_name}, {ratio:.2f} of open_clip's loader")
-    for name in ("exported", "built", "tars"):
+    for name in ("built", "tars"):
         row(
             f"JPEGs read, decoded, cropped to 224 and tokenized, one thread, CPU time: {name}",
             "open_clip's training loader",

@@ -73,8 +73,6 @@ def _parameters(task: str) -> Iterator[inspect.Parameter]:
         elif fields[name].annotation is bool:
             kind, absent = bool, False
         kinds[name] = kind, absent, text
-    if task in ("combiner", "detectors"):  # they encode once what stays as it is
-        kinds["cache"] = Path | None, None, "folder of what was encoded (default: ~/.cache/twinset/features)"
     for name, (kind, absent, text) in kinds.items():
         kind = Annotated[kind, typer.Option(help=text)]
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=absent, annotation=kind)

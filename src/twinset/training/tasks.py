@@ -21,30 +21,19 @@ Task = Literal["clip", "combiner", "fusion", "detectors"]
 OnProgress = Callable[[int, int, dict[str, Any]], None]
 
 
-def train_task(
-    task: str, given: Mapping[str, Any], out: Path, cache: Path | None = None, on_progress: OnProgress | None = None
-) -> dict[str, Any]:
+def train_task(task: str, given: Mapping[str, Any], out: Path, on_progress: OnProgress | None = None) -> dict[str, Any]:
     """As `twinset.train`. given: settings of the task, with its data."""
     out = local_folder_of(out)
     if task not in TASKS:
         raise WrongUse(f"task {task!r}: {suggested(str(task), TASKS)}")
     if not given.get("data"):
         raise WrongUse("data: name at least one dataset that twinset built")
-    function = TASKS[task][1]
     try:
         settings = check_task(task, given, out)
-        train = getattr(import_module(f"twinset.training.{task}.train"), function)
+        train = getattr(import_module(f"twinset.training.{task}.train"), TASKS[task][1])
     except ImportError as error:
         raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
-    if task == "detectors":
-        detectors = train(settings, out, cache)
-        return {
-            "model": settings.model,
-            "out": str(out),
-            "report": str(out / "report.html"),
-            **detectors.detectors.facts,
-        }
-    return dict(train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {})))
+    return dict(train(settings, out, on_progress))
 
 
 def settings_class(task: str) -> type[BaseModel]:
@@ -67,15 +56,13 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
 
     settings: Any = checked(settings_class(task), dict(given))
     check_folder(out)
-    for place in (*settings.data, *getattr(settings, "validation", ())):
+    for place in (*settings.data, *settings.validation):
         if task != "combiner" or not place.startswith(CIRR):
             check_place(place, "triplets" if task == "combiner" else "pairs")
-    if not models:
-        return settings
-    if not isinstance(settings, EncoderSettings):
+    if models and not isinstance(settings, EncoderSettings):
         check_model(settings.model)
-    elif settings.weights is None:
+    elif models and settings.weights is None:
         find_architecture(settings.model)
-    else:
+    elif models:
         find_checkpoint(f"open_clip:{settings.model}:{settings.weights}", (settings.model, settings.weights))
     return settings

@@ -57,6 +57,8 @@ def test_a_run_writes_weights_that_evaluation_opens_and_names_every_shard(
     shards = {one["tar"]: one["sha256"] for one in training["shards"]}
     assert shards == {str(path.relative_to(made_pairs.root)): sha256(path) for path in tars}
     assert validation["subset"] == "eq-gebc" and training["examples"] == 16
+    for name in ("README.md", "report.html", "data.json"):  # what is published names no folder of this machine
+        assert tmp_path.name not in (out / name).read_text("utf-8")
 
 
 @pytest.mark.slow

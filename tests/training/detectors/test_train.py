@@ -1,193 +1,121 @@
-"""Detectors are trained on whole groups, written so that blind probes read them, and refused for another encoder."""
+"""Detectors are trained as BiVLC's code trains them, read by blind probes, and refused for another encoder."""
 
 import json
-import resource
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from tests.training.runs.contract import resumes_exactly, rows_of
 from twinset.cli.main import main
-from twinset.contracts.canonical import sha256_of_file
-from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.evaluation.blind_probes.detectors import FACTS, Detector, Detectors, read_detectors, write_detectors
-from twinset.training.detectors import train as of_train
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.blind_probes.detectors import FACTS, WEIGHTS, read_detectors
 from twinset.training.detectors.settings import DetectorSettings
-from twinset.training.detectors.train import TrainedDetectors, train_detectors
+from twinset.training.detectors.train import DetectorTask, train_detectors
+from twinset.training.runs.processes import Process
 
-Trains = Callable[..., TrainedDetectors]
+Settings = Callable[..., DetectorSettings]
 
 
 @pytest.fixture
-def trains(tmp_path: Path) -> Trains:
-    """Trains with a tiny encoder and a cache of its own."""
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings with a tiny encoder; features in a cache of its own."""
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
     model = f"random:{open_clip_config(tmp_path)}"
 
-    def train(data: str, out: str = "trained", report: bool = True, **settings: object) -> TrainedDetectors:
-        given = DetectorSettings.model_validate({"model": model, "data": [data], "threads": 1, **settings})
-        return train_detectors(given, tmp_path / out, tmp_path / "cache", report)
+    def make(place: str, **changes: Any) -> DetectorSettings:
+        given = {"model": model, "data": [place], "threads": 1, "batch": 4, "epochs": 3, **changes}
+        return DetectorSettings.model_validate(given)
 
-    return train
+    return make
+
+
+@pytest.fixture
+def twins(made_pairs: MadeDataset) -> dict[str, Any]:
+    """Pairs to train on, and pairs to validate with."""
+    return {"place": f"{made_pairs.root}:eq-ag", "validation": [f"{made_pairs.root}:eq-gebc"]}
+
+
+def test_the_steps_are_those_of_adam_on_a_linear_layer_of_each_half(
+    twins: dict[str, Any], settings: Settings, tmp_path: Path
+) -> None:
+    released = DetectorSettings(data=("out",))
+    assert (released.lr, released.batch, released.epochs, released.image_epochs) == (1e-3, 400, 10, 1)
+    chosen = settings(**twins)
+    done = train_detectors(chosen, tmp_path / "run", report=False)
+    task = DetectorTask(chosen, tmp_path / "other", Process(0, 1, "cpu", ""))
+    task.prepare(tmp_path / "other")
+    each, layers = task.batches.steps_per_epoch, task.network
+    optimiser = torch.optim.Adam(layers.parameters(), lr=1e-3)
+    for step in range(3 * each):
+        batch, loss = task.batches.at(step), torch.zeros(())
+        for half, shown in (("text", batch.texts), ("image", batch.images)):
+            if half == "text" or step < each:
+                features = torch.cat([shown[half], shown[f"negative_{half}"]])
+                chances = layers[half](features).squeeze(1).sigmoid()
+                labels = torch.tensor([0.0] * 4 + [1.0] * 4)
+                loss = loss + torch.nn.functional.binary_cross_entropy(chances, labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    weights = load_file(done["last"])
+    assert weights.keys() == {f"{half}.{name}" for half in ("text", "image") for name in ("weight", "bias")}
+    for name, value in layers.state_dict().items():
+        torch.testing.assert_close(weights[name], value)
+    rows = rows_of(tmp_path / "run")
+    assert ["image_loss" in row for row in rows] == [True] * each + [False] * 2 * each
+    figures = [row["validation"] for row in rows if "validation" in row]
+    assert len(figures) == 3 and len({figure["image_detection"] for figure in figures}) == 1
+    best = max(figures, key=lambda figure: figure["accuracy"])
+    assert best["accuracy"] == pytest.approx((best["text_detection"] + best["image_detection"]) / 2)
 
 
 @pytest.mark.slow
-def test_what_is_written_is_what_was_trained_and_again_the_same(
-    made_pairs: MadeDataset, trains: Trains, tmp_path: Path
-) -> None:
-    trained = trains(str(made_pairs.root), image_epochs=3)
-    read = read_detectors(tmp_path / "trained")
-    assert trained.detectors.image is not None and read.image is not None
-    for ours, its in ((trained.detectors.text, read.text), (trained.detectors.image, read.image)):
-        assert np.array_equal(ours.weight, its.weight) and ours.bias == its.bias and ours.weight.shape == (8,)
-    halves = json.loads((tmp_path / "trained" / FACTS).read_text())["halves"]
-    kept = sum(map(len, made_pairs.kept.values()))
-    for half in ("text", "image"):
-        assert sum(halves[half][f"{part}_pairs"] for part in ("train", "validation", "test")) == kept
-        assert trained.accuracy[half] == halves[half]["test_accuracy"]
-    trains(str(made_pairs.root), "again", image_epochs=3)
-    names = [FACTS, "data.json", "image_detector.safetensors", "settings.json", "text_detector.safetensors"]
-    assert {path.name for path in (tmp_path / "trained").iterdir()} == {*names, "README.md", "report.html"}
-    assert all((tmp_path / "trained" / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
-    # Card and page lead back to every shard; the same command again changes nothing, and others are refused.
-    data = json.loads((tmp_path / "trained" / "data.json").read_text())
-    assert sum(len(one["shards"]) for one in data["data"]) == len([*made_pairs.root.glob("*/*/*.tar")]) > 0
-    card, page = ((tmp_path / "trained" / name).read_text() for name in ("README.md", "report.html"))
-    for one in data["data"]:
-        assert f"| {one['digest']} |" in card and f"{one['digest'][:16]}…" in page
-    shown = f"{100 * halves['text']['test_accuracy']:.2f}"
-    assert f"| {shown} | {halves['text']['test_pairs']} |" in card and f">{shown}<" in page and "data:image" in page
-    weights = tmp_path / "trained" / "text_detector.safetensors"
-    before = weights.read_bytes()
-    weights.write_bytes(b"cut")
-    with pytest.raises(WrongUse, match=r"text_detector.safetensors: absent, or not what .* names; write it again"):
-        read_detectors(tmp_path / "trained")
-    trains(str(made_pairs.root), image_epochs=3)
-    assert weights.read_bytes() == before
-    with pytest.raises(WrongUse, match="other settings or data: image_epochs is 3 there and 2 here"):
-        trains(str(made_pairs.root), image_epochs=2)
-
-
-def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # Python ignores its signal
-    try:
-        with pytest.raises(OSError, match="File too large") as raised:
-            write_detectors(Detectors(Detector(np.zeros(512, np.float32), 0.0), None, {}), tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert "text_detector.safetensors: free some room" in raised.value.__notes__[0] and not [*tmp_path.iterdir()]
-
-
-def test_images_that_cannot_be_read_are_named_and_too_many_refused(
-    made_pairs: MadeDataset, trains: Trains, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    tar = min(made_pairs.root.glob("eq-ag/*/*.tar"))
-    tar.write_bytes(tar.read_bytes().replace(b"\xff\xd8\xff", bytes(3), 1))
-    with pytest.raises(
-        BuildFailed, match=rf"1 of \d+ pairs have .* the first is .*{tar.name}.*\. At most 1.0% may be: fetch"
-    ):
-        trains(f"{made_pairs.root}:eq-ag")
-    monkeypatch.setattr(of_train, "MAX_BROKEN", 0.5)
-    pairs = len(made_pairs.kept["eq-ag"])
-    halves = trains(f"{made_pairs.root}:eq-ag", report=False).detectors.facts["halves"]
-    assert f"left out of training: {made_pairs.root}:eq-ag: 1 of {pairs} pairs" in caplog.text
-    counts = {
-        half: sum(facts[f"{part}_pairs"] for part in ("train", "validation", "test")) for half, facts in halves.items()
-    }
-    assert counts == {"text": pairs, "image": pairs - 1}
-
-
-def test_a_folder_of_something_else_is_refused(made_pairs: MadeDataset, trains: Trains, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("")
-    (tmp_path / "file").write_text("")
-    for out, message in (("other", "holds other files"), ("file", "not a folder"), ("file/below", "not a folder")):
-        with pytest.raises(WrongUse, match=message):
-            trains(str(made_pairs.root), out)
+def test_a_killed_run_resumes_to_the_same_bytes(twins: dict[str, Any], settings: Settings, tmp_path: Path) -> None:
+    resumes_exactly(train_detectors, settings(**twins, checkpoint_every=2), tmp_path, (1, 3, 5))
 
 
 def test_text_pairs_train_a_detector_of_captions_alone(
-    made_text_pairs: MadeDataset, trains: Trains, tmp_path: Path
+    made_text_pairs: MadeDataset, settings: Settings, tmp_path: Path
 ) -> None:
-    assert trains(f"{made_text_pairs.root}:text").accuracy.keys() == {"text"}
-    assert read_detectors(tmp_path / "trained").image is None
+    done = train_detectors(settings(f"{made_text_pairs.root}:text", batch=2), tmp_path / "run", report=False)
+    detectors = read_detectors(tmp_path / "run")
+    assert detectors.image is None and detectors.facts["data"] == [f"{made_text_pairs.root}:text"]
+    assert np.array_equal(detectors.text.weight, load_file(done["best"])["text.weight"].numpy()[0])
 
 
 @pytest.mark.slow
 def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
-    made_pairs: MadeDataset, trains: Trains, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    made_pairs: MadeDataset, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trains(f"{made_pairs.root}:eq-ag", seed=3)
-    said = ["eval", "blind", f"twinset={made_pairs.root}", "--detectors", str(tmp_path / "trained"), "--json"]
-    more = ["--cache", str(tmp_path / "cache"), "--model"]
-    assert main([*said, *more, f"random:{tmp_path / 'tiny.json'}"]) == 0
+    model, out = settings("x").model, str(tmp_path / "run")
+    data, options = f"--data={made_pairs.root}:eq-ag", ["--model", model, "--batch=4", "--epochs=1", "--threads=1"]
+    assert main(["train", "detectors", data, *options, "--out", out]) == 0
+    assert f"model: {model}\n" in capsys.readouterr().out
+    command = ["eval", "blind", f"twinset={made_pairs.root}", "--detectors", out, "--json"]
+    assert main([*command, "--model", model]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["all"]["detectors"].keys() >= {"text detector", "image detector", "group"}
     assert f"detectors: trained on {made_pairs.root}:eq-ag" in found["notes"]
-    assert main([*said, *more, f"random:{tmp_path / 'tiny.json'}:7"]) == 2
+    assert main([*command, "--model", f"{model}:7"]) == 2
     assert "the detectors were trained on features of random:" in capsys.readouterr().err
-    assert main(said) == 2 and "name it with --model" in capsys.readouterr().err
+    assert main(command) == 2 and "name it with --model" in capsys.readouterr().err
 
 
-def test_the_command_says_how_often_held_out_halves_are_told_right(
-    made_pairs: MadeDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data, model = ["--data", f"{made_pairs.root}:eq-ag"], f"random:{open_clip_config(tmp_path)}"
-    said = ["train", "detectors", *data, "--model", model, "--cache", str(tmp_path / "cache"), "--out"]
-    assert main([*said, str(tmp_path / "trained"), "--held-out", "0.3", "--threads", "1"]) == 0
-    told = capsys.readouterr().out
-    assert "halves text test_accuracy: " in told and "halves image test_accuracy: " in told
-    assert read_detectors(tmp_path / "trained").facts["held_out"] == 0.3
-    assert main([*said, str(tmp_path / "trained"), "--held-out", "0.7"]) == 2
-    assert "held_out: Input should be less than 0.5" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("data", "error"),
-    [
-        ("DIR:eq-ag*2", "repeats a dataset"),
-        ("DIR:elsewhere", "no subset 'elsewhere'"),
-        ("DIR:triplets", "no pairs"),
-    ],
-)
-def test_data_that_cannot_train_detectors_is_refused(
-    made_pairs: MadeDataset, made_triplets: MadeDataset, trains: Trains, data: str, error: str
-) -> None:
-    with pytest.raises(WrongUse, match=error):
-        trains(data.replace("DIR", str(made_pairs.root)))
-
-
-@pytest.mark.parametrize("damage", ["absent", "facts", "weights", "layer"])
-def test_damaged_detectors_are_refused(
-    made_text_pairs: MadeDataset, trains: Trains, tmp_path: Path, damage: str
-) -> None:
-    from safetensors.numpy import save_file
-
-    trains(f"{made_text_pairs.root}:text")
-    facts, weights = tmp_path / "trained" / FACTS, tmp_path / "trained" / "text_detector.safetensors"
-    if damage == "absent":
-        facts.unlink()
-    elif damage == "facts":
-        facts.write_text("{}")
-    elif damage == "weights":
-        weights.write_bytes(weights.read_bytes()[:-5])
-    else:
-        save_file({"weight": np.zeros((2, 8), np.float32), "bias": np.zeros(2, np.float32)}, weights)
-        said = json.loads(facts.read_text())
-        said["sha256"][weights.name] = sha256_of_file(weights)[0]
-        facts.write_text(json.dumps(said))
-    with pytest.raises(WrongUse, match=FACTS if damage in ("absent", "facts") else weights.name):
-        read_detectors(tmp_path / "trained")
-
-
-def test_a_detector_of_the_released_rate_learns_more_than_one_of_the_papers() -> None:
-    from twinset.evaluation.blind_probes.detectors import detection_accuracy, train_detector
-
-    drawn = np.random.default_rng(0).normal(0, 1, (900, 2, 8)).astype(np.float32)
-    drawn[:, 1, 0] += 4
-    rates = [train_detector(drawn[:800], drawn[800:], 10, 0, rate) for rate in (1e-2, 1e-6)]
-    assert all(isinstance(one, Detector) for one in rates)
-    assert detection_accuracy(rates[0](drawn)) > detection_accuracy(rates[1](drawn)) + 0.1
+@pytest.mark.parametrize("damage", ["absent", "facts", "cut", "layer"])
+def test_damaged_detectors_are_refused(tmp_path: Path, damage: str) -> None:
+    layer = {"text.weight": torch.zeros(1, 8), "text.bias": torch.zeros(1)}
+    save_file(layer | ({"text.weight": torch.zeros(2, 8)} if damage == "layer" else {}), tmp_path / WEIGHTS)
+    facts = {"model": "m", "encoder": "e", "data": [] if damage == "facts" else ["d"]}
+    if damage != "absent":
+        (tmp_path / FACTS).write_text(json.dumps(facts))
+    if damage == "cut":
+        (tmp_path / WEIGHTS).write_bytes((tmp_path / WEIGHTS).read_bytes()[:-5])
+    with pytest.raises(WrongUse, match=FACTS if damage in ("absent", "facts") else WEIGHTS):
+        read_detectors(tmp_path)

@@ -87,7 +87,10 @@ def test_a_worker_that_is_killed_at_any_moment_ends_the_training_with_a_message(
     # Another process kills it, so that it dies while this one asks, waits, or has received the half of a result.
     delay = random.Random(seed).random() / 5
     killer = subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep({delay}); os.kill({killed}, 9)"])
-    with pytest.raises(BuildFailed, match=r"killed .* fewer --workers .* run the same command again"), named_workers():
+    with (
+        pytest.raises(BuildFailed, match=r"was killed, .* fewer --workers .* run the same command again"),
+        named_workers(),
+    ):
         for number, _, _ in made:
             if number % 2:
                 time.sleep(0.01)  # a step, in which the signal may arrive

@@ -15,6 +15,7 @@ from tests.made_samples import VIDEO_SUBSET, Planned
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile
+from twinset.training.examples.contracts import Example
 from twinset.training.fusion.settings import FusionSettings
 
 Settings = Callable[..., FusionSettings]
@@ -75,3 +76,11 @@ def settings(made_animals: MadeDataset, tiny: Callable[[str], Path]) -> Settings
         return FusionSettings.model_validate(given | changes)
 
     return make
+
+
+def damage(made: MadeDataset, example: Example, role: str) -> None:
+    """Overwrite the bytes of an image in its tar."""
+    place = example.images[role]
+    with (made.root / place.tar).open("r+b") as stream:
+        stream.seek(place.offset)
+        stream.write(bytes(place.size))

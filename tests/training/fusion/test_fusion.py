@@ -16,8 +16,7 @@ import pytest
 from safetensors import safe_open
 
 from tests.made_datasets import MadeDataset
-from tests.training.combiner.conftest import damage
-from tests.training.fusion.conftest import Settings
+from tests.training.fusion.conftest import Settings, damage
 from tests.training.runs.contract import Killed, killed_after, resumes_exactly, rows_of
 from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed, WrongUse

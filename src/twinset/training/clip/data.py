@@ -85,10 +85,15 @@ def open_data(settings: RunSettings, twins: Twins, out: Path) -> RunData:
     if not settings.validation:
         return RunData(training, None)
     validation = open_examples(settings.validation, "pairs", settings.validation_split, "first", index)
+    refuse_shared(training, validation)
+    return RunData(training, validation)
+
+
+def refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
+    """Raise `WrongUse` where both have a group; warn of images that both have."""
     remedy = "name another validation subset, or separate them with --split and --validation-split"
     if shared := sorted(training.groups() & validation.groups()):
         named = f"{len(shared):,} groups or tars of it are trained on too, such as {', '.join(shared[:SHOWN])}"
         raise WrongUse(f"validation: {named}; {remedy}")
     if images := training.hashes() & validation.hashes():  # black frames of different videos are alike too
         _LOG.warning("validation: %s images of it are trained on too, byte by byte; %s", f"{len(images):,}", remedy)
-    return RunData(training, validation)

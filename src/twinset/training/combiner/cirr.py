@@ -2,30 +2,23 @@
 
 import hashlib
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pyarrow as pa
 
-from twinset.contracts.canonical import canonical_json
+from twinset.contracts.canonical import canonical_json, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, SUBSET, Cirr
 from twinset.evaluation.benchmarks.reader import MISSING
-from twinset.evaluation.examples import LeftOut, Picture, Query
+from twinset.evaluation.examples import LeftOut, Query
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 from twinset.training.combiner.settings import CIRR
-from twinset.training.examples.columns import SHORT_DIGITS, Columns, Part, Side, Slices
-from twinset.training.examples.contracts import data_place
+from twinset.training.examples.table import Dataset, image_column
 
-SIDE = Side("", {"reference": "reference", "target": "target"}, {"condition": "condition"})
-UNUSABLE = f"an image that is empty or over {MEMBER_LIMIT >> 20} MB"
-PARALLEL = 8  # files that are hashed at once
 _LOG = logging.getLogger("twinset")
 
 
@@ -40,13 +33,12 @@ class Training(Cirr):
 
 @dataclass(frozen=True, slots=True)
 class CirrFiles:
-    """The files of the split: annotations first, then images. Each is hashed when it is opened, and when it changes."""
+    """The files of the split below its folder. left_out: triplets that lack an image."""
 
     store: Store
-    names: Sequence[str]
-    annotations: int
-    left_out: Mapping[str, int]
-    _hashed: dict[str, tuple[str, str]] = field(default_factory=dict)  # stamp and sha256 by name
+    annotations: Sequence[str]
+    images: Sequence[str]
+    left_out: int
 
     @property
     def title(self) -> str:
@@ -54,85 +46,64 @@ class CirrFiles:
 
     def digest(self) -> str:
         """As `Origin.digest`: of all files."""
-        return hashlib.sha256(canonical_json(self.sha256s())).hexdigest()
+        return hashlib.sha256(canonical_json(self.sha256s([*self.annotations, *self.images]))).hexdigest()
 
     def facts(self) -> dict[str, Any]:
-        found = self.sha256s()
-        shards = [{"tar": name, "sha256": found[name]} for name in self.names[: self.annotations]]
-        about = {"images": len(self.names) - self.annotations, "left_out": dict(self.left_out)}
+        shards = [{"tar": name, "sha256": sha256} for name, sha256 in self.sha256s(self.annotations).items()]
+        about = {"images": len(self.images), "left_out": self.left_out}
         return {"dataset": self.title, "subset": None, "split": "train", "shards": shards, **about}
 
-    def sha256s(self) -> dict[str, str]:
-        """sha256 of each file as it lies there now. Raises `WrongUse` where one is absent."""
-        folders = {name.rpartition("/")[0] for name in self.names}
-        listed = ((one, self.store.listing(one).items()) for one in folders)
-        there = {f"{one}/{name}".lstrip("/"): entry for one, entries in listed for name, entry in entries}
-        if absent := next((name for name in self.names if name not in there), None):
-            raise WrongUse(f"{self.store.root}/{absent}: absent; fetch it again")
-        changed = [name for name in self.names if self._hashed.get(name, ("",))[0] != there[name].stamp]
-        with ThreadPoolExecutor(PARALLEL) as pool:
-            for name, (sha256, _) in zip(changed, pool.map(self.store.sha256, changed), strict=True):
-                self._hashed[name] = there[name].stamp, sha256
-        return {name: self._hashed[name][1] for name in self.names}
+    def sha256s(self, names: Sequence[str]) -> dict[str, str]:
+        """sha256 of files as they lie there now."""
+        paths = {name: Path(self.store.root, name) for name in names}
+        return {name: _sha256(path, path.stat().st_size, path.stat().st_mtime_ns) for name, path in paths.items()}
 
 
-def cirr_part(text: str) -> Part:
+@cache
+def _sha256(path: Path, _size: int, _changed: int) -> str:
+    """sha256 of a file, which is read again only when its size or time of change differ."""
+    return sha256_of_file(path)[0]
+
+
+def cirr_triplets(text: str) -> Dataset:
     """The triplets of ``cirr=DIR``, whose target is ``target_hard``; the group is CIRR's set of six images.
 
-    Raises `WrongUse`: DIR does not hold the split, a record is damaged, or no triplet has both images.
+    Raises `WrongUse`: DIR does not hold the split, a record is damaged, an image is empty, or all images are missing.
     """
-    place = data_place(text.removeprefix(CIRR))
-    reader = Training(":".join(filter(None, (place.root, place.subset))), (GLOBAL,))
-    left_out, used, sizes, first = Counter[str](), list[tuple[Query, Mapping[str, str]]](), dict[str, int](), ""
-    for item in reader.examples():
-        where, reason = "", ""
-        if isinstance(item, Query):
-            pictures = {"reference": item.image, "target": item.gallery[min(item.targets)]}
-            files = {role: _file(reader, picture) for role, picture in pictures.items()}
-            sizes |= {name: (reader.data / name).stat().st_size for name in files.values()}
-            if all(0 < sizes[name] <= MEMBER_LIMIT for name in files.values()):
-                used.append((item, files))
-            else:
-                where, reason = f"{text} {item.key}", UNUSABLE
-        elif isinstance(item, LeftOut) and item.reason == MISSING:  # not an image that no triplet shows
-            where, reason = item.where, MISSING
-        if reason:
-            first = first or where
-            left_out[reason] += 1
-    if left_out:
-        counted = ", ".join(f"{count:,} with {reason}" for reason, count in left_out.items())
-        _LOG.warning("%s: triplets left out of training: %s", text, f"{counted} (first {first})")
-    if not used:
-        raise WrongUse(f"{text}: no triplet is left; fetch its images again")
+    reader = Training(text.removeprefix(CIRR), (GLOBAL,))
+    items = [*reader.examples()]
+    # Not images of the gallery that no triplet shows.
+    lacking = [item for item in items if isinstance(item, LeftOut) and item.reason == MISSING]
+    if lacking:
+        _LOG.warning("%s: %d triplets left out: %s (first %s)", text, len(lacking), MISSING, lacking[0].where)
+    queries = [item for item in items if isinstance(item, Query)]
+    references = [_file(reader, query.image) for query in queries]
+    targets = [_file(reader, query.gallery[min(query.targets)]) for query in queries]
     annotations = [reader.relative(path) for path in reader.annotations()]
-    names = [*annotations, *sorted({name for _, files in used for name in files.values()})]
-    origin = CirrFiles(Store(reader.place), names, len(annotations), left_out)
-    numbers, sha256s = {name: number for number, name in enumerate(names)}, origin.sha256s()
+    origin = CirrFiles(Store(reader.place), annotations, sorted({*references, *targets}), len(lacking))
+    sizes = {name: (reader.data / name).stat().st_size for name in origin.images}
+    sha256s = origin.sha256s(origin.images)
 
-    def slices(role: str) -> Slices:
-        shown = [files[role] for _, files in used]
-        return Slices(
-            offsets=np.zeros(len(shown), np.int64),
-            sizes=np.array([sizes[name] for name in shown], np.int32),
-            hashes=np.array([int(sha256s[name][:SHORT_DIGITS], 16) for name in shown], np.uint64),
-            tar=np.array([numbers[name] for name in shown], np.int32),
-        )
+    def column(names: Sequence[str]) -> pa.Array:
+        return image_column(names, [0] * len(names), [sizes[name] for name in names], [sha256s[name] for name in names])
 
-    columns = Columns(
-        tars=names,
-        tar=np.zeros(len(used), np.int32),  # messages name the file of the captions
-        keys=pa.array([one.key.replace(f"{GLOBAL}/", "cirr-") for one, _ in used], pa.large_string()),
-        groups=pa.array([f"cirr-{one.group}" for one, _ in used], pa.large_string()).dictionary_encode(),
-        images={role: slices(role) for role in SIDE.images},
-        texts={"condition": pa.array([one.text for one, _ in used], pa.large_string())},
+    table = pa.table(
+        {
+            "key": [query.key.replace(f"{GLOBAL}/", "cirr-") for query in queries],
+            "group": [f"cirr-{query.group}" for query in queries],
+            "reference": column(references),
+            "target": column(targets),
+            "condition": pa.array([query.text for query in queries], pa.large_string()),
+        }
     )
-    return Part(origin, columns, (SIDE,), origin.digest(), place.copies)
+    return Dataset(origin, table, origin.digest())
 
 
-def _file(reader: Training, picture: Picture | str | None) -> str:
-    """The file of an image below the folder; raises `WrongUse` for a member of a tar."""
-    assert isinstance(picture, Picture)
+def _file(reader: Training, picture: Any) -> str:
+    """The file of an image below the folder; raises `WrongUse` for a member of a tar, and for an empty file."""
     path = Path(picture.where)
-    if not path.is_file():
-        raise WrongUse(f"{path}: training reads files, and this is a member of a tar; unpack it there")
+    if not path.is_file() or not path.stat().st_size:
+        raise WrongUse(
+            f"{path}: training reads files, and this is a member of a tar, or empty; unpack or fetch it there"
+        )
     return reader.relative(path)

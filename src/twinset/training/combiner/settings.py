@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from twinset.training.runs.settings import EncoderSettings
+from twinset.training.runs.settings import EncoderSettings, Share
 
 CIRR = "cirr="  # before a folder: training or validation on CIRR, as in the paper
 
@@ -17,19 +17,15 @@ class CombinerSettings(EncoderSettings):
     Attributes:
         model, weights: the encoder; the paper's tables are of RN50x4 and ViT-B-16.
         data: triplets with a reference, a target and a condition; ``cirr=DIR``: CIRR's training split (Tables 2 and 4).
-        validation: other triplets, or ``cirr=DIR``, the paper's choice. Without any, groups of ``data`` are held out.
-        held_out: share of the groups that are held out then, at most `training.combiner.data.MOST_HELD_OUT`.
+        validation: other triplets, or ``cirr=DIR``, the paper's choice; without any, the last weights are the best.
         frozen: tower of the encoder that stays as it is (Table 5). ``none``: both are trained, as in the paper;
             ``both``: the Combiner alone is, on features that are computed once.
         epochs: passes over the data; 0: the paper's 28,000 steps, or the released code's 6 epochs where that is
             fewer.
         steps: optimiser steps instead of epochs, where given.
-        conditions: ``shuffled`` gives each triplet of the training data the condition of another: a control, of which
-            nothing can be learnt about conditions. Validation keeps its own.
         projection, hidden: widths of the Combiner's layers. dropout: share of activations.
         temperature: τ of the loss.
         lr, betas, eps, weight_decay: of AdamW, for encoder and Combiner alike; the rate falls from epoch to epoch.
-        clip_norm: largest norm of the encoder's gradient; 0: any.
         transform: of training images; with ``frozen`` both they are read as in evaluation.
     """
 
@@ -37,28 +33,26 @@ class CombinerSettings(EncoderSettings):
     batch: int = Field(default=256, ge=2)
     epochs: int = Field(default=0, ge=0)
     steps: PositiveInt | None = None
-    held_out: float = Field(default=0.05, gt=0, lt=1)
     frozen: Literal["none", "image", "text", "both"] = "none"
-    conditions: Literal["matched", "shuffled"] = "matched"
     projection: PositiveInt = 2560
     hidden: PositiveInt = 5120
     dropout: float = Field(default=0.5, ge=0, lt=1)
     temperature: float = Field(default=0.01, gt=0, allow_inf_nan=False)
     lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0, ge=0, allow_inf_nan=False)
-    clip_norm: float = Field(default=1, ge=0, allow_inf_nan=False)
     seed: int = Field(default=0, ge=0, lt=1 << 63)
 
     @model_validator(mode="after")
     def _fit_together(self) -> CombinerSettings:
-        trained = [place for place in self.data if place.startswith(CIRR)]
-        if trained and self.split:
-            raise ValueError(f"split: {trained[0]} has one split to train on; leave it out")
-        cirr = [place for place in self.validation if place.startswith(CIRR)]
-        if cirr and len(self.validation) > 1:
-            raise ValueError(f"validation: {cirr[0]} is a benchmark of its own; name it alone")
-        if cirr and self.validation_split:
-            raise ValueError(f"validation_split: {cirr[0]} has one split; leave it out")
+        trained, validated = (
+            [place for place in places if place.startswith(CIRR)] for places in (self.data, self.validation)
+        )
+        if len(trained) > 1 or (trained and self.split):
+            raise ValueError(f"data: {trained[0]} has one split to train on; name it once, and without split")
+        if validated and (len(self.validation) > 1 or self.validation_split):
+            raise ValueError(
+                f"validation: {validated[0]} is a benchmark of one split; name it alone, and without split"
+            )
         return self

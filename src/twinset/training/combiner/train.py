@@ -1,230 +1,177 @@
-"""Trains a Combiner on triplets, and resumes a run that was stopped, as `training.clip.train` does (GeneCIS, 5.1).
+"""The Combiner as a task (GeneCIS, 5.1).
 
-One bug of the released code is not copied: it clips gradients of float16 before it divides them by their scale
-(`training.combiner.steps`). As in that code: features are not normalised before they are combined; the
-distractor of a triplet is not compared; batch normalisation of a ResNet is trained, by each process over its own part
-of a batch.
+One bug of the released code is not copied: it clips gradients of float16 before it divides them by their scale, some
+10^4 to 10^5, so that they shrink whatever their norm is. As in that code: features are not normalised before they are
+combined; the distractor of a triplet is not compared; batch normalisation of a ResNet is trained, by each process over
+its own part of a batch.
 """
 
-import contextlib
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow.parquet as pq
+import polars as pl
 import torch
+from torch import Tensor, nn
 
 from twinset.contracts.canonical import digest
-from twinset.evaluation.examples import Benchmark
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache
 from twinset.evaluation.scorers.composers import Combiner
-from twinset.models.encoders.contract import DualEncoder, Running
+from twinset.models.encoders.combiner import CombinerNetwork
+from twinset.models.encoders.contract import Running
+from twinset.models.encoders.open_clip_files import CONFIG
 from twinset.models.encoders.open_clip_models import OpenClip
 from twinset.shards.storage.spool import temporary_folder
-from twinset.training.clip.data import Start, open_start, write_config
+from twinset.training.clip.data import open_start
 from twinset.training.clip.validation import evaluating
-from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, CombinerData, HeldOut, open_data
-from twinset.training.combiner.features import FeatureBatches
+from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, open_data
+from twinset.training.combiner.features import PASS, FeatureBatches
+from twinset.training.combiner.network import CombinerModel, contrast
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.combiner.steps import Stepper, Trainee, new_optimiser, new_trainee, planned_steps
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.contracts import Broken
 from twinset.training.examples.transforms import Transforms
+from twinset.training.losses.features import Features
+from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.report.write import About
-from twinset.training.runs.checkpoints import Files
-from twinset.training.runs.identity import SETTINGS, History, check_folder, claim, run_identity
-from twinset.training.runs.loop import BEST, Loop, OnProgress, Trained, finished, trained
-from twinset.training.runs.processes import Process, joined
+from twinset.training.runs.checkpoint import Tensors
+from twinset.training.runs.processes import Process
+from twinset.training.runs.steps import autocast, new_optimiser
+from twinset.training.runs.trainer import BEST, OnProgress, Task, train
 
+STEPS, EPOCHS = 28_000, 6  # of the paper, and of its released code
+LOWEST = 1e-3  # of the learning rate, as a share of the first one
+CLIP_NORM = 1.0  # largest norm of the encoder's gradient
 AT = (1, 5, 10)
-BEST_BY = "recall@1"
+ROLES = (REFERENCE, TARGET, CONDITION)
 
 
-class Validation:
-    """Queries of a benchmark.
-
-    Args:
-        encoder: of images and conditions; its weights may be those that are trained.
-        store: of its features, where they stay the same; else None, and they are computed every time.
-        size: images or texts of a pass.
-
-    Raises:
-        BuildFailed: an image of held-out triplets cannot be read.
-    """
-
-    def __init__(self, benchmark: Benchmark, encoder: DualEncoder, store: FeatureStore | None, size: int) -> None:
-        self._benchmark, self._encoder, self._store, self._size = benchmark, encoder, store, size
-        self._level = logging.WARNING
-        self._check()  # before the first step, not after an epoch
-
-    def measure(self, trainee: Trainee) -> dict[str, float]:
-        """Recall at 1, 5 and 10 of the weights as they are now, in percent; a tie with the target counts as a miss."""
-        self._check()
-        composer = Combiner("the Combiner in training", self._encoder, "in training", trainee.combiner)
-        with temporary_folder() as folder, evaluating(trainee):
-            store = self._store or FeatureStore(folder, "features")
-            queries = ByFeatures(self._encoder, store, self._size, composer)
-            write_scores(self._benchmark, queries, folder / "scores.parquet", {}, level=self._level)
-            self._level = logging.DEBUG  # the same in each epoch
-            ranks = pq.read_table(folder / "scores.parquet", columns=["higher", "tied"])
-        place = ranks["higher"].to_numpy() + ranks["tied"].to_numpy()
-        return {f"recall@{k}": 100 * float(np.mean(place < k)) for k in AT}
-
-    def _check(self) -> None:
-        if isinstance(self._benchmark, HeldOut):
-            self._benchmark.check_readable()
-
-
-PASS = 32  # images or texts of a pass without gradients, as `twinset eval run` has it by default
+def planned_steps(settings: CombinerSettings, steps_per_epoch: int) -> int:
+    """Optimiser steps of a run: those that settings say, or else the fewer of what paper and released code take."""
+    return settings.steps or settings.epochs * steps_per_epoch or min(STEPS, EPOCHS * steps_per_epoch)
 
 
 def train_combiner(
-    settings: CombinerSettings,
-    out: Path,
-    on_progress: OnProgress | None = None,
-    report: bool = True,
-    cache: Path | None = None,
-) -> Trained:
-    """Train a Combiner, or resume a run that was stopped: as `training.clip.train.train_clip`.
-
-    Args:
-        cache: folder of the features of an encoder that is frozen; the user's own by default.
-
-    Returns:
-        The run; its figures are recall@1 in percent.
-    """
-    with contextlib.ExitStack() as stack:
-        process = stack.enter_context(joined(settings))
-        if process.is_first:
-            check_folder(out)
-        start, data = open_start(settings), open_data(settings)
-        identity = run_identity(settings, start.identity(), data.digests())
-        history = stack.enter_context(History(out, process.is_first))
-        if process.is_first and (out / SETTINGS).exists():  # another run is refused before anything is encoded
-            claim(out, settings, identity, process.runtime)
-        if (done := finished(out, digest(identity), history)) is not None:
-            return trained(_model(settings, out), out, done, history, done["steps"], "_combiner")
-        run = Run(settings, out, start, data, process, digest(identity), cache or default_cache())
-        if process.is_first:
-            claim(out, settings, identity, process.runtime)
-        process.wait()
-        result, resumed_at = run.run(history, data.facts, _about(settings, data), on_progress, report)
-        return trained(_model(settings, out), out, result, history, resumed_at, "_combiner")
+    settings: CombinerSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
+) -> dict[str, Any]:
+    """Train a Combiner, or resume a run that was stopped: as `training.runs.trainer.train`."""
+    return train(settings, out, lambda process: CombinerTask(settings, process), on_progress, report)
 
 
-class Run(Loop[Batch]):
-    """The run of a Combiner; arguments as those of `Loop`, and the folder of features."""
+class CombinerTask(Task[Batch]):
+    """The task of a Combiner, and of its encoder where that is not frozen."""
 
     settings: CombinerSettings
+    network: CombinerModel
+    best_by = "recall@1"
 
-    def __init__(
-        self,
-        settings: CombinerSettings,
-        out: Path,
-        start: Start,
-        data: CombinerData,
-        process: Process,
-        identity: str,
-        cache: Path,
-    ) -> None:
-        self.settings, self._start = settings, start
-        network = start.network.to(process.device).eval()
-        encoder = OpenClip(_encoder_name(settings, out), start.architecture, start.weights, network, start.tokenize)
-        running = Running(settings.device, PASS, settings.threads)
-        # The store of `evaluation.run`: what one encodes, the other finds.
-        self._store = (
-            FeatureStore(cache, digest([encoder.digest(), running.runtime()])) if settings.frozen == "both" else None
-        )
-        self.batches: Batches | FeatureBatches
-        if self._store is not None:
+    def __init__(self, settings: CombinerSettings, process: Process) -> None:
+        self.settings, self._process = settings, process
+        self.start = start = open_start(settings)
+        self.data = open_data(settings)
+        clip, frozen = start.network.to(process.device).eval(), settings.frozen
+        self._encoder = OpenClip(settings.model, start.architecture, start.weights, clip, start.tokenize)
+        torch.manual_seed(settings.seed)
+        width = start.architecture.model["embed_dim"]
+        combiner = CombinerNetwork(width, settings.projection, settings.hidden, settings.dropout)
+        self.network = CombinerModel(combiner, None if frozen == "both" else clip, frozen)
+        self.network.to(process.device).train()
+        if settings.accumulate > 1 and any(
+            isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training for module in self.network.modules()
+        ):
+            raise WrongUse(
+                f"accumulate: {settings.model} normalises over a batch, whose parts give other features; leave it out, "
+                "or train a vision transformer such as ViT-B-16"
+            )
+        self.optimiser = new_optimiser(self.network, settings)
+        self._features: ByFeatures | None = None
+        self.batches: Batches
+        if frozen == "both":
+            running = Running(settings.device, PASS, settings.threads)
+            # The store of `evaluation.run`: what one encodes, the other finds.
+            store = FeatureStore(default_cache(), digest([self._encoder.digest(), running.runtime()]))
+            self._features = ByFeatures(self._encoder, store, PASS)
             self.batches = FeatureBatches(
-                data.training, encoder, self._store, PASS, settings.batch, settings.seed, process
+                self.data.training, self._features, settings.batch, settings.seed, ROLES, process
             )
         else:
+            crops = Transforms(clip.visual.preprocess_cfg, settings.transform)
             self.batches = Batches(
-                data.training, Transforms(network.visual.preprocess_cfg, settings.transform), start.tokenize,
-                settings.batch, settings.seed, (REFERENCE, TARGET, CONDITION), settings.workers,
+                self.data.training, crops, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
                 process.rank, process.world,
             )  # fmt: skip
-        self._validation = Validation(data.validation, encoder, self._store, PASS)
-        self.trainee = new_trainee(settings, network, _width(network)).to(process.device).train()
-        optimiser = new_optimiser(self.trainee, settings)
-        self.stepper = Stepper(self.trainee, optimiser, settings, process)
-        each = self.batches.steps_per_epoch
-        steps = planned_steps(settings, each)
-        super().__init__(settings, out, process, identity, self.trainee, optimiser, steps, each, BEST_BY)
+        self.steps = planned_steps(settings, self.batches.steps_per_epoch)
+        self._level = logging.WARNING  # of what each validation says of its benchmark
 
-    def restore(self, history: History) -> int:
-        """As `Loop.restore`; raises `BuildFailed` where a frozen encoder finds other triplets readable than before."""
-        step = super().restore(history)
-        if not isinstance(self.batches, Batches) and history.rows:
-            self.batches.check_resumed(history.rows[0].get("left_out", ()))
-        return step
-
-    def take(self, batch: Batch) -> dict[str, float]:
-        return self.stepper.take(batch, self.steps / self.batches.steps_per_epoch)
-
-    def measure(self) -> dict[str, float]:
-        return self._validation.measure(self.trainee)
-
-    def weights(self, which: str) -> Files:
-        """The Combiner's by their published names, and the encoder's beside it."""
-        parts = {_file(which, "combiner"): self.trainee.combiner}
-        if self.trainee.clip is not None:
-            parts[_file(which, "clip")] = self.trainee.clip
-        return {name: part.state_dict() for name, part in parts.items()}
-
-    def write_config(self) -> None:
-        if self.settings.frozen != "both":
-            write_config(self._start, self.out)
-
+    @property
     def broken(self) -> Broken:
-        """As `Loop.broken`; with a frozen encoder all are read before the first step."""
-        return self.batches.broken if isinstance(self.batches, Batches) else {}
+        return self.batches.broken
+
+    def about(self) -> About:
+        settings = self.settings
+        return About(
+            what=f"A Combiner of images and conditions on {settings.model}, {settings.weights or 'random weights'}, "
+            f"frozen towers: {settings.frozen}",
+            model=self.model(Path("OUT")),
+            best_by=self.best_by,
+            figures="Percent: how often the target is among the first 1, 5 and 10 images.",
+            recipe="that of GeneCIS's released code",
+            published=settings.defaults(),
+        )
+
+    def model(self, out: Path) -> str:
+        settings, encoder = self.settings, f"open_clip:{out / CONFIG}:{out / _file(BEST, 'clip')}"
+        if settings.frozen == "both":
+            encoder = f"open_clip:{settings.model}:{settings.weights}"
+            if settings.weights is None:
+                encoder = f"random:{settings.model}:{settings.seed}"
+        return f"combiner:{out / _file(BEST, 'combiner')}:{encoder}"
+
+    def rate(self, step: int) -> float:
+        """Of epoch e = 0, 1, … of E, which need not be whole: lr · (0.001 + 0.999 · (1 + cos(π · e / E)) / 2)."""
+        epoch, epochs = step // self.batches.steps_per_epoch, self.steps / self.batches.steps_per_epoch
+        fallen = (1 + math.cos(math.pi * epoch / epochs)) / 2
+        return self.settings.lr * (LOWEST + (1 - LOWEST) * fallen)
+
+    def backward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
+        inputs = {role: value.to(self._process.device) for role, value in {**batch.images, **batch.texts}.items()}
+        return cached_backward(self._encode, inputs, contrast, len(batch.keys) // self.settings.accumulate)
+
+    def _encode(self, inputs: Inputs) -> tuple[Features, Tensor]:
+        with autocast(self.settings.precision, self._process.device):
+            return self.network(inputs), torch.tensor(1 / self.settings.temperature, device=self._process.device)
+
+    def update(self) -> dict[str, float]:
+        if self.network.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.clip.parameters(), CLIP_NORM)
+        return super().update()
+
+    def measure(self) -> dict[str, float] | None:
+        """Recall at 1, 5 and 10 of the weights as they are now, in percent; a tie with the target counts as a miss."""
+        if self.data.validation is None:
+            return None
+        composer = Combiner("the Combiner in training", self._encoder, "in training", self.network.combiner)
+        with temporary_folder() as folder, evaluating(self.network):
+            store = self._features.store if self._features else FeatureStore(folder, "features")
+            path, similarities = folder / "scores.parquet", ByFeatures(self._encoder, store, PASS, composer)
+            write_scores(self.data.validation, similarities, path, {}, level=self._level)
+            self._level = logging.DEBUG
+            above = pl.read_parquet(path, columns=["higher", "tied"]).sum_horizontal().to_numpy()
+        return {f"recall@{k}": 100 * float((above < k).mean()) for k in AT}
+
+    def files(self, which: str, weights: Tensors) -> dict[str, Tensors]:
+        """The Combiner's by their published names, and the encoder's beside it."""
+        return {
+            _file(which, part): {
+                name.removeprefix(f"{part}."): value for name, value in weights.items() if name.startswith(f"{part}.")
+            }
+            for part, _ in self.network.named_children()
+        }
 
 
 def _file(which: str, part: str) -> str:
     return f"{which}_{part}.safetensors"
-
-
-def _encoder_name(settings: CombinerSettings, out: Path) -> str:
-    """The encoder of the best Combiner as ``--model`` names it."""
-    if settings.frozen != "both":
-        return f"open_clip:{out / 'open_clip_config.json'}:{out / _file(BEST, 'clip')}"
-    if settings.weights is None:
-        return f"random:{settings.model}:{settings.seed}"
-    return f"open_clip:{settings.model}:{settings.weights}"
-
-
-def _model(settings: CombinerSettings, out: Path) -> str:
-    return f"combiner:{out / _file(BEST, 'combiner')}:{_encoder_name(settings, out)}"
-
-
-def _about(settings: CombinerSettings, data: CombinerData) -> About:
-    frozen = {"none": "trained with it", "both": "frozen"}.get(
-        settings.frozen, f"trained with it, but for its {settings.frozen} tower"
-    )
-    conditions = "; conditions shuffled, a control" if settings.conditions == "shuffled" else ""
-    start = settings.weights or "random weights"
-    held_out = f"; {data.held_out:,} triplets of its data are held out to validate on" if data.held_out else ""
-    return About(
-        what=f"A Combiner of images and conditions; its encoder, {settings.model} from {start}, "
-        f"is {frozen}{conditions}{held_out}",
-        model=_model(settings, Path("OUT")),
-        best_by=BEST_BY,
-        figures="Percent: how often the target is among the first 1, 5 and 10 images.",
-        recipe="that of GeneCIS's released code",
-        published=settings.defaults(),
-    )
-
-
-def _width(network: Any) -> int:
-    """Numbers of a feature."""
-    size = network.visual.preprocess_cfg["size"]
-    height, width = (size, size) if isinstance(size, int) else size[-2:]
-    device = next(network.parameters()).device
-    with torch.no_grad():
-        return int(network.encode_image(torch.zeros(1, 3, height, width, device=device)).shape[-1])

@@ -1,45 +1,35 @@
 """The settings of detectors; the defaults are those of BiVLC's released code."""
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, PositiveInt
 
-from twinset.evaluation.blind_probes.detectors import IMAGE_EPOCHS, RATE, TEXT_EPOCHS
-from twinset.training.runs.settings import MOST_AT_ONCE
-
-MOST_BATCH = 65_536  # inputs of a pass, all of which are held
-MOST_EPOCHS = 10_000
-#: Settings of how features are computed; the runtime class of the features has them.
-EXECUTION = frozenset({"device", "threads", "encode_batch"})
+from twinset.training.runs.settings import RunSettings, Share
 
 
-class DetectorSettings(BaseModel):
+class DetectorSettings(RunSettings):
     """What `training.detectors.train.train_detectors` trains, on what and how.
 
     Attributes:
-        model: a dual encoder, as ``twinset eval run --model`` names it.
-        data: what twinset built, ``DIR`` or ``DIR:SUBSET``: pairs of which the second half is synthetic (TROHN-Img,
-            BiVLC), or text pairs, whose negative captions are.
-        held_out: share of the groups that the best epoch is chosen by; as many again test the detectors.
-        rate: learning rate of Adam. Released: 1e-3; the paper (appendix E) says 1e-6.
-        text_epochs, image_epochs: passes over the captions, over the images.
-        seed: of the held-out groups, the first weights and the order.
-        device, threads, encode_batch: how the encoder runs.
+        model: a dual encoder, as ``twinset eval run --model`` names it; it stays as it is.
+        data: pairs of which the second half is synthetic (TROHN-Img, BiVLC), or text pairs, whose negative captions
+            are.
+        validation: the same; without any, the last weights are the best.
+        epochs, image_epochs: passes over the captions, over the images.
+        lr: of Adam. Released: 1e-3; the paper (appendix E) says 1e-6.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     model: str = "open_clip:ViT-B-32:openai"
-    data: tuple[str, ...] = Field(min_length=1)
-    held_out: float = Field(default=0.1, gt=0, lt=0.5)
-    rate: float = Field(default=RATE, gt=0, allow_inf_nan=False)
-    text_epochs: int = Field(default=TEXT_EPOCHS, ge=1, le=MOST_EPOCHS)
-    image_epochs: int = Field(default=IMAGE_EPOCHS, ge=1, le=MOST_EPOCHS)
+    batch: int = Field(default=400, ge=2)
+    epochs: PositiveInt = 10
+    image_epochs: PositiveInt = 1
+    lr: float = Field(default=1e-3, gt=0, allow_inf_nan=False)
+    betas: tuple[Share, Share] = (0.9, 0.999)
+    eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
+    weight_decay: float = Field(default=0, ge=0, allow_inf_nan=False)
+    #: Features are read as in evaluation, and all of a batch at once.
+    transform: Literal["evaluation"] = "evaluation"
+    precision: Literal["float32"] = "float32"
+    accumulate: Literal[1] = 1
+    workers: Literal[0] = 0
     seed: int = Field(default=42, ge=0, lt=1 << 63)
-    device: Literal["cpu", "gpu"] = "cpu"
-    threads: int = Field(default=0, ge=0, le=MOST_AT_ONCE)
-    encode_batch: int = Field(default=32, ge=1, le=MOST_BATCH)
-
-    def facts(self) -> dict[str, Any]:
-        """What decides the detectors, as JSON."""
-        return self.model_dump(mode="json", exclude=set(EXECUTION))

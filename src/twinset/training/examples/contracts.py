@@ -19,12 +19,12 @@ Tokenize = Callable[[Sequence[str]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An image's bytes. tar: relative to the dataset; sha256: 16 digits, or None of tars of others."""
+    """An image's bytes. tar: relative to the dataset; sha256: its first 16 digits, "" of tars of others."""
 
     tar: str
     offset: int
     size: int
-    sha256: str | None
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)

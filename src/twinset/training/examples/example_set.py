@@ -85,7 +85,7 @@ class ExampleSet:
             raise BrokenTar(f"{where}: {place.tar} is absent") from error
         if len(content) != place.size:
             raise BrokenTar(f"{where}: {place.tar} is cut short")
-        if place.sha256 is not None and hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
+        if place.sha256 and hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
             raise BrokenTar(f"{where}: other bytes than its dataset was built with")
         return content
 
@@ -127,7 +127,7 @@ class ExampleSet:
     def hashes(self) -> set[str]:
         """Starts of the sha256 of all images that were hashed."""
         starts = (pc.unique(self.column(f"{role}.sha256")).to_pylist() for role in self.image_roles)
-        return {start for of_role in starts for start in of_role if start is not None}
+        return {start for of_role in starts for start in of_role if start}
 
     def digest(self) -> str:
         """sha256 over the digests of all datasets, and how many examples each gives."""

@@ -31,7 +31,8 @@ def image_numbers(examples: ExampleSet) -> tuple[list[str], Integers]:
     """
     where = (examples.column("dataset"), examples.column("image.tar"), examples.column("image.offset"))
     places = pc.binary_join_element_wise(*(column.cast(pa.string()) for column in where), ":")
-    names = pc.coalesce(examples.column("image.sha256"), places)
+    starts = examples.column("image.sha256")
+    names = pc.if_else(pc.equal(starts, ""), places, starts)
     images = sorted(pc.unique(names).to_pylist())
     return images, pc.index_in(names, pa.array(images, pa.string())).to_numpy().astype(np.int64)
 
@@ -72,12 +73,11 @@ class ImageNeighbours:
         return np.concatenate(batches)
 
     def _free(self, image: int, in_batch: set[int], rng: np.random.Generator) -> int:
-        for place in rng.permutation(self.places[image, : self.nearest]).tolist():
+        for place in rng.permutation(self.places[image, : self.nearest]):
             if place != ABSENT and place not in in_batch:
                 return int(place)
-        while (place := int(rng.integers(len(self.places)))) in in_batch:
-            pass  # it ends: there are more images than a batch has examples
-        return place
+        free = np.setdiff1d(np.arange(len(self.places)), [*in_batch])  # there are more images than a batch has examples
+        return int(rng.choice(free))
 
 
 def open_image_neighbours(text: str, examples: ExampleSet, nearest: int) -> ImageNeighbours:

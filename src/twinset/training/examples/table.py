@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from twinset.shards.storage.store import Store
 
 SHORT_DIGITS = 16  # hexadecimal digits of an image's sha256 that are kept
-#: Where the bytes of an image lie. tar: below the root of its dataset. sha256: its start; null where nobody hashed it.
+#: Where the bytes of an image lie. tar: below the root of its dataset. sha256: its start; "" where nobody hashed it.
 IMAGE = pa.struct([("tar", pa.string()), ("offset", pa.int64()), ("size", pa.int64()), ("sha256", pa.string())])
 
 
@@ -45,7 +45,7 @@ class Dataset:
 
 
 def image_column(
-    tars: Sequence[str], offsets: Sequence[int], sizes: Sequence[int], sha256s: Sequence[str | None]
+    tars: Sequence[str], offsets: Sequence[int], sizes: Sequence[int], sha256s: Sequence[str]
 ) -> pa.StructArray:
     """Places of n images as a column of `IMAGE`; of a size of 0: null."""
     starts = pc.utf8_slice_codeunits(pa.array(sha256s, pa.string()), 0, SHORT_DIGITS)

@@ -191,9 +191,9 @@ def _examples(tars: Tars, tar: str, left_out: dict[str, tuple[int, str]]) -> pa.
         raise WrongUse(f"{error}; fetch this tar again, or leave it out of the pattern") from error
     except ValueError as error:
         raise WrongUse(f"{where}: {error.args[0]}; remove one of them") from error
-    keys, captions, images = zip(*rows, strict=True) if rows else ((), (), ())
-    offsets, sizes = [image.offset for image in images], [image.size for image in images]
-    places = image_column([tar] * len(rows), offsets, sizes, [None] * len(rows))
+    keys, captions = [key for key, _, _ in rows], [caption for _, caption, _ in rows]
+    offsets, sizes = [image.offset for _, _, image in rows], [image.size for _, _, image in rows]
+    places = image_column([tar] * len(rows), offsets, sizes, [""] * len(rows))
     return pa.table([keys, places, captions], _SCHEMA)
 
 

@@ -119,4 +119,4 @@ def gather(features: Features) -> Features:
         return features
     from torch.distributed.nn.functional import all_gather
 
-    return features.map(lambda part: torch.cat(all_gather(part.contiguous())))
+    return features.map(lambda part: torch.cat(all_gather(part.contiguous())))  # type: ignore[no-untyped-call]
