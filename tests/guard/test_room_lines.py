@@ -14,7 +14,7 @@ LINES = {
     "contracts": 2247,
     "stages": 2975,
     "shards": 3968,
-    "models": 6156,
+    "models": 6534,
     "cards": 1699,
     "review": 2443,
     "training": 5052,
