@@ -18,7 +18,7 @@ from twinset.training.fusion.models import PASS, Start, open_start
 from twinset.training.fusion.neighbours import FusionBatch, FusionBatches, Part, labels_of, open_neighbours, opened
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses.fusion import CHANGES, FusionLoss, match_hard_negatives, rank_texts, score_pairs
-from twinset.training.losses.objectives import open_fusion_loss
+from twinset.training.losses.names import fusion_form
 from twinset.training.report.write import About
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
@@ -55,7 +55,7 @@ class FusionTask(Task[FusionBatch]):
         self._objective, self._changes = OBJECTIVES[settings.objective]
         self._regulariser: FusionLoss | None = None
         if settings.regulariser is not None:
-            self._regulariser = open_fusion_loss(settings.regulariser, **settings.regulariser_options())
+            self._regulariser = fusion_form(settings.regulariser).open(**settings.regulariser_options())
             self._changes = CHANGES
 
     def prepare(self, out: Path) -> None:

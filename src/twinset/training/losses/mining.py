@@ -54,12 +54,12 @@ def load_neighbours(path: Path, examples: str) -> Neighbours:
     """
     try:
         with safe_open(path, "np") as file:
-            found = Neighbours(file.get_tensor("places"), file.get_tensor("scores"), file.metadata()["examples"])
+            stored = Neighbours(file.get_tensor("places"), file.get_tensor("scores"), file.metadata()["examples"])
     except (OSError, SafetensorError, LookupError, TypeError) as error:
         raise WrongUse(f"{path}: not a file of neighbours ({error}); score them again") from error
-    if found.examples != examples:
+    if stored.examples != examples:
         raise WrongUse(f"{path}: made of other examples than those that are trained on; score neighbours again")
-    return found
+    return stored
 
 
 #: Labels of n examples, int64, (kinds, n), such as which image and which text they have. Two that share a label of any
@@ -146,11 +146,8 @@ def sample_negatives(
     places = np.empty((len(rows), negatives), np.int64)
     places[:, :hard] = neighbours.places[labels[0, rows], :hard]
     for place, row in enumerate(rows):
-        own = np.flatnonzero((labels == labels[:, row, None]).any(axis=0))
-        taken = np.union1d(places[place, :hard], own)
-        # The i-th example that is not taken: i, moved up by one for each taken one at or below it.
-        free = rng.choice(n - len(taken), negatives - hard, replace=False)
-        places[place, hard:] = free + np.searchsorted(taken - np.arange(len(taken)), free, side="right")
-    close = np.zeros(places.shape, bool)
-    close[:, :hard] = True
+        taken = (labels == labels[:, row, None]).any(axis=0)
+        taken[places[place, :hard]] = True
+        places[place, hard:] = rng.choice(np.flatnonzero(~taken), negatives - hard, replace=False)
+    close = np.arange(negatives) < np.full((len(rows), 1), hard)
     return torch.from_numpy(places), torch.from_numpy(close)

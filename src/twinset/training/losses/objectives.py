@@ -8,15 +8,14 @@ which rows and columns L has. With CE(row, i) = −log(exp(row_i) / Σ_j exp(row
 """
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from twinset.training.losses.features import Features, Loss, at_least_float32, similarities
-from twinset.training.losses.fusion import FusionLoss
-from twinset.training.losses.names import OBJECTIVES, REGULARISERS, fusion_form
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS
 
 
 class InfoNCE:
@@ -86,21 +85,6 @@ def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, f
     return loss, {"image_accuracy": right[0], "text_accuracy": right[1], "chance": chance}
 
 
-def open_objective(name: str) -> InfoNCE:
-    """A contrastive objective by its name; raises `UnknownKind`."""
-    return cast(InfoNCE, OBJECTIVES.find(name).open())
-
-
-def open_regulariser(name: str, **options: Any) -> Loss:
-    """A regulariser by its name; raises `UnknownKind`. options: of its class that differ from its defaults."""
-    return cast(Loss, REGULARISERS.find(name).open(**options))
-
-
-def open_fusion_loss(name: str, **options: Any) -> FusionLoss:
-    """The form of a regulariser on scores of a matching head; raises as `fusion_form`."""
-    return cast(FusionLoss, fusion_form(name).open(**options))
-
-
 @dataclass(frozen=True, slots=True)
 class Total:
     """objective + weight · regulariser, where the regulariser sees the matched pairs that the objective compares.
@@ -125,6 +109,6 @@ class Total:
 
 
 def open_loss(objective: str, regulariser: str | None = None, weight: float = 0.0, **options: Any) -> Total:
-    """An objective with, or without, a regulariser of some weight and options."""
-    extra = None if regulariser is None else open_regulariser(regulariser, **options)
-    return Total(open_objective(objective), extra, weight)
+    """An objective with, or without, a regulariser of some weight and options; raises `UnknownKind`."""
+    extra = None if regulariser is None else REGULARISERS.find(regulariser).open(**options)
+    return Total(OBJECTIVES.find(objective).open(), extra, weight)
