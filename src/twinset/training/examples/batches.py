@@ -192,11 +192,9 @@ class Batches:
         return self.prepare.pixels(self.examples.open_image(example, role), seed)
 
     def _fail(self, broken: Broken) -> NoReturn:
-        where, why = next(iter(broken.values()))
-        what, remedy = f"more than {self.max_broken:.1%} of them", "run their build again, then resume"
-        if len(broken) <= self.max_broken * len(self.examples):
-            what, remedy = "and no others are left to take their place", f"{remedy}, or choose a smaller --batch"
+        (where, why), many = next(iter(broken.values())), len(broken) > self.max_broken * len(self.examples)
+        what = f"more than {self.max_broken:.1%} of them" if many else "and no others are left to take their place"
         raise BuildFailed(
             f"{len(broken)} of {len(self.examples)} examples cannot be read, {what}; the first is {where}: {why}. "
-            f"Fetch these tars again or {remedy}"
+            "Fetch these tars again or run their build again, then resume"
         )
