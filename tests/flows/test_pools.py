@@ -51,7 +51,7 @@ def test_a_task_scores_one_model_and_a_retry_finds_it_cached(tmp_path: Path) -> 
         (train, {"data": []}, "name at least one dataset"),
         (train, {"data": ["a"], "settings": {"learning_rate": 1}}, "learning_rate: unknown; name one of "),
         (train, {"data": ["a"], "task": "segmenter"}, "task 'segmenter': name one of clip, combiner, fusion, "),
-        (train, {"data": ["a"], "task": "detectors", "settings": {"held_out": 2}}, "held_out: Input should be less"),
+        (train, {"data": ["a"], "task": "detectors", "settings": {"lr": 0}}, "lr: Input should be greater"),
     ],
 )
 def test_wrong_use_is_a_failed_state_before_any_work(

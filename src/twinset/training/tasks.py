@@ -28,10 +28,9 @@ def train_task(task: str, given: Mapping[str, Any], out: Path, on_progress: OnPr
         raise WrongUse(f"task {task!r}: {suggested(str(task), TASKS)}")
     if not given.get("data"):
         raise WrongUse("data: name at least one dataset that twinset built")
-    function = TASKS[task][1]
     try:
         settings = check_task(task, given, out)
-        train = getattr(import_module(f"twinset.training.{task}.train"), function)
+        train = getattr(import_module(f"twinset.training.{task}.train"), TASKS[task][1])
     except ImportError as error:
         raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
     return dict(train(settings, out, on_progress))
@@ -57,15 +56,13 @@ def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = Tr
 
     settings: Any = checked(settings_class(task), dict(given))
     check_folder(out)
-    for place in (*settings.data, *getattr(settings, "validation", ())):
+    for place in (*settings.data, *settings.validation):
         if task != "combiner" or not place.startswith(CIRR):
             check_place(place, "triplets" if task == "combiner" else "pairs")
-    if not models:
-        return settings
-    if not isinstance(settings, EncoderSettings):
+    if models and not isinstance(settings, EncoderSettings):
         check_model(settings.model)
-    elif settings.weights is None:
+    elif models and settings.weights is None:
         find_architecture(settings.model)
-    else:
+    elif models:
         find_checkpoint(f"open_clip:{settings.model}:{settings.weights}", (settings.model, settings.weights))
     return settings

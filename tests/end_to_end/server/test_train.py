@@ -68,10 +68,10 @@ def test_the_deployments_of_the_other_tasks_train(
 ) -> None:
     """Each names its task; data, folder and settings are given, as for a small model on another machine."""
     config, cache = str(open_clip_config(tmp_path / "model")), str(tmp_path / "cache")
-    small = {"model": config, "weights": None, "threads": 1, "batch": 2, "epochs": 1, "held_out": 0.3, "frozen": "both"}
+    small = {"model": config, "weights": None, "threads": 1, "batch": 2, "epochs": 1, "frozen": "both"}
     given = {
         "combiner": ("gpu", f"{made_triplets.root}:triplets", {**small, "projection": 12, "hidden": 20}),
-        "detectors": ("cpu", f"{made_pairs.root}:eq-ag", {"model": f"random:{config}", "threads": 1, "held_out": 0.3}),
+        "detectors": ("cpu", f"{made_pairs.root}:eq-ag", {"model": f"random:{config}", "threads": 1, "batch": 4}),
     }
     runs = {}
     for task, (pool, data, settings) in given.items():
@@ -83,5 +83,5 @@ def test_the_deployments_of_the_other_tasks_train(
         log = (tmp_path / f"{given[task][0]}.log").read_text()
         assert api.state(run) == "COMPLETED", f"{task}: {log[-3000:]}"
         assert (tmp_path / task / "report.html").as_uri() in shown(api, run)["train-report"]
-    for task, weights in (("combiner", "best_combiner.safetensors"), ("detectors", "text_detector.safetensors")):
+    for task, weights in (("combiner", "best_combiner.safetensors"), ("detectors", "best.safetensors")):
         assert weights in shown(api, runs[task])["train"]

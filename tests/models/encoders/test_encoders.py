@@ -21,7 +21,7 @@ from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import DualEncoder, Matcher
 from twinset.models.encoders.fusion_models import FusionScorer
-from twinset.training.fusion.models import open_start
+from twinset.training.fusion.data import open_start
 from twinset.training.fusion.settings import FusionSettings
 
 LAYOUTS: dict[str, Callable[[dict[str, Any]], Any]] = {

@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import settings as tries
-from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from tests.evaluation.scorers.tiny_models import images
@@ -24,7 +21,7 @@ from tests.training.clip.conftest import Settings
 from tests.training.runs.contract import resumes_exactly, rows_of, sha256
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
+from twinset.models.encoders.open_clip_files import find_checkpoint
 from twinset.training.clip.data import open_data
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.train import train_clip
@@ -60,6 +57,8 @@ def test_a_run_writes_weights_that_evaluation_opens_and_names_every_shard(
     shards = {one["tar"]: one["sha256"] for one in training["shards"]}
     assert shards == {str(path.relative_to(made_pairs.root)): sha256(path) for path in tars}
     assert validation["subset"] == "eq-gebc" and training["examples"] == 16
+    for name in ("README.md", "report.html", "data.json"):  # what is published names no folder of this machine
+        assert tmp_path.name not in (out / name).read_text("utf-8")
 
 
 @pytest.mark.slow
@@ -112,7 +111,7 @@ def test_a_killed_worker_ends_the_run_which_resumes_to_the_same_bytes(settings: 
             (worker,) = multiprocessing.active_children()
             worker.kill()
 
-    with pytest.raises(BuildFailed, match=r"was killed, .* fewer --workers .*run the same command again to resume"):
+    with pytest.raises(BuildFailed, match=r"was killed or ended, .* fewer --workers .*same command again to resume"):
         train_clip(chosen, tmp_path / "run", kill, report=False)
     assert not multiprocessing.active_children()
     resumed = train_clip(chosen, tmp_path / "run", report=False)
@@ -162,28 +161,24 @@ def test_the_defaults_are_bivlcs_recipe() -> None:
 
 def test_a_folder_and_an_installed_package_bring_their_weights(tmp_path: Path) -> None:
     (tmp_path / "open_clip_model.safetensors").write_bytes(b"")
-    held = ClipSettings(data=("d",), model=str(tmp_path))
-    assert held.weights == str(tmp_path / "open_clip_model.safetensors")
+    assert ClipSettings(data=("d",), model=str(tmp_path)).weights == str(tmp_path / "open_clip_model.safetensors")
     assert ClipSettings(data=("d",), model=str(tmp_path), weights=None).weights is None
     small = ClipSettings(data=("d",), model="small-clip")
-    assert small.weights is not None and find_architecture("small-clip").model["embed_dim"] == 64
+    assert small.weights is not None
     assert find_checkpoint("open_clip:small-clip", ["small-clip"])[1] == Path(small.weights)
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"data": []}, "data: "),
         ({"learning_rate": 1}, "learning_rate: unknown; name one of "),
-        ({"regulariser_weight": 1}, "names no regulariser"),
-        ({"margin": 0.1}, "^margin: is a setting of a regulariser"),
-        ({"regulariser": "hardneg", "margin": 4}, "^margin: hardneg does not read it; it has no settings"),
-        ({"regulariser": "eqsim", "v1": "near"}, "v1: .*'all', 'distant' or 'none'"),
+        ({"regulariser_weight": 1}, "^regulariser_weight: is no setting of the regulariser None"),
+        ({"margin": 0.1}, "^margin: is no setting of the regulariser None"),
+        ({"regulariser": "hardneg", "v1": "all"}, "^v1: is no setting of the regulariser hardneg"),
+        ({"regulariser": "eqsim", "v1": "close"}, "v1: .*'distant' or 'none'"),
         ({"batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
-        ({"betas": [0.9, 1]}, "from 0 to below 1"),
-        ({"lr": float("nan")}, "lr: "),
-        ({"epochs": "0"}, "^epochs: Input should be greater than 0, not '0'$"),
-        ({"threads": 100_000}, "threads: .*256"),
+        ({"betas": [0.9, 1]}, r"^betas\.1: Input should be less than 1"),
+        ({"epochs": "0"}, "^epochs: Input should be greater than 0$"),
     ],
 )
 def test_wrong_settings_are_named(wrong: dict[str, Any], message: str) -> None:
@@ -197,16 +192,15 @@ def test_a_regulariser_brings_its_weight_and_settings() -> None:
         return found.regulariser_weight, found.regulariser_options()
 
     every = {"v1": "all", "v2": "close", "form": "paper", "margin": 0.1, "margin_v1": 0.0}
-    assert settings_of() == (0, {})
-    assert settings_of(regulariser="eqsim", v1="none", margin=None) == (0.5, every | {"v1": "none"})
+    assert settings_of() == (0, {}) and settings_of(regulariser="hardneg") == (1, {})
+    assert settings_of(regulariser="eqsim") == (0.5, every)
+    assert settings_of(regulariser="eqsim", v1="none", margin="0.04") == (0.5, every | {"v1": "none", "margin": 0.04})
 
 
-@given(examples=st.integers(2, 2000), largest=st.integers(2, 400))
-@tries(max_examples=50)
-def test_batches_leave_out_less_than_one_example_each_and_none_is_of_one(examples: int, largest: int) -> None:
-    size = batch_size(examples, largest)
-    assert 2 <= size <= min(examples, largest)
-    assert examples % size < max(2, examples // size)
+@pytest.mark.parametrize(("examples", "size"), [(400, 400), (401, 200), (1000, 333), (2000, 400), (3, 3), (2, 2)])
+def test_batches_of_validation_leave_out_less_than_one_example_each(examples: int, size: int) -> None:
+    assert batch_size(examples, 400) == size and examples % size < examples // size + 1
+    assert batch_size(3, 2) == 2  # in a batch of one its text would always be right
 
 
 def test_twins_are_right_by_strict_comparison_and_each_group_counts_once() -> None:

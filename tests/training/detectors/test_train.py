@@ -14,8 +14,8 @@ from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.training.runs.contract import resumes_exactly, rows_of
 from twinset.cli.main import main
-from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.evaluation.blind_probes.detectors import FACTS, WEIGHTS, Detector, detection_accuracy, read_detectors
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.blind_probes.detectors import FACTS, WEIGHTS, read_detectors
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.detectors.train import DetectorTask, train_detectors
 from twinset.training.runs.processes import Process
@@ -42,15 +42,12 @@ def twins(made_pairs: MadeDataset) -> dict[str, Any]:
     return {"place": f"{made_pairs.root}:eq-ag", "validation": [f"{made_pairs.root}:eq-gebc"]}
 
 
-def test_the_defaults_are_those_of_the_released_code() -> None:
-    found = DetectorSettings(data=("out",))
-    assert (found.lr, found.batch, found.epochs, found.image_epochs, found.weight_decay) == (1e-3, 400, 10, 1, 0)
-
-
 def test_the_steps_are_those_of_adam_on_a_linear_layer_of_each_half(
     twins: dict[str, Any], settings: Settings, tmp_path: Path
 ) -> None:
-    chosen = settings(**twins, image_epochs=1)
+    released = DetectorSettings(data=("out",))
+    assert (released.lr, released.batch, released.epochs, released.image_epochs) == (1e-3, 400, 10, 1)
+    chosen = settings(**twins)
     done = train_detectors(chosen, tmp_path / "run", report=False)
     task = DetectorTask(chosen, tmp_path / "other", Process(0, 1, "cpu", ""))
     task.prepare(tmp_path / "other")
@@ -84,24 +81,13 @@ def test_a_killed_run_resumes_to_the_same_bytes(twins: dict[str, Any], settings:
     resumes_exactly(train_detectors, settings(**twins, checkpoint_every=2), tmp_path, (1, 3, 5))
 
 
-def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
-    made_pairs: MadeDataset, twins: dict[str, Any], settings: Settings, tmp_path: Path
-) -> None:
-    tar = min(made_pairs.root.glob("eq-ag/*/*.tar"))
-    tar.write_bytes(tar.read_bytes().replace(b"\xff\xd8\xff", bytes(3)))
-    with pytest.raises(BuildFailed, match=rf"{tar.name}.*other bytes.*then resume"):
-        train_detectors(settings(**twins), tmp_path / "run", report=False)
-
-
 def test_text_pairs_train_a_detector_of_captions_alone(
-    made_text_pairs: MadeDataset, made_triplets: MadeDataset, settings: Settings, tmp_path: Path
+    made_text_pairs: MadeDataset, settings: Settings, tmp_path: Path
 ) -> None:
     done = train_detectors(settings(f"{made_text_pairs.root}:text", batch=2), tmp_path / "run", report=False)
     detectors = read_detectors(tmp_path / "run")
     assert detectors.image is None and detectors.facts["data"] == [f"{made_text_pairs.root}:text"]
     assert np.array_equal(detectors.text.weight, load_file(done["best"])["text.weight"].numpy()[0])
-    with pytest.raises(WrongUse, match="training on pairs reads"):
-        train_detectors(settings(f"{made_triplets.root}:triplets"), tmp_path / "other", report=False)
 
 
 @pytest.mark.slow
@@ -126,14 +112,10 @@ def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
 def test_damaged_detectors_are_refused(tmp_path: Path, damage: str) -> None:
     layer = {"text.weight": torch.zeros(1, 8), "text.bias": torch.zeros(1)}
     save_file(layer | ({"text.weight": torch.zeros(2, 8)} if damage == "layer" else {}), tmp_path / WEIGHTS)
+    facts = {"model": "m", "encoder": "e", "data": [] if damage == "facts" else ["d"]}
     if damage != "absent":
-        (tmp_path / FACTS).write_text(json.dumps({"model": "m", "encoder": "e", "data": ["d"] if damage != "facts" else []}))
+        (tmp_path / FACTS).write_text(json.dumps(facts))
     if damage == "cut":
         (tmp_path / WEIGHTS).write_bytes((tmp_path / WEIGHTS).read_bytes()[:-5])
     with pytest.raises(WrongUse, match=FACTS if damage in ("absent", "facts") else WEIGHTS):
         read_detectors(tmp_path)
-
-
-def test_a_half_that_is_as_likely_synthetic_as_not_counts_as_natural() -> None:
-    even = Detector(np.zeros(2, np.float32), 0.0)
-    assert detection_accuracy(even(np.ones((3, 2, 2), np.float32))) == 0.5

@@ -1,7 +1,7 @@
 """Twins of which each word shows in the picture, and runs of tiny fusion encoders on them."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +15,33 @@ from tests.made_samples import VIDEO_SUBSET, Planned
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile
+from twinset.training.examples.contracts import Example
 from twinset.training.fusion.settings import FusionSettings
 
 Settings = Callable[..., FusionSettings]
 TINTS = {"red": (220, 40, 30), "blue": (30, 60, 220)}
 
 
-def frame(colour: str, animal: str, name: str, shade: int) -> Frame:
+def frame(words: tuple[str, str], name: str, shade: int) -> Frame:
     """A dog is a bar at the top, a cat one on the left; the shade tells pictures of one caption apart."""
     picture = Image.new("RGB", (32, 32), (shade, shade, shade))
-    box = (0, 0, 31, 15) if animal == "dog" else (0, 0, 15, 31)
-    ImageDraw.Draw(picture).rectangle(box, fill=TINTS[colour])
+    box = (0, 0, 31, 15) if words[1] == "dog" else (0, 0, 15, 31)
+    ImageDraw.Draw(picture).rectangle(box, fill=TINTS[words[0]])
     return Frame(name, np.asarray(picture, np.uint8), -1.0, MediaFile(f"{name}.png", 1000, "0" * 64))
 
 
-def animals(subset: str, shades: range) -> list[Planned]:
-    """Of each shade the pairs whose two captions differ in one word."""
-    found = []
-    said = [*itertools.product(TINTS, ("cat", "dog"))]
-    for shade, (one, other) in itertools.product(shades, itertools.combinations(said, 2)):
-        if sum(map(str.__ne__, one, other)) != 1:
-            continue
-        key, group = sample_key(subset, str(shade), *one, *other), f"{subset}-{shade}"
-        frames = [frame(*words, f"{group}-{'-'.join(words)}", shade) for words in (one, other)]
-        captions = [f"a {' '.join(words)}" for words in (one, other)]
-        made = Pair(
-            key=key, group=group, split="train", change="word", image0=frames[0], image1=frames[1],
-            captions0=(captions[0],), captions1=(captions[1],), provenance={"object": "animal", "frame0": 0},
-        )  # fmt: skip
-        found.append(Planned(made, identity_of(subset, shade, *one, *other), group))
-    return found
+def animals(subset: str, shade: int) -> Iterator[Planned]:
+    """The pairs of a shade whose two captions differ in one word."""
+    words, group = [*itertools.product(TINTS, ("cat", "dog"))], f"{subset}-{shade}"
+    for both in itertools.combinations(words, 2):
+        if sum(map(str.__ne__, *both)) == 1:
+            key, texts = sample_key(subset, str(shade), *both[0], *both[1]), [f"a {' '.join(of)}" for of in both]
+            made = Pair(
+                key=key, group=group, split="train", change="word", captions0=(texts[0],), captions1=(texts[1],),
+                image0=frame(both[0], f"{key}-0", shade), image1=frame(both[1], f"{key}-1", shade),
+                provenance={"object": "animal", "frame0": 0},
+            )  # fmt: skip
+            yield Planned(made, identity_of(subset, shade, *both[0], *both[1]), group)
 
 
 @pytest.fixture
@@ -54,12 +51,9 @@ def made_animals(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDa
 
 
 def _fill(made: MadeDataset) -> None:
-    for subset, shades in {
-        "arms": range(60, 180, 20),
-        "more": range(65, 105, 20),
-        "validation": range(70, 130, 20),
-    }.items():
-        made.add(subset, VIDEO_SUBSET, [animals(subset, shades)])
+    shades = {"arms": range(60, 180, 20), "more": range(65, 105, 20), "validation": range(70, 130, 20)}
+    for subset, some in shades.items():
+        made.add(subset, VIDEO_SUBSET, [[pair for shade in some for pair in animals(subset, shade)]])
 
 
 @pytest.fixture(scope="session")
@@ -82,3 +76,11 @@ def settings(made_animals: MadeDataset, tiny: Callable[[str], Path]) -> Settings
         return FusionSettings.model_validate(given | changes)
 
     return make
+
+
+def damage(made: MadeDataset, example: Example, role: str) -> None:
+    """Overwrite the bytes of an image in its tar."""
+    place = example.images[role]
+    with (made.root / place.tar).open("r+b") as stream:
+        stream.seek(place.offset)
+        stream.write(bytes(place.size))

@@ -3,7 +3,6 @@
 A run of a fusion encoder: it resumes exactly, evaluation opens it, it learns.
 """
 
-import dataclasses
 import json
 import os
 import signal
@@ -17,17 +16,14 @@ import pytest
 from safetensors import safe_open
 
 from tests.made_datasets import MadeDataset
-from tests.training.combiner.conftest import damage
-from tests.training.fusion.conftest import Settings
+from tests.training.fusion.conftest import Settings, damage
 from tests.training.runs.contract import Killed, killed_after, resumes_exactly, rows_of
 from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.training.clip.data import open_data
-from twinset.training.fusion.models import open_start
-from twinset.training.fusion.neighbours import FILE, FusionBatches, Part, labels_of, open_neighbours
+from twinset.training.fusion.data import FILE, MinedBatches, Part, open_start
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.fusion.train import train_fusion, twin_scores
-from twinset.training.losses.mining import load_neighbours
 from twinset.training.losses.names import ABSENT
 
 
@@ -36,16 +32,15 @@ def test_negatives_of_a_mixture_match_neither_image_nor_text(
 ) -> None:
     mixture = (f"{made_animals.root}:arms", f"{made_animals.root}:more")
     chosen = settings(data=mixture, validation=())
-    examples, start = open_data(chosen, "both", tmp_path / "out").training, open_start(chosen)
-    labels = labels_of(examples, chosen)
+    examples = open_data(chosen, "both", tmp_path / "out").training
+    batches = MinedBatches(chosen, open_start(chosen), examples)
+    labels, found = batches.labels, batches.mine(tmp_path)
     # 24 and 8 pairs, whose pictures share four captions, and of one shade each picture with two pairs.
     assert len(examples) == 48 + 16 and labels[0].max() == 31 and labels[1].max() == 3
-    found = open_neighbours(chosen, tmp_path, start, examples, labels)
     rows = np.arange(64)[:, None]
     places = found.places[labels[0]]  # of each example
     for kind in labels:
         assert (kind[places] != kind[rows])[places != ABSENT].all()
-    batches = FusionBatches(chosen, examples, found, labels, start.scorer.processor)
     keys = {examples[number].key: examples[number].texts["text"] for number in range(64)}
     for batch in batches.stream(0, 3):
         parts = [*batch.parts]
@@ -67,14 +62,12 @@ def same(one: Part, other: Part) -> bool:
 
 def test_a_part_depends_on_seed_and_number_alone(settings: Settings, tmp_path: Path) -> None:
     def parts(first: int, **changes: Any) -> list[Part]:
-        other = chosen.model_copy(update=changes)
-        batches = FusionBatches(other, examples, found, labels, start.scorer.processor)
+        batches = MinedBatches(chosen.model_copy(update=changes), start, examples)
+        batches.mine(tmp_path)
         return [part for batch in batches.stream(first, 8) for part in batch.parts]
 
     chosen = settings("vilt", epochs=2)
     examples, start = open_data(chosen, "both", tmp_path / "out").training, open_start(chosen)
-    labels = labels_of(examples, chosen)
-    found = open_neighbours(chosen, tmp_path, start, examples, labels)
     straight = parts(0)
     assert all(map(same, straight[10:], parts(5))) and all(map(same, straight, parts(0, workers=2)))
     assert not same(straight[0], parts(0, seed=1)[0])
@@ -82,6 +75,7 @@ def test_a_part_depends_on_seed_and_number_alone(settings: Settings, tmp_path: P
 
 
 CHECKOUT = Path(__file__).parents[3]
+RELEASED = {"v1": "none", "v2": "all", "form": "released"}
 
 
 def group_score(model: str, settings: FusionSettings, out: Path) -> float:
@@ -97,7 +91,7 @@ def group_score(model: str, settings: FusionSettings, out: Path) -> float:
     [
         ("blip-itm", {"regulariser": "eqsim", "margin": 0, "image_size": 48}),
         ("vilt", {"objective": "rank", "workers": 1, "image_size": 48}),
-        ("flava", {"regulariser": "eqsim", "form": "released", "precision": "bfloat16", "transform": "evaluation"}),
+        ("flava", RELEASED | {"regulariser": "eqsim", "precision": "bfloat16", "transform": "evaluation"}),
     ],
 )
 def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
@@ -174,13 +168,3 @@ def test_what_cannot_be_trained_is_refused(
     with pytest.raises(WrongUse, match=message):
         train_fusion(settings(kind, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_neighbours_of_other_examples_are_refused(settings: Settings, tmp_path: Path) -> None:
-    with pytest.raises(Killed):
-        train_fusion(settings(validation=()), tmp_path, killed_after(1), report=False)
-    with safe_open(tmp_path / FILE, "np") as file:
-        held = load_neighbours(tmp_path / FILE, file.metadata()["examples"])
-    dataclasses.replace(held, examples="others").save(tmp_path / FILE)
-    with pytest.raises(WrongUse, match=r"neighbours\.safetensors: made of other examples.*score neighbours again"):
-        train_fusion(settings(validation=()), tmp_path, report=False)

@@ -15,7 +15,6 @@ from tests.training.runs.contract import Killed, killed_after, resumes_exactly, 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.training.examples.contracts import Read
-from twinset.training.report.write import About
 from twinset.training.runs.checkpoint import FILE, State, write_checkpoint
 from twinset.training.runs.folder import SETTINGS, claimed
 from twinset.training.runs.settings import RunSettings
@@ -25,30 +24,8 @@ from twinset.training.runs.trainer import Task, train
 STEPS = 10
 
 
-class Toy(Task[Read]):
-    """Learns a sum of two numbers, through dropout; validated by figures that a test chooses."""
-
-    best_by, batches = "accuracy", property(lambda self: self)
-    steps_per_epoch, steps = 2, STEPS
-    figures: tuple[float, ...] = (10, 30, 20, 30, 5)
-    worst = -1  # the step whose loss is not finite
-
-    def __init__(self, settings: RunSettings) -> None:
-        torch.manual_seed(0)
-        self.settings = settings
-        self.network = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))
-        self.optimiser = new_optimiser(self.network, settings, ("2.",), 2.0)
-        self.read: dict[int, tuple[str, str]] = {}
-
-    @property
-    def broken(self) -> dict[int, tuple[str, str]]:
-        return self.read
-
-    def stream(self, first: int, last: int) -> Generator[Read, None, None]:
-        for step in range(first, last):
-            if step == 1:
-                self.read[7] = ("here", "broken")
-            yield Read(step, step // 2, (f"key-{step}",), left_out=(("here", "broken"),) if step == 1 else ())
+class Data:
+    """Nothing is read and written: what a task has of models and data."""
 
     def digests(self) -> dict[str, Any]:
         return {"data": "digest"}
@@ -56,13 +33,32 @@ class Toy(Task[Read]):
     def facts(self) -> dict[str, Any]:
         return {"data": [], "validation": []}
 
-    def about(self) -> About:
-        return About("A sum", "toy:OUT", self.best_by, "Percent.", "nobody's", self.settings.defaults())
+    def write_config(self, out: Path) -> None: ...
+
+
+class Toy(Task[Read]):
+    """Learns a sum of two numbers, through dropout; validated by figures that a test chooses."""
+
+    best_by, batches, broken = "accuracy", property(lambda self: self), property(lambda self: self.read)
+    start = data = Data()
+    steps_per_epoch, steps = 2, STEPS
+    figures_of_epochs: tuple[float, ...] = (10, 30, 20, 30, 5)
+    worst = -1  # the step whose loss is not finite
+
+    def __init__(self, settings: RunSettings) -> None:
+        torch.manual_seed(0)
+        self.settings, self.read = settings, dict[int, tuple[str, str]]()
+        self.network = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))
+        self.optimiser = new_optimiser(self.network, settings, ("2.",), 2.0)
+
+    def stream(self, first: int, last: int) -> Generator[Read, None, None]:
+        for step in range(first, last):
+            if step == 1:
+                self.read[7] = ("here", "broken")
+            yield Read(step, step // 2, (f"key-{step}",), left_out=(("here", "broken"),) if step == 1 else ())
 
     def model(self, out: Path) -> str:
         return f"toy:{out}"
-
-    def write_config(self, out: Path) -> None: ...
 
     def rate(self, step: int) -> float:
         return learning_rate(step, self.steps, self.settings.lr, 2, "linear")
@@ -75,7 +71,7 @@ class Toy(Task[Read]):
         return loss.detach(), {"text_accuracy": 0.25, "active_v2": 0.5}
 
     def measure(self) -> dict[str, float]:
-        return {"accuracy": self.figures[int(self.optimiser.state_dict()["state"][0]["step"]) // 2 - 1]}
+        return {"accuracy": self.figures_of_epochs[int(self.optimiser.state_dict()["state"][0]["step"]) // 2 - 1]}
 
 
 def settings(**changes: Any) -> RunSettings:
@@ -110,7 +106,7 @@ def test_a_run_that_is_killed_at_each_step_ends_with_the_same_bytes(tmp_path: Pa
 
 def test_best_weights_and_broken_examples_survive_on_a_machine_that_rounds_differently(tmp_path: Path) -> None:
     with pytest.raises(Killed):
-        run(settings(), tmp_path, killed_after(5), figures=(50, 60))
+        run(settings(), tmp_path, killed_after(5), figures_of_epochs=(50, 60))
     with pytest.raises(WrongUse, match="former --threads, or accept it with --allow-mixed-runtimes"):
         run(settings(threads=2), tmp_path)
     toys: list[Toy] = []

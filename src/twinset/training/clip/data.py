@@ -14,7 +14,6 @@ from twinset.models.files import sha256_once
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Twins
 from twinset.training.examples.example_set import TAR_INDEX, ExampleSet, open_examples
-from twinset.training.examples.neighbours import ImageNeighbours, open_image_neighbours
 from twinset.training.runs.settings import EncoderSettings, RunSettings
 
 SHOWN = 3  # names in a message
@@ -47,13 +46,10 @@ class Start:
 
 
 def open_start(settings: EncoderSettings) -> Start:
-    """The model that settings name, on the CPU in float32. Raises `WrongUse`: there is no such architecture or
-    checkpoint, or they do not fit.
-    """
+    """The model that settings name, on the CPU in float32. Raises `WrongUse`: there is no such model."""
     if settings.weights is None:
         architecture = find_architecture(settings.model)
-        network, tokenize = random_network(architecture, settings.seed)
-        return Start(network, tokenize, architecture, f"random {settings.seed}")
+        return Start(*random_network(architecture, settings.seed), architecture, f"random {settings.seed}")
     name = f"open_clip:{settings.model}:{settings.weights}"
     architecture, path = find_checkpoint(name, (settings.model, settings.weights))
     network, tokenize = load_network(architecture, path)
@@ -62,54 +58,42 @@ def open_start(settings: EncoderSettings) -> Start:
 
 @dataclass(frozen=True, slots=True)
 class RunData:
-    """Examples of a run, and the neighbours of their images. validation, neighbours: None where none are named."""
+    """Examples of a run. validation: None where none is named."""
 
     training: ExampleSet
     validation: ExampleSet | None
-    neighbours: ImageNeighbours | None = None
 
     def digests(self) -> dict[str, str | None]:
-        """sha256 over receipts or tars of each, and of the table of neighbours."""
-        return {
-            "data": self.training.digest(),
-            "validation": self.validation.digest() if self.validation else None,
-            "neighbours": self.neighbours.digest if self.neighbours else None,
-        }
+        """sha256 over receipts or tars of each."""
+        return {"data": self.training.digest(), "validation": self.validation.digest() if self.validation else None}
 
     def facts(self) -> dict[str, Any]:
         """Every dataset and shard as JSON."""
         return {"data": self.training.facts(), "validation": self.validation.facts() if self.validation else []}
 
 
-def open_data(
-    settings: RunSettings, twins: Twins, out: Path, neighbours: str | None = None, nearest: int = 0
-) -> RunData:
-    """Open the datasets of a run.
+def open_data(settings: RunSettings, twins: Twins, out: Path) -> RunData:
+    """Open the datasets of a run. Raises `WrongUse`: one cannot be read; or training and validation share a group: a
+    video, a scene, an image.
 
     Args:
         twins: sides of a pair that are trained on.
         out: folder of the run; indices of tars lie beside it.
-        neighbours, nearest: as `open_image_neighbours` takes them, where a table is named.
-
-    Raises:
-        WrongUse: one cannot be read; or training and validation share a group: a video, a scene, an image.
     """
     index = out.absolute().parent / TAR_INDEX
     training = open_examples(settings.data, "pairs", settings.split, twins, index)
-    near = open_image_neighbours(neighbours, training, nearest) if neighbours else None
     if not settings.validation:
-        return RunData(training, None, near)
+        return RunData(training, None)
     validation = open_examples(settings.validation, "pairs", settings.validation_split, "first", index)
     refuse_shared(training, validation)
-    return RunData(training, validation, near)
+    return RunData(training, validation)
 
 
 def refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
     """Raise `WrongUse` where both have a group; warn of images that both have."""
-    shared = sorted(training.groups() & validation.groups())
     remedy = "name another validation subset, or separate them with --split and --validation-split"
-    if shared:
-        named = ", ".join(shared[:SHOWN]) + (", …" if len(shared) > SHOWN else "")
-        raise WrongUse(f"validation: {len(shared):,} groups or tars of it are trained on too ({named}); {remedy}")
+    if shared := sorted(training.groups() & validation.groups()):
+        named = f"{len(shared):,} groups or tars of it are trained on too, such as {', '.join(shared[:SHOWN])}"
+        raise WrongUse(f"validation: {named}; {remedy}")
     if images := training.hashes() & validation.hashes():  # black frames of different videos are alike too
         _LOG.warning("validation: %s images of it are trained on too, byte by byte; %s", f"{len(images):,}", remedy)

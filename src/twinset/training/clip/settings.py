@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from twinset.training.examples.contracts import Twins
 from twinset.training.losses.names import NEAREST, OBJECTIVES, WITHOUT_NEGATIVES
-from twinset.training.runs.settings import EncoderSettings, RegularisedSettings
+from twinset.training.runs.settings import EncoderSettings, RegularisedSettings, Share
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
@@ -37,7 +37,7 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
     epochs: PositiveInt = 10
     steps: PositiveInt | None = None
     lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Share, Share] = (0.9, 0.98)
     eps: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     warmup: NonNegativeInt = 50

@@ -15,12 +15,12 @@ from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.validation import FIGURES, TWINS, batch_size, evaluating, twin_figures
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.contracts import Broken
+from twinset.training.examples.neighbours import open_image_neighbours
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.features import Features, gather
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.objectives import open_loss
-from twinset.training.report.write import About
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
 from twinset.training.runs.trainer import OnProgress, Task, in_percent, train
@@ -45,16 +45,21 @@ class ClipTask(Task[Batch]):
     batches: Batches
     best_by = "accuracy"
     best_file = "open_clip_model.safetensors"  # open_clip and `evaluation` look for it
+    figures = f"Percent, except for the loss. accuracy: in-batch, mean of both directions. {FIGURES}"
+    recipe = "BiVLC's published recipe"
 
     def __init__(self, settings: ClipSettings, out: Path, process: Process) -> None:
         self.settings, self._process = settings, process
         self.start = open_start(settings)
-        self.data = open_data(settings, settings.twins, out, settings.neighbours, settings.nearest)
+        self.data = open_data(settings, settings.twins, out)
+        self._neighbours = None
+        if settings.neighbours is not None:
+            self._neighbours = open_image_neighbours(settings.neighbours, self.data.training, settings.nearest)
         image, tokenize = self.start.network.visual.preprocess_cfg, self.start.tokenize
         self.batches = Batches(
             self.data.training, Transforms(image, settings.transform), tokenize, settings.batch, settings.seed,
             OBJECTIVES.find(settings.objective).roles, settings.workers, process.rank, process.world,
-            neighbours=self.data.neighbours,
+            neighbours=self._neighbours,
         )  # fmt: skip
         self.steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
         if settings.warmup >= self.steps and process.is_first:
@@ -64,11 +69,8 @@ class ClipTask(Task[Batch]):
             )
         self._validation = None
         if (examples := self.data.validation) is not None:
-            roles = (
-                TWINS
-                if all(examples.lacking(role) is None for role in TWINS)
-                else OBJECTIVES.find(settings.objective).roles
-            )
+            are_twins = all(examples.lacking(role) is None for role in TWINS)
+            roles = TWINS if are_twins else OBJECTIVES.find(settings.objective).roles
             size, evaluated = batch_size(len(examples), settings.batch), Transforms(image, "evaluation")
             self._validation = Batches(examples, evaluated, tokenize, size, 0, roles, settings.workers)
         self.network: Any = self.start.network.to(process.device).train()
@@ -82,10 +84,16 @@ class ClipTask(Task[Batch]):
         return self.batches.broken
 
     def digests(self) -> dict[str, Any]:
-        return {**super().digests(), "packages": packages(self.settings.objective, self.settings.regulariser)}
+        brought = packages(self.settings.objective, self.settings.regulariser)
+        neighbours = self._neighbours.digest if self._neighbours else None
+        return {**super().digests(), "neighbours": neighbours, "packages": brought}
 
     def model(self, out: Path) -> str:
         return f"open_clip:{out}"
+
+    def what(self) -> str:
+        start = f"{self.settings.model} from {self.settings.weights or 'random weights'}"
+        return f"A dual encoder: {start}, objective {self.settings.losses}"
 
     def rate(self, step: int) -> float:
         return learning_rate(step, self.steps, self.settings.lr, self.settings.warmup)
@@ -139,19 +147,6 @@ class ClipTask(Task[Batch]):
             images = _encoded(inputs, ("image", "negative_image"), self.network.encode_image)
             texts = _encoded(inputs, ("text", "negative_text"), self.network.encode_text)
         return Features(images["image"], texts["text"], images.get("negative_image"), texts.get("negative_text"))
-
-    def about(self) -> About:
-        settings, objective = self.settings, self.settings.objective
-        if settings.regulariser:
-            objective += f" + {settings.regulariser_weight} · {settings.regulariser}"
-        return About(
-            what=f"A dual encoder: {settings.model} from {settings.weights or 'random weights'}, objective {objective}",
-            model=self.model(Path("OUT")),
-            best_by=self.best_by,
-            figures=f"Percent, except for the loss. accuracy: in-batch, mean of both directions. {FIGURES}",
-            recipe="BiVLC's published recipe",
-            published=settings.defaults(),
-        )
 
 
 def _encoded(inputs: Inputs, roles: tuple[str, ...], encode: Any) -> dict[str, Tensor]:

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-import polars as pl
 import pyarrow as pa
 
 from twinset.contracts.canonical import canonical_json, sha256_of_file
@@ -18,7 +17,6 @@ from twinset.evaluation.benchmarks.reader import MISSING
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.shards.storage.store import Store
 from twinset.training.combiner.settings import CIRR
-from twinset.training.examples.contracts import data_place
 from twinset.training.examples.table import Dataset, image_column
 
 _LOG = logging.getLogger("twinset")
@@ -67,40 +65,37 @@ def _sha256(path: Path, _size: int, _changed: int) -> str:
     return sha256_of_file(path)[0]
 
 
-def cirr_dataset(text: str) -> Dataset:
+def cirr_triplets(text: str) -> Dataset:
     """The triplets of ``cirr=DIR``, whose target is ``target_hard``; the group is CIRR's set of six images.
 
     Raises `WrongUse`: DIR does not hold the split, a record is damaged, an image is empty, or all images are missing.
     """
-    place = data_place(text.removeprefix(CIRR))
-    reader = Training(place.root, (GLOBAL,))
+    reader = Training(text.removeprefix(CIRR), (GLOBAL,))
     items = [*reader.examples()]
     # Not images of the gallery that no triplet shows.
     lacking = [item for item in items if isinstance(item, LeftOut) and item.reason == MISSING]
     if lacking:
         _LOG.warning("%s: %d triplets left out: %s (first %s)", text, len(lacking), MISSING, lacking[0].where)
     queries = [item for item in items if isinstance(item, Query)]
-    triplets = pl.DataFrame(
+    references = [_file(reader, query.image) for query in queries]
+    targets = [_file(reader, query.gallery[min(query.targets)]) for query in queries]
+    annotations = [reader.relative(path) for path in reader.annotations()]
+    origin = CirrFiles(Store(reader.place), annotations, sorted({*references, *targets}), len(lacking))
+    sizes = {name: (reader.data / name).stat().st_size for name in origin.images}
+    sha256s = origin.sha256s(origin.images)
+
+    def column(names: Sequence[str]) -> pa.Array:
+        return image_column(names, [0] * len(names), [sizes[name] for name in names], [sha256s[name] for name in names])
+
+    table = pa.table(
         {
             "key": [query.key.replace(f"{GLOBAL}/", "cirr-") for query in queries],
             "group": [f"cirr-{query.group}" for query in queries],
-            "condition": [query.text for query in queries],
-            "reference": [_file(reader, query.image) for query in queries],
-            "target": [_file(reader, query.gallery[min(query.targets)]) for query in queries],
+            "reference": column(references),
+            "target": column(targets),
+            "condition": pa.array([query.text for query in queries], pa.large_string()),
         }
     )
-    images = pl.concat([triplets["reference"], triplets["target"]]).unique().sort().to_list()
-    annotations = [reader.relative(path) for path in reader.annotations()]
-    origin = CirrFiles(Store(reader.place), annotations, images, len(lacking))
-    sizes = {name: (reader.data / name).stat().st_size for name in images}
-    sha256s = origin.sha256s(images)
-
-    def column(role: str) -> pa.StructArray:
-        files = triplets[role].to_list()
-        return image_column(files, [0] * len(files), [sizes[name] for name in files], [sha256s[name] for name in files])
-
-    words = {name: pa.array(triplets[name].to_list(), pa.string()) for name in ("key", "group", "condition")}
-    table = pa.table({**words, "reference": column("reference"), "target": column("target")})
     return Dataset(origin, table, origin.digest())
 
 

@@ -1,6 +1,5 @@
 """What the training of a Combiner reads: triplets to train on, and queries to choose the best weights by."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,11 +10,10 @@ from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Benchmark, Picture, Query
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.clip.data import refuse_shared
-from twinset.training.combiner.cirr import cirr_dataset
+from twinset.training.combiner.cirr import cirr_triplets
 from twinset.training.combiner.settings import CIRR, CombinerSettings
 from twinset.training.examples.contracts import Example
 from twinset.training.examples.example_set import ExampleSet, open_examples
-from twinset.training.examples.table import Dataset
 
 REFERENCE, TARGET, DISTRACTOR, CONDITION = "reference", "target", "distractor", "condition"
 
@@ -23,8 +21,7 @@ REFERENCE, TARGET, DISTRACTOR, CONDITION = "reference", "target", "distractor", 
 class RankedTriplets(Benchmark):
     """Triplets as queries: which of all their target and distractor images is meant by a reference and a condition.
 
-    Images are told apart by their bytes. The reference itself is not ranked. Queries of one reference and one condition
-    share their targets: each of these is right.
+    Images are told apart by their bytes. The reference itself is not ranked.
     """
 
     name, title, citation = "triplets", "Triplets to validate with", ""
@@ -33,36 +30,28 @@ class RankedTriplets(Benchmark):
         self.triplets = triplets
 
     def examples(self) -> Iterator[Query]:
-        examples = [self.triplets[number] for number in range(len(self.triplets))]
-        gallery = dict[str, Picture]()
-        for example in examples:
+        triplets = [self.triplets[number] for number in range(len(self.triplets))]
+        gallery, places = list[Picture](), dict[str | None, int]()
+        for triplet in triplets:
             for role in (TARGET, DISTRACTOR):
-                if role in example.images:
-                    gallery.setdefault(example.images[role].sha256, picture(self.triplets, example, role))
-        places = {sha256: place for place, sha256 in enumerate(gallery)}
-        targets = defaultdict[tuple[str, str], set[int]](set)
-        for example in examples:
-            targets[_asked(example)].add(places[example.images[TARGET].sha256])
-        entries = [*gallery.values()]
-        for example in examples:
-            reference, _ = asked = _asked(example)
+                if role in triplet.images and triplet.images[role].sha256 not in places:
+                    places[triplet.images[role].sha256] = len(gallery)
+                    gallery.append(picture(self.triplets, triplet, role))
+        for triplet in triplets:
+            reference = places.get(triplet.images[REFERENCE].sha256)
             yield Query(
-                key=example.key,
+                key=triplet.key,
                 subset=self.name,
-                group=example.group,
-                image=picture(self.triplets, example, REFERENCE),
-                text=example.texts[CONDITION],
-                gallery=entries,
-                targets=frozenset(targets[asked]),
-                excluded=frozenset({places[reference]} if reference in places else ()),
+                group=triplet.group,
+                image=picture(self.triplets, triplet, REFERENCE),
+                text=triplet.texts[CONDITION],
+                gallery=gallery,
+                targets=frozenset({places[triplet.images[TARGET].sha256]}),
+                excluded=frozenset(() if reference is None else (reference,)),
             )
 
     def digest(self) -> str:
         return self.triplets.digest()
-
-
-def _asked(triplet: Example) -> tuple[str, str]:
-    return triplet.images[REFERENCE].sha256, triplet.texts[CONDITION]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +86,9 @@ def open_data(settings: CombinerSettings) -> TripletData:
 
 def _open_triplets(places: Sequence[str], split: str | None) -> ExampleSet:
     """As `open_examples`; ``cirr=DIR`` is CIRR's training split."""
-    datasets = list[Dataset]()
-    for place in places:
-        opened = (
-            (cirr_dataset(place),) if place.startswith(CIRR) else open_examples((place,), "triplets", split).datasets
-        )
-        datasets += opened
-    return ExampleSet(datasets)
+    released = [cirr_triplets(place) for place in places if place.startswith(CIRR)]
+    built = [place for place in places if not place.startswith(CIRR)]
+    return ExampleSet([*released, *(open_examples(built, "triplets", split).datasets if built else ())])
 
 
 def picture(examples: ExampleSet, example: Example, role: str) -> Picture:

@@ -33,11 +33,7 @@ class CombinerModel(nn.Module):
         return self
 
     def forward(self, inputs: Inputs) -> Features:
-        """Queries as texts and target images as images, both with norm 1.
-
-        Args:
-            inputs: by role, images and tokens, or features that are not normalised.
-        """
+        """Queries as texts and target images as images, norm 1, of images and tokens or of their features."""
         reference, target, condition = inputs[REFERENCE], inputs[TARGET], inputs[CONDITION]
         if self.clip is not None:
             reference, target = self.clip.encode_image(torch.cat([reference, target])).chunk(2)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from twinset.training.runs.settings import EncoderSettings
+from twinset.training.runs.settings import EncoderSettings, Share
 
 CIRR = "cirr="  # before a folder: training or validation on CIRR, as in the paper
 
@@ -39,19 +39,20 @@ class CombinerSettings(EncoderSettings):
     dropout: float = Field(default=0.5, ge=0, lt=1)
     temperature: float = Field(default=0.01, gt=0, allow_inf_nan=False)
     lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0, ge=0, allow_inf_nan=False)
     seed: int = Field(default=0, ge=0, lt=1 << 63)
 
     @model_validator(mode="after")
     def _fit_together(self) -> CombinerSettings:
-        trained = [place for place in self.data if place.startswith(CIRR)]
-        if trained and self.split:
-            raise ValueError(f"split: {trained[0]} has one split to train on; leave it out")
-        cirr = [place for place in self.validation if place.startswith(CIRR)]
-        if cirr and len(self.validation) > 1:
-            raise ValueError(f"validation: {cirr[0]} is a benchmark of its own; name it alone")
-        if cirr and self.validation_split:
-            raise ValueError(f"validation_split: {cirr[0]} has one split; leave it out")
+        trained, validated = (
+            [place for place in places if place.startswith(CIRR)] for places in (self.data, self.validation)
+        )
+        if len(trained) > 1 or (trained and self.split):
+            raise ValueError(f"data: {trained[0]} has one split to train on; name it once, and without split")
+        if validated and (len(self.validation) > 1 or self.validation_split):
+            raise ValueError(
+                f"validation: {validated[0]} is a benchmark of one split; name it alone, and without split"
+            )
         return self

@@ -75,10 +75,9 @@ class CombinerTask(Task[Batch]):
         self.data = open_data(settings)
         clip, frozen = start.network.to(process.device).eval(), settings.frozen
         self._encoder = OpenClip(settings.model, start.architecture, start.weights, clip, start.tokenize)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(settings.seed)
-            width = start.architecture.model["embed_dim"]
-            combiner = CombinerNetwork(width, settings.projection, settings.hidden, settings.dropout)
+        torch.manual_seed(settings.seed)
+        width = start.architecture.model["embed_dim"]
+        combiner = CombinerNetwork(width, settings.projection, settings.hidden, settings.dropout)
         self.network = CombinerModel(combiner, None if frozen == "both" else clip, frozen)
         self.network.to(process.device).train()
         if settings.accumulate > 1 and any(

@@ -1,12 +1,14 @@
 """The settings of detectors; the defaults are those of BiVLC's released code."""
 
+from typing import Literal
+
 from pydantic import Field, PositiveInt
 
-from twinset.training.runs.settings import RunSettings
+from twinset.training.runs.settings import RunSettings, Share
 
 
 class DetectorSettings(RunSettings):
-    """What `training.detectors.train.DetectorTask` trains, on what and how.
+    """What `training.detectors.train.train_detectors` trains, on what and how.
 
     Attributes:
         model: a dual encoder, as ``twinset eval run --model`` names it; it stays as it is.
@@ -22,7 +24,12 @@ class DetectorSettings(RunSettings):
     epochs: PositiveInt = 10
     image_epochs: PositiveInt = 1
     lr: float = Field(default=1e-3, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0, ge=0, allow_inf_nan=False)
+    #: Features are read as in evaluation, and all of a batch at once.
+    transform: Literal["evaluation"] = "evaluation"
+    precision: Literal["float32"] = "float32"
+    accumulate: Literal[1] = 1
+    workers: Literal[0] = 0
     seed: int = Field(default=42, ge=0, lt=1 << 63)

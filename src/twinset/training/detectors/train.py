@@ -22,7 +22,6 @@ from twinset.training.combiner.features import PASS, FeatureBatches
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.examples.batches import Batch
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.losses.gradient_cache import Inputs
 from twinset.training.report.write import About
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import new_optimiser
@@ -44,15 +43,13 @@ class DetectorTask(Task[Batch]):
 
     settings: DetectorSettings
     network: nn.ModuleDict
-
     best_by = "accuracy"
 
     def __init__(self, settings: DetectorSettings, out: Path, process: Process) -> None:
         self.settings, self._process = settings, process
         self.data = open_data(settings, "first", out)
         self._features = features_of(settings.model, None, Running(settings.device, PASS, settings.threads))
-        with_images = "negative_image" in self.data.training.image_roles
-        self._halves = HALVES if with_images else HALVES[:1]
+        self._halves = HALVES if "negative_image" in self.data.training.image_roles else HALVES[:1]
         self.batches = self._batches(self.data.training, settings.batch)
         self.steps = self.batches.steps_per_epoch * max(settings.epochs, settings.image_epochs)
 
@@ -61,14 +58,12 @@ class DetectorTask(Task[Batch]):
         return FeatureBatches(examples, self._features, size, self.settings.seed, roles, self._process)
 
     def prepare(self, out: Path) -> None:
-        validation = self.data.validation
-        self._validation: Inputs | None = None
-        if validation is not None:
-            self._validation = _inputs(self._batches(validation, self._process.world).of(range(len(validation))))
+        self._validation: Batch | None = None
+        if (examples := self.data.validation) is not None:
+            self._validation = self._batches(examples, self._process.world).of(range(len(examples)))
         width = self.batches.at(0).texts["text"].shape[1]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.settings.seed)
-            self.network = nn.ModuleDict({half: nn.Linear(width, 1) for half in self._halves})
+        torch.manual_seed(self.settings.seed)
+        self.network = nn.ModuleDict({half: nn.Linear(width, 1) for half in self._halves})
         self.network.to(self._process.device)
         self.optimiser = new_optimiser(self.network, self.settings)
 
@@ -97,7 +92,7 @@ class DetectorTask(Task[Batch]):
         losses = dict[str, Tensor]()
         for half in self._halves:
             if batch.epoch < epochs[half]:
-                logits = self._logits(half, _inputs(batch))
+                logits = self._logits(half, batch)
                 labels = torch.tensor([0.0, 1.0], device=logits.device).expand_as(logits)
                 losses[f"{half}_loss"] = binary_cross_entropy_with_logits(logits, labels)
         loss = torch.stack([*losses.values()]).sum()
@@ -120,12 +115,9 @@ class DetectorTask(Task[Batch]):
         facts = {"model": settings.model, "encoder": self._features.encoder.digest(), "data": settings.data}
         write_text(out / FACTS, json.dumps(facts, indent=1, sort_keys=True) + "\n")
 
-    def _logits(self, half: str, inputs: Inputs) -> Tensor:
+    def _logits(self, half: str, batch: Batch) -> Tensor:
         """Of being synthetic, (n, 2): natural, synthetic."""
-        features = torch.stack([inputs[role] for role in ROLES[half]], dim=1)
+        shown = batch.texts if half == "text" else batch.images
+        features = torch.stack([shown[role] for role in ROLES[half]], dim=1)
         logits: Tensor = self.network[half](features.to(self._process.device)).squeeze(-1)
         return logits
-
-
-def _inputs(batch: Batch) -> Inputs:
-    return {**batch.images, **batch.texts}

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from twinset.training.losses.names import HARD, NEGATIVES, NEIGHBOURS, Regulariser, fusion_form
-from twinset.training.runs.settings import RegularisedSettings
+from twinset.training.runs.settings import RegularisedSettings, Share
 
 BATCH, PART = 1024, 8  # examples of a step and, as on one of FIBER's GPUs, of a pass
 
@@ -39,7 +39,7 @@ class FusionSettings(RegularisedSettings):
     epochs: PositiveInt = 10
     lr: float = Field(default=2e-5, gt=0, allow_inf_nan=False)
     lr_times: float = Field(default=5, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Share, Share] = (0.9, 0.98)
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     weight_decay: float = Field(default=0.01, ge=0, allow_inf_nan=False)
     warmup: float = Field(default=0.1, ge=0, lt=1)

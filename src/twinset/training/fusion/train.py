@@ -14,12 +14,10 @@ from twinset.contracts.errors import WrongUse
 from twinset.training.clip.data import open_data
 from twinset.training.clip.validation import FIGURES, TWINS, evaluating, twin_figures
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.fusion.models import PASS, Start, open_start
-from twinset.training.fusion.neighbours import FusionBatch, FusionBatches, Part, labels_of, open_neighbours, opened
+from twinset.training.fusion.data import CROSS_MODAL, PASS, FusionBatch, MinedBatches, Part, Start, open_start, opened
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses.fusion import CHANGES, FusionLoss, match_hard_negatives, rank_texts, score_pairs
 from twinset.training.losses.names import fusion_form
-from twinset.training.report.write import About
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
 from twinset.training.runs.trainer import OnProgress, Task, train
@@ -41,6 +39,8 @@ class FusionTask(Task[FusionBatch]):
     settings: FusionSettings
     best_by = "group"
     best_file = "model.safetensors"  # transformers and `evaluation` look for it
+    figures = f"Percent. {FIGURES}"
+    recipe = "FIBER's released recipe"
 
     def __init__(self, settings: FusionSettings, out: Path, process: Process) -> None:
         if process.world > 1:
@@ -49,9 +49,11 @@ class FusionTask(Task[FusionBatch]):
         self.data = open_data(settings, "both", out)
         if self.data.validation is not None:
             self.data.validation.require(TWINS)
-        self._labels = labels_of(self.data.training, settings)
+        self.batches: MinedBatches = MinedBatches(settings, self.start, self.data.training)
+        self.steps = settings.epochs * self.batches.steps_per_epoch
         self.network = self.start.scorer.model.train()
-        self.optimiser = new_optimiser(self.network, settings, self.start.faster, settings.lr_times)
+        faster = CROSS_MODAL[self.start.scorer.types[0]]
+        self.optimiser = new_optimiser(self.network, settings, faster, settings.lr_times)
         self._objective, self._changes = OBJECTIVES[settings.objective]
         self._regulariser: FusionLoss | None = None
         if settings.regulariser is not None:
@@ -59,13 +61,14 @@ class FusionTask(Task[FusionBatch]):
             self._changes = CHANGES
 
     def prepare(self, out: Path) -> None:
-        examples = self.data.training
-        neighbours = open_neighbours(self.settings, out, self.start, examples, self._labels)
-        self.batches = FusionBatches(self.settings, examples, neighbours, self._labels, self.start.scorer.processor)
-        self.steps = self.settings.epochs * self.batches.steps_per_epoch
+        self.batches.mine(out)
 
     def model(self, out: Path) -> str:
         return f"{self.start.kind}:{out}"
+
+    def what(self) -> str:
+        settings, name = self.settings, f"{self.start.kind} from {Path(self.settings.model).name}"
+        return f"A fusion encoder: {name}, objective {settings.losses}, {settings.negatives} mined negatives an example"
 
     def rate(self, step: int) -> float:
         return learning_rate(step, self.steps, self.settings.lr, int(self.settings.warmup * self.steps), "linear")
@@ -98,31 +101,15 @@ class FusionTask(Task[FusionBatch]):
         """EqBen's text, image and group score, as means of groups: twins scored as `twinset eval run` does."""
         return None if self.data.validation is None else twin_scores(self.data.validation, self.start)
 
-    def about(self) -> About:
-        settings, objective = self.settings, str(self.settings.objective)
-        if settings.regulariser:
-            objective += f" + {settings.regulariser_weight} · {settings.regulariser}"
-        return About(
-            what=f"A fusion encoder: {self.start.kind} from {Path(settings.model).name}, objective {objective}, "
-            f"{settings.negatives} mined negatives an example",
-            model=self.model(Path("OUT")),
-            best_by=self.best_by,
-            figures=f"Percent. {FIGURES}",
-            recipe="FIBER's released recipe",
-            published=settings.defaults(),
-        )
-
 
 def twin_scores(examples: ExampleSet, start: Start) -> dict[str, float]:
     """Text, image and group score of a model on twins, in percent. Raises `BuildFailed`: an image cannot be read."""
     torch.manual_seed(0)  # ViLT reads patches in a random order
-    scores, groups = list[Any](), list[str]()
+    scores, twins = list[Any](), [examples[number] for number in range(len(examples))]
     with evaluating(start.scorer.model):
-        for first in range(0, len(examples), PASS):
-            numbers = range(first, min(first + PASS, len(examples)))
-            twins = [examples[number] for number in numbers]
+        for first in range(0, len(twins), PASS):
+            numbers = range(first, min(first + PASS, len(twins)))
             images = [[opened(examples, number, role) for number in numbers] for role in TWINS[::2]]
-            texts = [[twin.texts[role] for twin in twins] for role in TWINS[1::2]]
-            scores.append([[start.scorer.score(shown, said) for said in texts] for shown in images])
-            groups += [twin.group for twin in twins]
-    return twin_figures(np.concatenate(scores, axis=2), groups)
+            texts = [[twins[number].texts[role] for number in numbers] for role in TWINS[1::2]]
+            scores.append([[start.scorer.score(shown, read) for read in texts] for shown in images])
+    return twin_figures(np.concatenate(scores, axis=2), [twin.group for twin in twins])

@@ -126,9 +126,10 @@ def write_report(
 
 
 def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of JSON without the absolute folders in which something lies that their settings name."""
+    """Values of JSON without the absolute folders in which datasets lie, and what their settings name."""
     text, start = json.dumps(values, ensure_ascii=False), r"(?<![\w/])/(?!/)"  # not within a URL
-    folders = re.findall(rf"{start}(?:[^:\"]*/)?", json.dumps(values["settings"], ensure_ascii=False))
+    named = [values["settings"], [dataset["dataset"] for dataset in values["datasets"]]]
+    folders = re.findall(rf"{start}(?:[^:\"]*/)?", json.dumps(named, ensure_ascii=False))
     for folder in sorted({*folders}, key=len, reverse=True):
         text = re.sub(start + re.escape(folder[1:]), "", text)
     without: dict[str, Any] = json.loads(text)

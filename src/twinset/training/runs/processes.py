@@ -20,10 +20,8 @@ TIMEOUT = timedelta(hours=6)  # processes wait for the first one while it valida
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """This process among those of the run.
-
-    rank: from 0; the first one validates and writes. world: number of processes. device: torch's name.
-    runtime: runtime class of the run.
+    """This process among the ``world`` of a run; the first one validates and writes. device: torch's name. runtime:
+    runtime class of the run.
     """
 
     rank: int
@@ -42,9 +40,7 @@ class Process:
             torch.distributed.barrier()
 
     def average(self, gradients: Iterable[torch.Tensor]) -> None:
-        """Give each gradient its mean over all processes: with features that were gathered (`losses.features.gather`),
-        that of one process on the whole batch.
-        """
+        """Give each gradient its mean over all processes; with gathered features it is that of the whole batch."""
         for gradient in gradients if self.world > 1 else ():
             torch.distributed.all_reduce(gradient)
             gradient /= self.world
@@ -55,8 +51,8 @@ def joined(settings: RunSettings) -> Iterator[Process]:
     """This process with its threads and device set; joined with the others where torchrun started several. Raises
     `WrongUse`: there is no GPU.
     """
-    rank, world, local = (int(os.environ.get(name, "0")) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
-    world = max(world, 1)
+    rank, local = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
+    world = int(os.environ.get("WORLD_SIZE", "1"))
     threads = settings.threads or max(1, len(os.sched_getaffinity(0)) // world)
     device, backend = "cpu", "gloo"
     if settings.device == "gpu":
@@ -68,7 +64,7 @@ def joined(settings: RunSettings) -> Iterator[Process]:
     name = Running(settings.device).device_name()
     runtime = runtime_class(name, threads, settings.batch // settings.accumulate // world)
     if world == 1:
-        yield Process(rank, world, device, runtime)
+        yield Process(0, 1, device, runtime)
         return
     torch.distributed.init_process_group(backend, rank=rank, world_size=world, timeout=TIMEOUT)
     try:

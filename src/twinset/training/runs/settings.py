@@ -1,6 +1,6 @@
 """The settings that all resumable runs have, and settings from plain values."""
 
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
@@ -10,10 +10,9 @@ from twinset.training.losses.names import REGULARISERS, V1, V2, Form, Regularise
 
 #: Threads, or workers: with too many torch crashes.
 MOST_AT_ONCE = 256
-LONGEST = 60  # characters of a value in a message
-#: How a run is executed, which decides no more than the last bits of the weights, or nothing at all. Those that decide
-#: bits are in the runtime class of the run (`training.runs.identity`).
+#: How a run is executed: this decides no byte, or last bits, and is then in the runtime class of the run.
 EXECUTION = frozenset({"workers", "device", "threads", "checkpoint_every", "allow_mixed_runtimes"})
+Share = Annotated[float, Field(ge=0, lt=1)]
 S = TypeVar("S", bound=BaseModel)
 
 
@@ -24,7 +23,7 @@ class RunSettings(BaseModel):
 
     Attributes:
         model: what is trained.
-        data: examples to train on: ``DIR``, ``DIR:SUBSET``, with ``*2`` to repeat them.
+        data: examples to train on: ``DIR``, ``DIR:SUBSET``, ``tars:DIR``.
         validation: examples to choose the best weights by.
         split, validation_split: only examples of this split; None for all.
         batch: examples of an optimiser step over all processes.
@@ -52,7 +51,7 @@ class RunSettings(BaseModel):
     accumulate: PositiveInt = 1
     epochs: PositiveInt
     lr: float = Field(gt=0, allow_inf_nan=False)
-    betas: tuple[float, float]
+    betas: tuple[Share, Share]
     eps: float = Field(gt=0, allow_inf_nan=False)
     weight_decay: float = Field(ge=0, allow_inf_nan=False)
     seed: int = Field(ge=0, lt=1 << 63)
@@ -73,8 +72,6 @@ class RunSettings(BaseModel):
     def _of_every_run(self) -> Self:
         if self.batch % self.accumulate:
             raise ValueError(f"accumulate: {self.accumulate} parts do not divide a batch of {self.batch}")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError("betas: both are from 0 to below 1")
         return self
 
 
@@ -98,7 +95,7 @@ class EncoderSettings(RunSettings):
         return given
 
 
-#: Settings of a regulariser; a kind of run has those that its losses read.
+#: Settings of regularisers.
 OF_REGULARISERS = ("v1", "v2", "form", "margin", "margin_v1")
 
 
@@ -122,6 +119,12 @@ class RegularisedSettings(RunSettings):
     margin: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     margin_v1: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
+    @property
+    def losses(self) -> str:
+        """Objective and regulariser in words."""
+        added = f" + {self.regulariser_weight} · {self.regulariser}" if self.regulariser else ""
+        return f"{getattr(self, 'objective', '')}{added}"
+
     @classmethod
     def find_regulariser(cls, name: str) -> Regulariser:
         """The regulariser of a name as this kind of run has it; raises `UnknownKind`."""
@@ -129,28 +132,24 @@ class RegularisedSettings(RunSettings):
 
     def regulariser_options(self) -> dict[str, Any]:
         """The settings of the regulariser."""
-        return {name: value for name in OF_REGULARISERS if (value := getattr(self, name, None)) is not None}
+        return {name: value for name in OF_REGULARISERS if (value := getattr(self, name)) is not None}
 
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_regulariser(cls, given: Any) -> Any:
         if isinstance(given, dict) and isinstance(name := given.get("regulariser"), str):
             kind = cls.find_regulariser(name)
-            said = {one: value for one, value in given.items() if one not in OF_REGULARISERS or value is not None}
-            return {"regulariser_weight": kind.weight, **kind.settings, **said}
+            return {"regulariser_weight": kind.weight, **kind.settings, **given}
         return given
 
     @model_validator(mode="after")
     def _fit_regulariser(self) -> Self:
-        if self.regulariser is None and self.regulariser_weight:
-            raise ValueError("regulariser_weight: names no regulariser to weigh; set regulariser too")
         known = self.find_regulariser(self.regulariser).settings if self.regulariser is not None else {}
-        for name in self.regulariser_options():
-            if self.regulariser is None:
-                raise ValueError(f"{name}: is a setting of a regulariser, and there is none; set regulariser too")
-            if name not in known:
-                has = f"has {', '.join(known)}" if known else "has no settings but regulariser_weight"
-                raise ValueError(f"{name}: {self.regulariser} does not read it; it {has}")
+        unread = [name for name in self.regulariser_options() if name not in known]
+        if self.regulariser is None and self.regulariser_weight:
+            unread.append("regulariser_weight")
+        if unread:
+            raise ValueError(f"{unread[0]}: is no setting of the regulariser {self.regulariser}; leave it out")
         return self
 
 
@@ -159,12 +158,11 @@ def checked(kind: type[S], given: dict[str, Any]) -> S:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        problems = [
-            f"{'.'.join(map(str, one['loc']))}: unknown; {suggested(str(one['loc'][-1]), kind.model_fields)}"
-            if one["type"] == "extra_forbidden"
+        problems = []
+        for problem in error.errors():
+            place, message = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+            if problem["type"] == "extra_forbidden":
+                message = f"unknown; {suggested(str(problem['loc'][-1]), kind.model_fields)}"
             # Checks of several settings have no place; their messages begin with the name of one.
-            else ": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))))
-            + (f", not {str(one['input'])[:LONGEST]!r}" if one["loc"] and one["type"] != "missing" else "")
-            for one in error.errors()
-        ]
+            problems.append(f"{place}: {message}" if place else message)
         raise WrongUse("; ".join(problems)) from error

@@ -1,8 +1,7 @@
-"""The one trainer. A task is data, loss, validation and schedule; the trainer claims the folder, resumes from the last
-checkpoint, takes the steps, and writes weights, history, result and reports.
+"""The one trainer. A task is data, loss, validation and schedule.
 
-All state of a run is its checkpoint; everything random in a step is a function of the seed and the step. So a run that
-was killed at any step ends with the same bytes of weights as one that was not, on one runtime class.
+All state of a run is its checkpoint, and everything random in a step is a function of the seed and the step. So a run
+that was killed at any step ends with the same bytes of weights as one that was not, on one runtime class.
 """
 
 from __future__ import annotations
@@ -45,15 +44,16 @@ class Task(ABC, Generic[B]):
     """What is trained. It is opened before the folder is claimed: it refuses what does not fit, and writes nothing.
 
     Attributes:
-        start: the model at its start, with ``digests()`` and ``write_config(out)``.
-        data: what is read, with ``digests()`` and ``facts()``.
+        start: the model before the first step, with ``digests()`` and ``write_config(out)``.
+        data: with ``digests()`` and ``facts()``.
         network: whose weights and buffers are trained, on the device of the process and in training mode.
         optimiser: over its parameters; a group's ``times`` multiplies the rate.
         batches: ``stream(first, last)`` gives what these steps read, ``steps_per_epoch`` of them an epoch.
-        steps: of the whole run. `prepare` may set both.
+        steps: of the whole run.
         best_by: the figure of a validation by which the best weights are chosen, the higher the better.
         best_file: of the best weights; a library may look for it.
-        broken: examples that could not be read so far; what a checkpoint remembers of them is added to it.
+        figures, recipe: for the card: what figures are, and whose settings the defaults are.
+        broken: examples that could not be read so far.
     """
 
     settings: RunSettings
@@ -65,10 +65,12 @@ class Task(ABC, Generic[B]):
     steps: int
     best_by: str
     best_file: ClassVar[str] = "best.safetensors"
+    figures: ClassVar[str] = "Percent, except for the loss."
+    recipe: ClassVar[str] = ""
 
-    @abstractmethod
-    def about(self) -> About:
-        """Words about the run for its card."""
+    def what(self) -> str:
+        """What is trained, for the card: a sentence without its full stop."""
+        return self.settings.model
 
     @abstractmethod
     def model(self, out: Path) -> str:
@@ -90,6 +92,11 @@ class Task(ABC, Generic[B]):
     def broken(self) -> Broken:
         return {}
 
+    def about(self) -> About:
+        """Words about the run for its card."""
+        defaults = self.settings.defaults()
+        return About(self.what(), self.model(Path("OUT")), self.best_by, self.figures, self.recipe, defaults)
+
     def digests(self) -> dict[str, Any]:
         """What decides the weights besides the settings, by name."""
         return {**self.start.digests(), **self.data.digests()}
@@ -99,7 +106,7 @@ class Task(ABC, Generic[B]):
         return dict(self.data.facts())
 
     def prepare(self, out: Path) -> None:
-        """Compute what is computed once, before the first step; the folder is this run's."""
+        """Compute what is computed once, in the folder of the run, before the first step; may set batches and steps."""
 
     def update(self) -> dict[str, float]:
         """Take the optimiser's step; returns what is logged after it."""
@@ -122,20 +129,13 @@ def train(
     on_progress: OnProgress | None = None,
     report: bool = True,
 ) -> dict[str, Any]:
-    """Train, or resume a run that was stopped; a finished one is left as it is.
+    """Train, or resume a run that was stopped; a finished one is left as it is. Returns and raises as `twinset.train`.
 
     Args:
         out: folder of the run; `docs/training.md` lists its files.
-        open_task: opens models and data.
         report: whether TensorBoard's files and ``report.html`` are written, which takes a second or two.
 
-    Returns:
-        As `twinset.train`.
-
     Raises:
-        WrongUse: settings, model or data are wrong, or ``out`` holds another run.
-        BuildFailed: the loss is not finite, too many examples are broken, or the data changed. The last checkpoint is
-            intact, and the same call resumes from it.
         OSError: there is no room for a checkpoint; the one before it is intact.
     """
     with joined(settings) as process:

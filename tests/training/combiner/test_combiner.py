@@ -1,0 +1,359 @@
+"""A Combiner's data: CIRR's training split where it lies, and triplets that become queries of one gallery.
+
+Its loss is equation 1, its rate falls by epochs as in the released code, and the clipped norm is the true one. It
+learns conditions, resumes to the same bytes, and is opened by evaluation as it was validated.
+"""
+
+import gzip
+import itertools
+import json
+import math
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageDraw
+from safetensors.torch import load_file
+from torch.nn.functional import normalize
+
+from tests.evaluation.benchmarks.made_files import picture, put
+from tests.evaluation.benchmarks.made_layouts import cirr
+from tests.evaluation.scorers.tiny_models import TEXT, open_clip_config
+from tests.made_datasets import MadeDataset
+from tests.made_samples import MINED_SUBSET, Planned
+from tests.training.runs.contract import resumes_exactly, rows_of
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.samples import Frame, MediaFile
+from twinset.evaluation.features.score_table import ranks
+from twinset.evaluation.features.store import default_cache
+from twinset.evaluation.run import similarities_of
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.generators.triplets.source import Triplet
+from twinset.models.encoders.contract import Running
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.combiner.data import RankedTriplets, open_data
+from twinset.training.combiner.network import contrast
+from twinset.training.combiner.settings import CombinerSettings
+from twinset.training.combiner.train import CombinerTask, planned_steps, train_combiner
+from twinset.training.examples.ordering import order
+from twinset.training.losses.features import Features
+from twinset.training.runs.processes import Process
+from twinset.training.runs.settings import checked
+
+CHECKOUT = Path(__file__).parents[3]
+RELEASED = CHECKOUT / "../shared/data/cirr"
+ALONE = Process(0, 1, "cpu", "")
+RESNET = {"vision_cfg": {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}, "text_cfg": TEXT}
+COLOURS = ("red", "green", "blue", "yellow", "white", "black")
+GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")
+Settings = Callable[..., CombinerSettings]
+
+
+def frame(ground: str, colour: str) -> Frame:
+    """A square of a colour on a ground."""
+    picture = Image.new("RGB", (32, 32), ground)
+    ImageDraw.Draw(picture).rectangle((8, 8, 24, 24), fill=colour)
+    name = f"{ground}-{colour}"
+    return Frame(name, np.asarray(picture, np.uint8), -1.0, MediaFile(f"{name}.jpg", 1000, "0" * 64))
+
+
+def recoloured() -> list[Planned]:
+    """The ground of the reference stays, and the condition names the colour of the target: 8 x 6 x 5 triplets."""
+    planned = []
+    for ground, (before, after) in itertools.product(GROUNDS, itertools.permutations(COLOURS, 2)):
+        key = sample_key("recoloured", ground, before, after)
+        images = {"reference": f"{ground}-{before}", "target": f"{ground}-{after}", "distractor": ""}
+        captions = {role: name.replace("-", " ") for role, name in images.items()}
+        made = Triplet(
+            key=key, group=key, split="train", condition=f"{after} square", reference=frame(ground, before),
+            target=frame(ground, after), distractor=None, captions=captions, image_ids=images,
+            provenance={"target": {"subject": "square"}}, scores={"concreteness": 4.9},
+        )  # fmt: skip
+        planned.append(Planned(made, identity_of(ground, before, after), key))
+    return planned
+
+
+@pytest.fixture
+def made_recoloured(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
+    """240 triplets of 48 images in two subsets, ``recoloured`` of 192 and ``others`` of 48."""
+
+    def fill(made: MadeDataset) -> None:
+        planned = recoloured()
+        random.Random(0).shuffle(planned)
+        made.add("recoloured", MINED_SUBSET, [planned[48:]])
+        made.add("others", MINED_SUBSET, [planned[:48]])
+
+    return made.take(built(fill))
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of a tiny model with random weights, on the data that is named; features in a cache of its own."""
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
+    config = str(open_clip_config(tmp_path / "model", embed_dim=32))
+
+    def make(place: str, **changes: Any) -> CombinerSettings:
+        given: dict[str, Any] = {
+            "model": config, "weights": None, "data": (place,), "batch": 2, "epochs": 2, "projection": 12, "hidden": 20,
+            "lr": 1e-3, "threads": 1,
+        }  # fmt: skip
+        return CombinerSettings.model_validate(given | changes)
+
+    return make
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Both splits of CIRR, of three triplets each."""
+    cirr(tmp_path / "cirr")
+    cirr(tmp_path / "cirr", split="train", images="train")
+    return tmp_path / "cirr"
+
+
+def test_triplets_are_the_records_and_their_images(root: Path, settings: Settings) -> None:
+    data = open_data(settings(f"cirr={root}", validation=(f"cirr={root}",)))
+    records = json.loads((root / "captions/cap.rc2.train.json").read_text())
+    for number, record in enumerate(records):
+        example = data.training[number]
+        assert (example.key, example.group) == (f"cirr-{record['pairid']}", f"cirr-set-{record['img_set']['id']}")
+        assert example.texts == {"condition": record["caption"]}
+        for role, name in (("reference", record["reference"]), ("target", record["target_hard"])):
+            held = next((root / "img_raw").rglob(f"{name}.png")).read_bytes()
+            assert data.training.read_image(example, role) == held
+    assert len(data.training) == len(records) == 3
+    assert data.validation is not None and len(list(data.validation.examples())) == 3
+    (fact,) = data.facts()["data"]
+    assert (fact["split"], fact["images"], fact["examples"], fact["left_out"]) == ("train", 4, 3, 0)
+    names = ["captions/cap.rc2.train.json", "image_splits/split.rc2.train.json"]
+    assert [shard["tar"] for shard in fact["shards"]] == names
+
+
+def test_missing_images_are_counted_and_an_empty_one_is_named(
+    root: Path, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    (root / "img_raw/train/train-0-0-img0.png").unlink()
+    data = open_data(settings(f"cirr={root}"))
+    assert len(data.training) == 2 and data.facts()["data"][0]["left_out"] == 1
+    assert "1 triplets left out: missing image" in caplog.text
+    assert "cap.rc2.train.json record 0: train-0-0-img0" in caplog.text
+    (root / "img_raw/train/train-2-0-img0.png").write_bytes(b"")
+    with pytest.raises(WrongUse, match=r"train-2-0-img0\.png: .* empty"):
+        open_data(settings(f"cirr={root}"))
+    (root / "captions/cap.rc2.train.json").unlink()
+    with pytest.raises(WrongUse, match=r"Expected: captions/cap\.rc2\.train\.json"):
+        open_data(settings(f"cirr={root}"))
+
+
+def test_a_file_that_changes_ends_the_next_epoch(root: Path, settings: Settings) -> None:
+    training = open_data(settings(f"cirr={root}")).training
+    training.check_unchanged()
+    image = root / "img_raw/train/train-2-0-img0.png"
+    image.write_bytes(picture(77, "PNG"))
+    with pytest.raises(BrokenTar, match=r"cirr-12061\.target: other bytes"):
+        training.read_image(training[1], "target")
+    with pytest.raises(BuildFailed, match="rebuilt since this training began"):
+        training.check_unchanged()
+    image.unlink()
+    with pytest.raises(BuildFailed, match=r"train-2-0-img0\.png"):
+        training.check_unchanged()
+
+
+@pytest.mark.slow
+def test_the_released_list_of_training_images_names_their_folders(tmp_path: Path, settings: Settings) -> None:
+    if not RELEASED.is_dir():
+        pytest.skip("CIRR's annotations are not in ../shared/data/cirr on this machine")
+    split = json.loads(gzip.decompress((RELEASED / "image_splits/split.rc2.train.json.gz").read_bytes()))
+    form = json.loads((RELEASED / "cap.rc2.val.json").read_text())[:3]
+    assert len(split) == 16_939
+    names = list(split)[:6]
+    for number, record in enumerate(form):
+        record |= {"reference": names[number], "target_hard": names[number + 1]}
+        record["img_set"]["members"] = names
+    put(tmp_path / "captions/cap.rc2.train.json", form)
+    put(tmp_path / "image_splits/split.rc2.train.json", split)
+    for number, name in enumerate(names):
+        put(tmp_path / "images" / split[name], picture(number, "PNG"))
+    assert len(open_data(settings(f"cirr={tmp_path}")).training) == 3
+
+
+def test_queries_rank_every_image_once_and_not_their_reference(
+    made_recoloured: MadeDataset, settings: Settings
+) -> None:
+    data = open_data(settings(f"{made_recoloured.root}:others", validation=(f"{made_recoloured.root}:recoloured",)))
+    assert isinstance(data.validation, RankedTriplets)
+    queries = list(data.validation.examples())
+    gallery = queries[0].gallery
+    assert all(query.gallery is gallery for query in queries)
+    assert len(queries) == 192 and len(gallery) == len(GROUNDS) * len(COLOURS)
+    for query in queries:
+        (target,), (reference,) = query.targets, query.excluded
+        entries = [gallery[place] for place in (target, reference)]
+        contents = [entry.read() for entry in entries]  # type: ignore[union-attr]
+        assert query.image is not None and contents[1] == query.image.read() != contents[0]
+
+
+def test_settings_that_do_not_fit_are_named() -> None:
+    for name, changes in (
+        ("data", {"data": ("cirr=a",), "split": "train"}),
+        ("data", {"data": ("cirr=a", "cirr=b")}),
+        ("validation", {"validation": ("cirr=a", "b")}),
+        ("validation", {"validation": ("cirr=a",), "validation_split": "x"}),
+    ):
+        with pytest.raises(WrongUse, match=f"^{name}: cirr=a "):
+            checked(CombinerSettings, {"data": ("x",), **changes})
+
+
+@pytest.fixture
+def data(made_recoloured: MadeDataset) -> dict[str, Any]:
+    """What is trained on, and what is validated with."""
+    return {"place": f"{made_recoloured.root}:recoloured", "validation": (f"{made_recoloured.root}:others",)}
+
+
+@pytest.mark.parametrize(("n", "temperature"), [(2, 0.01), (5, 0.1), (6, 1.0)])
+def test_the_loss_is_equation_1_term_by_term(n: int, temperature: float) -> None:
+    images, queries = normalize(torch.randn(2, n, 5, generator=torch.Generator().manual_seed(n)), dim=-1)
+    loss, logged = contrast(Features(images, queries), torch.tensor(1 / temperature))
+    total, right = 0.0, 0
+    for i in range(n):
+        scores = [float(queries[i].double() @ images[j].double()) / temperature for j in range(n)]
+        total -= scores[i] - max(scores) - math.log(sum(math.exp(score - max(scores)) for score in scores))
+        right += scores[i] == max(scores)
+    assert float(loss) == pytest.approx(total / n, rel=1e-4, abs=1e-5)
+    assert logged["accuracy"] == pytest.approx(right / n)
+
+
+def test_a_run_has_the_papers_steps_and_its_rate_falls_by_epochs_as_torch_has_it() -> None:
+    settings = CombinerSettings(data=("x",))
+    cc3m = 1_600_000 // settings.batch
+    assert planned_steps(settings, cc3m) == 28_000 and planned_steps(settings, 10) == 60
+    assert planned_steps(CombinerSettings(data=("x",), steps=7, epochs=9), 10) == 7
+    task: Any = SimpleNamespace(settings=settings, steps=3000, batches=SimpleNamespace(steps_per_epoch=500))
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=settings.lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=6, eta_min=1e-3 * settings.lr)
+    for step in range(0, 3000, 500):
+        assert CombinerTask.rate(task, step) == pytest.approx(optimiser.param_groups[0]["lr"], rel=1e-9)
+        assert CombinerTask.rate(task, step) == CombinerTask.rate(task, step + 499)
+        optimiser.step()
+        schedule.step()
+
+
+@pytest.mark.parametrize("frozen", ["image", "text"])
+def test_a_frozen_tower_stays_as_it_is_and_the_gradient_of_the_other_is_clipped(
+    data: dict[str, Any], settings: Settings, tmp_path: Path, frozen: str
+) -> None:
+    resnet = str(open_clip_config(tmp_path, "resnet.json", embed_dim=32, **RESNET))
+    task = CombinerTask(settings(**data, model=resnet, frozen=frozen), ALONE)
+    before = {name: value.clone() for name, value in task.network.state_dict().items()}
+    task.backward(task.batches.at(0))
+    gradients = {
+        name: value.grad.mul_(1e6) for name, value in task.network.named_parameters() if value.grad is not None
+    }
+    task.update()
+    after = task.network.state_dict()
+    moved = {name for name, value in before.items() if not torch.equal(after[name], value)}
+    towers = {"image" if name.startswith("clip.visual.") else "text" for name in moved if name.startswith("clip.")}
+    assert towers == {"image", "text"} - {frozen} and any(name.startswith("combiner.") for name in moved)
+    norms = {part: torch.nn.utils.get_total_norm([gradient for name, gradient in gradients.items() if part in name])
+             for part in ("clip.", "combiner.")}  # fmt: skip
+    assert float(norms["clip."]) == pytest.approx(1, rel=1e-3) and norms["combiner."] > 1e4
+    with pytest.raises(WrongUse, match="normalises over a batch"):
+        CombinerTask(settings(**data, model=resnet, accumulate=2), ALONE)
+
+
+def recall(model: str, settings: CombinerSettings) -> float:
+    """recall@1 in percent of a model on the validation of a run, asked as evaluation asks."""
+    running = Running(threads=1)
+    scorer: Any = open_model(model, running)
+    similarities = similarities_of(scorer, default_cache(), running)
+    queries: Any = list(CombinerTask(settings, ALONE).data.validation.examples())  # type: ignore[union-attr]
+    similarities.prepare(queries)
+    rows = [ranks(similarities.gallery(query), query.targets, query.excluded) for query in queries]
+    return 100 * float(np.mean([row["higher"] + row["tied"] == 0 for row in rows]))
+
+
+@pytest.mark.parametrize("frozen", ["none", "image", "both"])
+def test_evaluation_opens_what_was_trained_and_finds_the_same_recall(
+    data: dict[str, Any], settings: Settings, tmp_path: Path, frozen: str
+) -> None:
+    chosen = settings(**data, frozen=frozen, steps=4, batch=8, validate_every=2)
+    done = train_combiner(chosen, tmp_path / "run")
+    figures = {row["step"]: row["validation"]["recall@1"] for row in rows_of(tmp_path / "run") if "validation" in row}
+    assert recall(done["model"], chosen) == max(figures.values()) == figures[done["best_step"]]
+    assert (tmp_path / "run/best_clip.safetensors").exists() is (frozen != "both")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{"frozen": "both"}, {"workers": 1}, {"accumulate": 2, "precision": "bfloat16"}])
+def test_a_killed_run_resumes_to_the_same_bytes(
+    data: dict[str, Any], settings: Settings, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    more = {"batch": 8, "steps": 8, "checkpoint_every": 3, "validate_every": 4}
+    resumes_exactly(train_combiner, settings(**data, **more, **changes), tmp_path, (2, 5, 8))
+
+
+def test_a_combiner_learns_conditions(data: dict[str, Any], settings: Settings, tmp_path: Path) -> None:
+    learning = {"frozen": "both", "batch": 48, "epochs": 35, "lr": 2e-3, "projection": 64, "hidden": 128}
+    chosen = settings(**data, **learning, dropout=0.1, validate_every=1000)
+    done = train_combiner(chosen, tmp_path / "run", report=False)
+    # What does not depend on the condition picks one of five targets of a reference.
+    image_only = recall(f"image-only:{done['model'].split(':', 2)[2]}", chosen)
+    assert done["validation"]["recall@1"] > max(55, image_only + 30)
+
+
+def test_features_of_a_frozen_encoder_are_its_own_in_the_order_of_the_epoch(
+    data: dict[str, Any], settings: Settings
+) -> None:
+    chosen = settings(**data, frozen="both", batch=64)
+    task, *parts = (CombinerTask(chosen, Process(rank, world, "cpu", "")) for rank, world in ((0, 1), (0, 2), (1, 2)))
+    encoder: Any = open_model(f"random:{chosen.model}", Running(threads=1))
+    examples = task.data.training
+    for step in (0, 4):
+        read = [examples[number] for number in order(192, 0, step // 3)[step % 3 * 64 :][:64].tolist()]
+        batch = task.batches.at(step)
+        assert batch.keys == tuple(example.key for example in read) and batch.epoch == step // 3
+        shown = encoder.image_features([encoder.prepare(examples.open_image(one, "target")) for one in read])
+        assert np.allclose(batch.images["target"].numpy(), shown, atol=1e-6)
+        halves = [part.batches.at(step).images["target"] for part in parts]
+        assert torch.equal(torch.cat(halves), batch.images["target"])
+
+
+@pytest.mark.parametrize(("frozen", "damaged"), [("both", "recoloured"), ("none", "recoloured"), ("none", "others")])
+def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
+    data: dict[str, Any], made_recoloured: MadeDataset, settings: Settings, tmp_path: Path, frozen: str, damaged: str
+) -> None:
+    for tar in made_recoloured.root.glob(f"{damaged}/*/*.tar"):
+        tar.write_bytes(tar.read_bytes().replace(b"\xff\xd8\xff", bytes(3)))
+    with pytest.raises(BuildFailed, match=rf"{damaged}/.*\.tar.*other bytes.*then resume"):
+        train_combiner(settings(**data, frozen=frozen, steps=1), tmp_path / "run", report=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{"frozen": "both"}, {"frozen": "image", "accumulate": 2}])
+def test_two_processes_train_as_one_does(
+    data: dict[str, Any], settings: Settings, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    # Each process drops activations of its own: with dropout they are alike in distribution alone.
+    more = {"batch": 40, "dropout": 0, "temperature": 0.1, "steps": 8, "seed": 1, **changes}
+    chosen = settings(**data, **more)
+    names = ("model", "projection", "hidden", "lr", "threads", *more)
+    options = [f"--{name}={getattr(chosen, name)}" for name in names]
+    options += ["--weights=random", f"--data={chosen.data[0]}", f"--validation={chosen.validation[0]}"]
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    command = (*torchrun, "-m", "twinset.cli.main", "train", "combiner", *options, f"--out={tmp_path / 'two'}")
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("\nsteps: 8\n") == 1, done.stderr
+    alone = train_combiner(chosen.model_copy(update={"accumulate": 1}), tmp_path / "one", report=False)
+    one, two = (rows_of(tmp_path / run) for run in ("one", "two"))
+    for name in ("loss", "gradient_norm", "accuracy"):  # sums of other orders
+        assert [row[name] for row in two] == pytest.approx([row[name] for row in one], rel=1e-3)
+    mine, its = load_file(alone["last"]), load_file(tmp_path / "two/last_combiner.safetensors")
+    for name, value in mine.items():
+        torch.testing.assert_close(its[name], value, rtol=1e-3, atol=1e-3, msg=name)
