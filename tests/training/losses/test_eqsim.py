@@ -167,14 +167,6 @@ def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
     assert part.changed_image.tolist() == [[201, 1]] and part.changed_text.shape == part.both.shape == (1, 0)
 
 
-def test_with_the_margin_of_v2_the_v1_of_distant_pairs_never_acts() -> None:
-    """Its squares are at most 1/81 where 8 pairs are close, below 0.04 and 0.1: why v1 has a margin of its own."""
-    given = features(64, 0, d=64)
-    for margin, acts in ((0.04, False), (0.0, True)):
-        _, logged = EqSim("distant", margin_v1=margin)(given, torch.tensor(100.0))
-        assert (logged["active_v1"] > 0) == acts and logged["active_v2"] > 0
-
-
 @given(st.integers(2, 9), st.integers(0, 999))
 @settings(max_examples=40)
 def test_hard_negatives_equal_loops(n: int, seed: int) -> None:

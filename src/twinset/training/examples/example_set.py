@@ -19,6 +19,7 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.built import built_datasets, fitting_subsets
 from twinset.training.examples.contracts import DataPlace, Example, Place, Task, Twins, data_place
+from twinset.training.examples.ordering import Integers
 from twinset.training.examples.table import SHORT_DIGITS, Dataset
 from twinset.training.examples.tars import find_tars, tars_dataset
 
@@ -106,6 +107,16 @@ class ExampleSet:
                     "choose an objective without it"
                 )
 
+    def image_numbers(self) -> Integers:
+        """Number of the role ``image`` of each example, from 0, (n,): equal for equal bytes. Images of tars of others,
+        which nobody hashed, are told apart by their places.
+        """
+        where = (self.column("dataset"), self.column("image.tar"), self.column("image.offset"))
+        places = pc.binary_join_element_wise(*(column.cast(pa.string()) for column in where), ":")
+        starts = self.column("image.sha256")
+        names = pc.if_else(pc.equal(starts, ""), places, starts).combine_chunks()
+        return np.asarray(names.dictionary_encode().indices, np.int64)
+
     def groups(self) -> set[str]:
         """Groups, which no other dataset of a run may have; of tars of others the tars."""
         return set(pc.unique(self.table["group"]).to_pylist())
@@ -152,7 +163,6 @@ def open_examples(
     Args:
         places: each ``DIR``, ``DIR:SUBSET`` or a URL, where twinset built; without a subset, all that the task can
             read. Or ``tars:`` with a folder or pattern of WebDataset tars that others wrote.
-        task: "pairs" of images and texts, or "triplets" of reference, target and condition.
         split: only samples of it; None for all.
         twins: whether a pair gives two examples, each side once as the positive, or its first side only.
         index: folder where indices of tars are written.

@@ -30,13 +30,6 @@ class Features:
     negative_images: Tensor | None = None
     negative_texts: Tensor | None = None
 
-    def __post_init__(self) -> None:
-        shapes = {
-            field.name: tuple(part.shape) for field in fields(self) if (part := getattr(self, field.name)) is not None
-        }
-        if len(set(shapes.values())) > 1 or self.images.ndim != 2:
-            raise WrongUse(f"features of a batch must all have one shape (n, d), but have {shapes}")
-
     def __len__(self) -> int:
         return len(self.images)
 
@@ -53,7 +46,7 @@ class Features:
         return Features(torch.cat([self.images, images]), torch.cat([self.texts, texts]))
 
     def require(self, name: str) -> Tensor:
-        """A negative's features by the name of their field; raises `WrongUse` where the batch has none."""
+        """A negative's features by their field; raises `WrongUse` where the batch has none."""
         part: Tensor | None = getattr(self, name)
         if part is None:
             raise WrongUse(

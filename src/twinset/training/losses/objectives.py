@@ -37,9 +37,8 @@ class NegativeTexts(InfoNCE):
 
     Image row i of the logits (n, 2n) holds the n captions, then the n negative captions; its target is column i. Text
     row i holds the n images. Released code of BiVLC (CLIP_TROHN-Text, Appendix E: 200 images × 400 captions) and of
-    NegCLIP (512 × 1024) compute this same formula. NegCLIP differs in its batch alone: half of its 512 images are
-    mined neighbours of the other half, with captions and negative captions of their own
-    (`training.losses.mining.nearest`).
+    NegCLIP (512 × 1024) compute this same formula; half of NegCLIP's images are mined neighbours of the other half,
+    which is not done here.
     """
 
     def __call__(
