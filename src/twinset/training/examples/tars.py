@@ -93,8 +93,6 @@ def find_tars(place: DataPlace) -> Tars:
         raise WrongUse(f"{title}: {named}; fetch them, or name those that are there")
     if packed := [path for path in paths if path.suffix != ".tar"]:
         raise WrongUse(f"{title}: {packed[0]} is compressed; images are read by their places: unpack it to FILE.tar")
-    if len(set(paths)) < len(paths):
-        raise WrongUse(f"{title}: names a tar twice")
     root = os.path.commonpath([path.absolute().parent for path in paths])
     return Tars(Store(root), place.pattern, tuple(os.path.relpath(path, root) for path in paths))
 
