@@ -14,7 +14,7 @@ LINES = {
     "contracts": 2247,
     "stages": 2975,
     "shards": 3968,
-    "models": 6145,
+    "models": 6144,
     "cards": 1699,
     "review": 2443,
     "training": 7553,
