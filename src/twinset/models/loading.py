@@ -47,7 +47,7 @@ def loading(place: Path) -> Iterator[None]:
         remedy = "get its files again: weights may have been cut short, or belong to another config.json"
         if isinstance(error, pickle.UnpicklingError):
             named = re.search(r"GLOBAL (\S+)", str(error))
-            problem = f"it needs {named[1]}, which could run code" if named else "it holds more than tensors"
+            problem = f"it needs {named[1]}, which could run code" if named else "damaged, or more than tensors"
             remedy = "ask its authors for safetensors, or save its state_dict alone where you trust it"
         raise WrongUse(f"{place}: cannot be loaded ({problem}); {remedy}") from error
 
