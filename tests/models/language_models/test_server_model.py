@@ -2,9 +2,13 @@
 
 import base64
 import gzip
+import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +16,21 @@ import pytest
 
 from tests.models.language_models.chat_server import Body, ChatServer, Reply, completion, failure, serving
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, Answers, Message, Request, ShownImage
+from twinset.models.language_models.answers import FILE, REFUSED, YES_NO, Answer, Answers, Message, Request, ShownImage
 from twinset.models.language_models.server_faults import Completion
 from twinset.models.language_models.server_model import ALTERNATIVES, ServerModel, _probability
 from twinset.models.language_models.settings import OpenAI
 from twinset.shards.metering import Tally
 
 SCHEMA = {"type": "object"}
+WRITER = """
+import sys
+from pathlib import Path
+from twinset.models.language_models.answers import Answer, Answers
+answers = Answers(Path(sys.argv[1]))
+for number in range(20):
+    answers.keep(f"{sys.argv[2]}{number}", "m", Answer("text", "stop", 1, 2))
+"""
 
 
 def requests(count: int, *texts: str) -> list[Request]:
@@ -210,3 +222,30 @@ def test_a_log_probability_that_is_no_number_is_left_out(number: str) -> None:
     first = f'{{"content": [{{"top_logprobs": [{{"token": "yes", "logprob": {number}}}]}}]}}'
     choice = f'{{"message": {{"content": "yes"}}, "logprobs": {first}}}'
     assert Completion.read(f'{{"choices": [{choice}]}}'.encode()).alternatives() == []
+
+
+def test_threads_and_processes_write_side_by_side_the_first_stays_and_all_are_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    command = [sys.executable, "-c", WRITER, str(folder)]
+    processes = [subprocess.Popen([*command, name], cwd=Path(__file__).parents[3]) for name in ("p", "q")]
+    answers = Answers(folder)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: answers.keep(f"t{n}", "m", Answer("text", "stop", 1, 2)), range(100)))
+    assert [process.wait() for process in processes] == [0, 0]
+    answers.keep("t1", "m", Answer("second", "stop", 3, 4))
+    again = Answers(folder)
+    assert (again.spent("m"), again.spent("other")) == (Tally(141, 143, 284), Tally(0, 0, 0))
+    found = again.find([f"{name}{n}" for name in "pqt" for n in range(100)])
+    assert len(found) == 140 and set(found.values()) == {Answer("text", "stop", 1, 2)}
+
+
+def test_a_damaged_file_is_named_and_numbers_that_are_none_count_as_none(tmp_path: Path) -> None:
+    answers = Answers(tmp_path)
+    answers.keep("a", "m", Answer("text", "stop", 3, 4))
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("UPDATE answers SET prompt_tokens = 'many'")
+    assert answers.find(["a"]) == {"a": Answer("text", "stop", 0, 4)}
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.executescript("DROP TABLE tally; CREATE TABLE tally (a)")
+    with pytest.raises(BuildFailed, match=r"answers\.sqlite: not a file of answers .*\.recover, or move it away"):
+        answers.spent("m")

@@ -29,16 +29,8 @@ def save(folder: Path, length: int = 4096, template: str | None = TEMPLATE) -> P
     fast.add_special_tokens({"additional_special_tokens": MARKS[1:]})
     fast.save_pretrained(folder)
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(fast),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=length,
-        eos_token_id=fast.eos_token_id,
-        initializer_range=0.2,
-    )
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    words = {"vocab_size": len(fast), "eos_token_id": fast.eos_token_id, "max_position_embeddings": length}
+    config = LlamaConfig(**shape, **words, num_key_value_heads=2, initializer_range=0.2)
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
