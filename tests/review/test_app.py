@@ -4,6 +4,7 @@ import io
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from tests.review.asked import SECRET, all_kinds, candidate, painted_app, painted_desk, stage_of
 from twinset.generators.decisions.answers import Answer, read_answers
-from twinset.review.access import Access, Person
+from twinset.review.access import Access, Person, Refused
 from twinset.review.app import HEADERS, make_app
 from twinset.review.store import AnswerStore
 
@@ -98,6 +99,21 @@ def test_what_is_no_answer_is_refused_in_words(tmp_path: Path, anna: Browser, bo
     reply = anna.say("/api/answer", id=task["id"], **body)
     assert (reply.status_code, words in reply.json()["detail"]) == (422, True)
     assert stored(tmp_path, task["stage"]) == []
+
+
+@pytest.mark.skipif(find_spec("twinset_extras") is None, reason="twinset-extras, which asks so, is not installed")
+def test_an_order_of_images_is_an_answer(tmp_path: Path) -> None:
+    asked = [candidate("s", "best-image", n, question="rank-images") for n in range(2)]
+    desk = painted_desk(tmp_path, [stage_of("s", asked, tmp_path)])
+    first, second = desk.next("anna", 2)
+    for option in ("o2 o2", "o0 o4", "o0 ", "", "2"):
+        with pytest.raises(Refused, match="no option"):
+            desk.answer("anna", first["id"], option, "", 2.0)
+    desk.answer("anna", first["id"], "o2 o0", "", 2.0)
+    desk.answer("anna", second["id"], "o3 o2 o1 o0", "", 2.0)
+    short, whole = sorted(stored(tmp_path, "s"), key=lambda answer: len(answer.answer))
+    assert (short.answer, short.position) == (f"{short.shown[2]} {short.shown[0]}", 2)
+    assert whole.answer == " ".join(reversed(whole.shown))
 
 
 def test_four_people_at_once_answer_every_task_as_often_as_it_needs(tmp_path: Path) -> None:
