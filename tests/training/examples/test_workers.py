@@ -70,7 +70,7 @@ def test_a_worker_that_is_killed_at_any_moment_ends_the_training_with_a_message(
     delay = random.Random(seed).random() / 5
     killer = subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep({delay}); os.kill({killed}, 9)"])
     with (
-        pytest.raises(BuildFailed, match=r"was killed, .* fewer --workers .* run the same command again"),
+        pytest.raises(BuildFailed, match=r"was killed or ended, .* fewer --workers .* run the same command again"),
         named_workers(),
     ):
         for number, _, _ in made:

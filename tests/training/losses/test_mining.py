@@ -69,8 +69,6 @@ def test_negatives_that_are_not_hard_are_uniform_over_the_rest() -> None:
     counts = np.bincount(drawn[:, 2:].ravel(), minlength=12)
     rest = np.delete(np.arange(12), [3, 4, 5])
     assert counts[[3, 4, 5]].sum() == 0 and np.allclose(counts[rest] / 6000, 1 / 9, atol=0.015)
-    with pytest.raises(WrongUse, match="12 negatives, 8 of them hard: there are 5 neighbours and 11"):
-        sample_negatives(near, np.array([0]), rng.default_rng(0), 12, 8, labels)
 
 
 @given(st.integers(0, 99), st.integers(4, 14))

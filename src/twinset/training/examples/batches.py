@@ -79,9 +79,7 @@ class Batches:
         self.broken: Broken = {}
 
     def at(self, step: int) -> Batch:
-        """The batch of a step, counted from 0 over all epochs. Raises `BuildFailed`: more than ``max_broken`` of the
-        examples cannot be read.
-        """
+        """The batch of a step, counted from 0. Raises `BuildFailed`: more than ``max_broken`` cannot be read."""
         return self._finished(*self._prepared(step))
 
     def stream(self, first_step: int, last_step: int) -> Generator[Batch, None, None]:

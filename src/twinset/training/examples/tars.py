@@ -73,9 +73,8 @@ class Tars:
 
 
 def find_tars(place: DataPlace) -> Tars:
-    """The tars that a pattern names: a file, a folder of tars, ``{00000..00331}``, ``{a,b}``, ``*`` and ``?``.
-
-    Raises `WrongUse`: there is none, or one that is named is absent.
+    """The tars that a pattern names: a file, a folder of tars, ``{00000..00331}``, ``{a,b}``, ``*`` and ``?``. Raises
+    `WrongUse`: there is none, or one that is named is absent.
     """
     from braceexpand import braceexpand
 
@@ -98,13 +97,9 @@ def find_tars(place: DataPlace) -> Tars:
 
 
 def tars_dataset(place: DataPlace, task: Task, split: str | None, index: Path) -> Dataset:
-    """The samples of tars that have an image and a caption.
+    """The samples of tars that have an image and a caption. Raises `WrongUse`: a tar is absent or damaged, or none has.
 
-    Args:
-        index: folder of indices; the one of these tars is written there, unless it is there.
-
-    Raises:
-        WrongUse: a tar is absent or damaged, or no sample has an image and a caption.
+    index: folder of indices; the one of these tars is written there, unless it is there.
     """
     if task != "pairs" or split is not None:
         lacks = f"{task}: they hold images with captions" if split is None else f"split {split!r}: name the tars of it"

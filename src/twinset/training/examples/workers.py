@@ -63,7 +63,7 @@ def named_workers() -> Iterator[None]:
             raise
         # Without its traceback, which holds the other processes.
         raise BuildFailed(
-            f"a process that reads training data was killed, as happens where memory runs out, or it ended ({error}); "
+            f"a process that reads training data was killed or ended, as happens where memory runs out ({error}); "
             "choose fewer --workers or a smaller --batch, or free some memory, and run the same command again to resume"
         ) from error.with_traceback(None)
 

@@ -39,9 +39,7 @@ class Features:
         return Features(**{name: change(part) for name, part in given.items()})
 
     def all_pairs(self) -> Features:
-        """Negative images and texts as n further matched pairs: 2n images and 2n texts. Raises `WrongUse`: one of the
-        negatives is missing.
-        """
+        """Negative images and texts as n further matched pairs; raises `WrongUse` where one of them is missing."""
         images, texts = self.require("negative_images"), self.require("negative_texts")
         return Features(torch.cat([self.images, images]), torch.cat([self.texts, texts]))
 
@@ -65,7 +63,7 @@ def concatenate(parts: Sequence[Features]) -> Features:
 def similarities(rows: Tensor, columns: Tensor) -> Tensor:
     """Cosines of features with norm 1, shape (rows, columns), computed in at least float32, also under autocast.
 
-    bfloat16 has 8 bits of precision: at temperature 100 its rounding alone moves a logit by up to 0.4.
+    bfloat16 has 8 bits of precision: at a scale of 100 its rounding alone moves a logit by up to 0.4.
     """
     with torch.autocast(rows.device.type, enabled=False):
         return at_least_float32(rows) @ at_least_float32(columns).T

@@ -37,10 +37,7 @@ def cached_backward(
         chunk: examples a pass; the last chunk may be smaller.
 
     Returns:
-        The loss without its graph, and what it logged.
-
-    Raises:
-        WrongUse: the chunk size is below 1.
+        The loss without its graph, and what it logged. Raises `WrongUse`: the chunk size is below 1.
     """
     if chunk < 1:
         raise WrongUse(f"chunks of {chunk} examples; choose fewer processes or parts, or a larger batch")

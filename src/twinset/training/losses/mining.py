@@ -124,20 +124,13 @@ def sample_negatives(
     """Negatives of some examples: the ``hard`` best texts of their image's neighbours, and others at random.
 
     Args:
-        labels: as `texts_of_neighbours` has them; `negatives_of_all` is at least ``negatives``.
+        labels: as `texts_of_neighbours` has them. `negatives_of_all` is at least ``negatives``, and each image has
+            ``hard`` neighbours or more.
 
     Returns:
         places: of examples, distinct, of another image and text, int64, shape (rows, negatives); the hard ones first.
         close: whether each is one of the hard ones, bool, shape (rows, negatives).
-
-    Raises:
-        WrongUse: there are not enough neighbours, or examples.
     """
-    n, k = labels.shape[1], int((neighbours.places != ABSENT).sum(axis=1).min())
-    if not 0 <= hard <= min(negatives, k) or negatives > n - 1:
-        raise WrongUse(
-            f"{negatives} negatives, {hard} of them hard: there are {k} neighbours and {n - 1} other examples"
-        )
     places = np.empty((len(rows), negatives), np.int64)
     places[:, :hard] = neighbours.places[labels[0, rows], :hard]
     for place, row in enumerate(rows):
