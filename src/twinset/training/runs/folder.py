@@ -81,7 +81,7 @@ def claimed(out: Path, settings: RunSettings, identity: Mapping[str, Any], runti
     with (out / HISTORY).open("a+b") as stream:
         try:
             fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # workers do not inherit it
-        except OSError as error:
+        except (BlockingIOError, PermissionError) as error:
             raise WrongUse(f"{out}: another process trains into it; wait for it, or name another --out") from error
         record = {"settings": settings.model_dump(mode="json"), "identity": dict(identity), "runtime": runtime}
         if not (out / SETTINGS).exists():
