@@ -15,7 +15,6 @@ from PIL import ExifTags, Image, ImageOps
 
 from twinset.contracts.errors import WrongUse
 from twinset.training.examples.example_set import ExampleSet, open_examples
-from twinset.training.examples.neighbours import image_numbers
 from twinset.training.examples.tars import EMPTY, NAMELESS, NO_CAPTION, NO_IMAGE, SEVERAL, UNREAD
 
 
@@ -53,23 +52,17 @@ def packed(path: Path, files: dict[str, bytes] | list[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("pattern", "count"),
-    [("cc", 12), ("cc/00001.tar", 4), ("cc/{00000..00001}.tar", 8), ("cc/*.tar", 12), ("cc/0000?.tar", 12)],
-)
-def test_patterns(tars: Path, pattern: str, count: int) -> None:
-    assert len(opened(tars, pattern)) == count
-
-
 def test_an_example_is_what_lies_in_the_tar(tars: Path) -> None:
     examples = opened(tars, "cc")
+    counts = {"cc/00001.tar": 4, "cc/{00000..00001}.tar": 8, "cc/*.tar": 12, "cc/0000?.tar": 12}
+    assert {pattern: len(opened(tars, pattern)) for pattern in counts} == counts
     example = examples[5]
     assert (example.key, example.texts) == ("00001/000000005", {"text": "picture 5"})
     assert example.group == f"{tars}/cc/00001.tar" and len(examples.groups()) == 3
     assert examples.read_image(example, "image") == jpeg(5)
     assert [shard["tar"] for shard in examples.facts()[0]["shards"]] == [f"{n:05d}.tar" for n in range(3)]
     # Nobody hashed the images: they are told apart by their places.
-    assert sorted(image_numbers(examples)[1]) == [*range(12)] and not examples.hashes()
+    assert sorted(examples.image_numbers()) == [*range(12)] and not examples.hashes()
 
 
 def test_the_index_is_written_once_and_again_where_it_is_damaged(tars: Path) -> None:
@@ -144,10 +137,9 @@ def test_a_tar_that_is_not_whole_is_refused_however_it_ends(tmp_path: Path) -> N
         opened(tmp_path, "cut.tar")
 
 
-@pytest.mark.parametrize("turn", range(1, 9))
-def test_pictures_are_turned_as_their_exif_says(tmp_path: Path, turn: int) -> None:
+def test_pictures_are_turned_as_their_exif_says(tmp_path: Path) -> None:
     stream, exif = io.BytesIO(), Image.Exif()
-    exif[ExifTags.Base.Orientation] = turn
+    exif[ExifTags.Base.Orientation] = 6
     picture = Image.new("RGB", (48, 32), "white")
     picture.paste("red", (0, 0, 16, 16))
     picture.save(stream, "JPEG", exif=exif)
@@ -161,7 +153,6 @@ def test_pictures_are_turned_as_their_exif_says(tmp_path: Path, turn: int) -> No
     ("pattern", "message"),
     [
         ("cc/{00000..00009}.tar", "7 of 10 tars are absent"),
-        ("{cc,cc}/00000.tar", "a tar twice"),
         ("none", "absent"),
         ("zipped", r"b\.tar\.gz is compressed"),
         ("zipped/b.tar.gz", r"b\.tar\.gz is compressed"),
@@ -181,12 +172,3 @@ def test_what_is_refused(tars: Path, pattern: str, message: str) -> None:
             tar.addfile(tarfile.TarInfo("d.jpg"))
     with pytest.raises(WrongUse, match=message):
         opened(tars, pattern)
-
-
-def test_what_such_tars_do_not_hold(tars: Path) -> None:
-    with pytest.raises(WrongUse, match="such tars have no triplets"):
-        open_examples([f"tars:{tars}/cc"], "triplets", index=tars)
-    with pytest.raises(WrongUse, match="no split 'train'"):
-        open_examples([f"tars:{tars}/cc"], "pairs", "train", index=tars)
-    with pytest.raises(WrongUse, match="has no negative_text"):
-        opened(tars, "cc").require(["negative_text"])

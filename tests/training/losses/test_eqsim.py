@@ -26,8 +26,9 @@ from twinset.training.losses.fusion import (
     rank_texts,
     score_pairs,
 )
-from twinset.training.losses.objectives import open_fusion_loss, open_loss, open_objective, open_regulariser
-from twinset.training.losses.sampling import sample_hard, sample_pairs
+from twinset.training.losses.names import REGULARISERS, fusion_form
+from twinset.training.losses.objectives import InfoNCE, open_loss
+from twinset.training.losses.sampling import HardNegatives, sample_hard, sample_pairs
 
 Cells = Sequence[Sequence[Tensor]]
 PAIRS = [(v1, v2) for v1 in ("all", "distant", "none") for v2 in ("all", "close", "none") if (v1, v2) != ("none",) * 2]
@@ -103,7 +104,7 @@ def test_eqsim_equals_its_transcription(
 ) -> None:
     given = features(n, seed).map(lambda part: part.requires_grad_())
     value, logged = EqSim(v1, v2, form, margin, margin_v1)(given, SCALE, torch.Generator().manual_seed(seed))
-    same(value, transcribed(given, v1, v2, form, margin, margin_v1, seed), given.tensors())
+    same(value, transcribed(given, v1, v2, form, margin, margin_v1, seed), [given.images, given.texts])
     assert set(logged) == {f"active_{name}" for name, pairs in (("v1", v1), ("v2", v2)) if pairs != "none"}
     assert all(0 <= share <= 1 + 1e-9 for share in logged.values())
 
@@ -135,7 +136,7 @@ def test_eqsim_of_a_matching_head_equals_its_transcription(
     expected = side(first, margin / 2, form) if v1 != "none" else torch.zeros((), dtype=torch.float64)
     if v2 != "none":
         expected = expected + sum(side([squares[which] for squares in sides], margin, form) for which in (0, 1))
-    value, _ = open_fusion_loss("eqsim", v1=v1, v2=v2, form=form, margin=margin, margin_v1=margin / 2)(given, close)
+    value, _ = fusion_form("eqsim").open(v1=v1, v2=v2, form=form, margin=margin, margin_v1=margin / 2)(given, close)
     same(value, expected, [getattr(given, name) for name in ("own", *CHANGES)])
 
 
@@ -166,41 +167,6 @@ def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
     assert part.changed_image.tolist() == [[201, 1]] and part.changed_text.shape == part.both.shape == (1, 0)
 
 
-def test_the_released_margin_is_on_the_mean_and_the_papers_on_each_pair() -> None:
-    """One pair far above the margin among many at rest: released, it gets no gradient; in the paper's form it does."""
-    rest = torch.zeros(1, 9)
-    one = PairScores(torch.zeros(1), rest.index_fill(1, torch.tensor([0]), 9.0), rest, rest)
-    values = [FusionEqSim("none", "all", form)(one, rest > 0) for form in FORMS]  # type: ignore[arg-type]
-    assert values[0][0] > 0 == values[1][0]
-    assert [logged["active_v2"] for _, logged in values] == pytest.approx([1 / 9, 0])
-
-
-def test_with_the_margin_of_v2_the_v1_of_distant_pairs_never_acts() -> None:
-    """Its squares are at most 1/81 where 8 pairs are close, below 0.04 and 0.1: why v1 has a margin of its own."""
-    given = features(64, 0, d=64)
-    for margin, acts in ((0.04, False), (0.0, True)):
-        _, logged = EqSim("distant", margin_v1=margin)(given, torch.tensor(100.0))
-        assert (logged["active_v1"] > 0) == acts and logged["active_v2"] > 0
-
-
-CASES: list[tuple[str, dict[str, Any]]] = [("hardneg", {}), *(("eqsim", {"form": form}) for form in FORMS)]
-
-
-@pytest.mark.parametrize(("name", "options"), CASES)
-def test_large_batches_in_half_precision_stay_finite_and_exact(name: str, options: dict[str, Any]) -> None:
-    rough = features(400, 3, d=16).map(lambda part: part.bfloat16().requires_grad_())
-    values = []
-    for scale in (torch.tensor(100.0), torch.tensor(100.0, dtype=torch.float64)):
-        given = rough.map(lambda part, scale=scale: part.to(scale.dtype))  # type: ignore[misc]
-        with torch.autocast("cpu", torch.bfloat16):
-            value, logged = open_regulariser(name, **options)(given, scale, torch.Generator().manual_seed(1))
-        value.backward()
-        values.append(value.item())
-        assert logged and all(0 <= number < 1e4 for number in logged.values())
-    assert values[0] == pytest.approx(values[1], rel=1e-4, abs=1e-7)
-    assert all(part.grad is not None and part.grad.isfinite().all() for part in rough.tensors())
-
-
 @given(st.integers(2, 9), st.integers(0, 999))
 @settings(max_examples=40)
 def test_hard_negatives_equal_loops(n: int, seed: int) -> None:
@@ -212,7 +178,7 @@ def test_hard_negatives_equal_loops(n: int, seed: int) -> None:
         for wrong in ([rows[i][j] for j in texts[i].tolist()], [rows[j][i] for j in images[i].tolist()]):
             losses.append(math.log(math.exp(own) + sum(map(math.exp, wrong))) - own)
             above += [float(other >= own) for other in wrong]
-    value, logged = open_regulariser("hardneg")(given, SCALE, torch.Generator().manual_seed(seed))
+    value, logged = HardNegatives()(given, SCALE, torch.Generator().manual_seed(seed))
     assert value.item() == pytest.approx(sum(losses) / len(losses), abs=1e-6)
     assert logged["hard_above_own"] == pytest.approx(sum(above) / len(above), abs=1e-6)
 
@@ -243,7 +209,7 @@ def test_a_weight_of_zero_is_the_control_and_others_add_the_regulariser() -> Non
         states.append(generator.get_state())
     assert torch.equal(*gradients[:2]) and not torch.equal(*gradients[1:])  # type: ignore[arg-type]
     assert torch.equal(*states[1:])
-    objective = open_objective("infonce")(given, SCALE)[0].item()
+    objective = InfoNCE()(given, SCALE)[0].item()
     extra = EqSim(form="released", margin=0.0)(given, SCALE, torch.Generator().manual_seed(0))[0].item()
     assert total.item() == pytest.approx(objective + 0.5 * extra)
     assert logged["objective"] == pytest.approx(objective) and logged["regulariser"] == pytest.approx(extra)
@@ -257,11 +223,11 @@ def test_with_negative_pairs_the_regulariser_sees_the_twins() -> None:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: open_regulariser("eqsim-v2"), "no regulariser 'eqsim-v2' here; did you mean 'eqsim'"),
-    (lambda: open_fusion_loss("hardneg"), "hardneg has no form for fusion encoders"),
+    (lambda: REGULARISERS.find("eqsim-v2"), "no regulariser 'eqsim-v2' here; did you mean 'eqsim'"),
+    (lambda: fusion_form("hardneg"), "hardneg has no form for fusion encoders"),
     (lambda: EqSim("none", "none")(features(2, 0), SCALE), "v1 and v2 are both none"),
     (lambda: FusionEqSim("none", "none")(*scores(2, 1, 0)), "v1 and v2 are both none"),
-    (lambda: open_regulariser("hardneg")(features(1, 0), SCALE), "batch of one"),
+    (lambda: HardNegatives()(features(1, 0), SCALE), "batch of one"),
 ]
 
 

@@ -106,10 +106,9 @@ def test_a_frozen_tower_and_a_frozen_scale_get_no_gradient() -> None:
     assert_same(model.gradients(), expected)
 
 
-@pytest.mark.parametrize("inputs", [batch(4, False), {"images": torch.zeros(3, 6), "texts": torch.zeros(2, 6)}])
-def test_chunks_below_one_and_uneven_inputs_are_refused(inputs: dict[str, Tensor]) -> None:
-    with pytest.raises(WrongUse, match="chunks of "):
-        cached_backward(TwoTowers(), inputs, seeded("infonce", None), len(inputs["images"]) - 4)
+def test_chunks_below_one_are_refused() -> None:
+    with pytest.raises(WrongUse, match="chunks of 0"):
+        cached_backward(TwoTowers(), batch(4, False), seeded("infonce", None), 0)
 
 
 CASES = (("infonce", "eqsim", 3), ("infonce", "hardneg", 2), ("negative-pairs", "eqsim", 1))

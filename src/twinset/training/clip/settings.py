@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from twinset.training.examples.contracts import Twins
-from twinset.training.losses.names import NEAREST, OBJECTIVES, WITHOUT_NEGATIVES
+from twinset.training.losses.names import OBJECTIVES, WITHOUT_NEGATIVES
 from twinset.training.runs.settings import EncoderSettings, RegularisedSettings, Share
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
@@ -19,8 +19,6 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
 
     Attributes:
         validation: without any, the last weights are the best.
-        neighbours: a table of ``image-neighbours``: half of each batch are neighbours of the other half, NegCLIP's
-            batches. nearest: images of an image, one of which is sampled.
         objective: which features are compared; it decides what is read of an example.
         batch: 400, or 200 with hard negatives.
         steps: optimiser steps instead of epochs, where given.
@@ -30,8 +28,6 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
     """
 
     model: str = "ViT-B-32"
-    neighbours: str | None = None
-    nearest: PositiveInt = NEAREST
     objective: str = WITHOUT_NEGATIVES
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10

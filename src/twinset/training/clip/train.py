@@ -15,7 +15,6 @@ from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.validation import FIGURES, TWINS, batch_size, evaluating, twin_figures
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.contracts import Broken
-from twinset.training.examples.neighbours import open_image_neighbours
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.features import Features, gather
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
@@ -52,14 +51,10 @@ class ClipTask(Task[Batch]):
         self.settings, self._process = settings, process
         self.start = open_start(settings)
         self.data = open_data(settings, settings.twins, out)
-        self._neighbours = None
-        if settings.neighbours is not None:
-            self._neighbours = open_image_neighbours(settings.neighbours, self.data.training, settings.nearest)
         image, tokenize = self.start.network.visual.preprocess_cfg, self.start.tokenize
         self.batches = Batches(
             self.data.training, Transforms(image, settings.transform), tokenize, settings.batch, settings.seed,
             OBJECTIVES.find(settings.objective).roles, settings.workers, process.rank, process.world,
-            neighbours=self._neighbours,
         )  # fmt: skip
         self.steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
         if settings.warmup >= self.steps and process.is_first:
@@ -85,8 +80,7 @@ class ClipTask(Task[Batch]):
 
     def digests(self) -> dict[str, Any]:
         brought = packages(self.settings.objective, self.settings.regulariser)
-        neighbours = self._neighbours.digest if self._neighbours else None
-        return {**super().digests(), "neighbours": neighbours, "packages": brought}
+        return {**super().digests(), "packages": brought}
 
     def model(self, out: Path) -> str:
         return f"open_clip:{out}"

@@ -10,12 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from twinset.contracts.canonical import generator_for
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.contracts import Broken, Example, Read, Tokenize
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.examples.neighbours import ImageNeighbours
 from twinset.training.examples.ordering import Integers, augmentation_seed, order
 from twinset.training.examples.transforms import Transforms
 from twinset.training.examples.workers import made_ahead
@@ -42,8 +40,6 @@ class Batches:
     """The batches of a training run.
 
     Args:
-        examples: at least one batch.
-        prepare: from pictures to pixels and tensors.
         tokenize: from texts to tokens, (n, L) int64, such as open_clip's tokenizer of a model.
         batch: examples of a step, of all ranks together.
         seed: decides order and crops.
@@ -51,7 +47,6 @@ class Batches:
         workers: processes that prepare batches ahead; 0 for this one alone. The batches are the same.
         rank, world: this process reads slots [rank, rank + 1) * batch / world of every batch.
         max_broken: share of the examples that may be unreadable before the run ends.
-        neighbours: half of each batch are neighbours of the other half; an epoch has each example in the other half.
 
     Raises:
         WrongUse: the numbers do not fit each other, or an example lacks a role.
@@ -69,31 +64,22 @@ class Batches:
         rank: int = 0,
         world: int = 1,
         max_broken: float = MAX_BROKEN,
-        neighbours: ImageNeighbours | None = None,
     ) -> None:
         if batch < 1 or batch % world:
             raise WrongUse(f"a batch of {batch} cannot be shared by {world} processes; choose a multiple of {world}")
-        if neighbours is not None and (batch % 2 or len(neighbours.places) <= batch):
-            raise WrongUse(
-                f"neighbours: half of a batch of {batch:,} are to be neighbours, each image once, and there are "
-                f"{len(neighbours.places):,}; choose a smaller, even --batch"
-            )
         examples.require(roles)
-        self.examples, self.prepare, self.tokenize, self._neighbours = examples, prepare, tokenize, neighbours
+        self.examples, self.prepare, self.tokenize = examples, prepare, tokenize
         self.batch, self.seed, self.workers, self.max_broken = batch, seed, workers, max_broken
-        self.steps_per_epoch = len(examples) // (batch if neighbours is None else batch // 2)
+        self.steps_per_epoch = len(examples) // batch
         if not self.steps_per_epoch:
             raise WrongUse(f"{len(examples):,} examples do not fill a batch of {batch:,}; choose a smaller --batch")
         self.image_roles = tuple(role for role in roles if role in examples.image_roles)
         self.text_roles = tuple(role for role in roles if role in examples.text_roles)
         self._mine = range(rank * batch // world, (rank + 1) * batch // world)
         self.broken: Broken = {}
-        self._order = (-1, np.empty(0, np.int64))  # of an epoch
 
     def at(self, step: int) -> Batch:
-        """The batch of a step, counted from 0 over all epochs. Raises `BuildFailed`: more than ``max_broken`` of the
-        examples cannot be read.
-        """
+        """The batch of a step, counted from 0. Raises `BuildFailed`: more than ``max_broken`` cannot be read."""
         return self._finished(*self._prepared(step))
 
     def stream(self, first_step: int, last_step: int) -> Generator[Batch, None, None]:
@@ -152,13 +138,7 @@ class Batches:
 
     def _in_order(self, epoch: int) -> Integers:
         """Numbers of the examples in the order of an epoch."""
-        if self._order[0] != epoch:
-            numbers = order(len(self.examples), self.seed, epoch)
-            if self._neighbours is not None:
-                rng = generator_for(self.seed, "training", repr(("neighbours", epoch)))
-                numbers = self._neighbours.mixed(numbers, self.batch // 2, rng)
-            self._order = epoch, numbers
-        return self._order[1]
+        return order(len(self.examples), self.seed, epoch)
 
     def _readable(self, step: int, slot: int, numbers: Integers) -> tuple[Example, dict[str, Pixels], Broken]:
         """The example of a slot, or what takes its place: this depends on no other slot. numbers: of the epoch."""
@@ -192,11 +172,9 @@ class Batches:
         return self.prepare.pixels(self.examples.open_image(example, role), seed)
 
     def _fail(self, broken: Broken) -> NoReturn:
-        where, why = next(iter(broken.values()))
-        what, remedy = f"more than {self.max_broken:.1%} of them", "run their build again, then resume"
-        if len(broken) <= self.max_broken * len(self.examples):
-            what, remedy = "and no others are left to take their place", f"{remedy}, or choose a smaller --batch"
+        (where, why), many = next(iter(broken.values())), len(broken) > self.max_broken * len(self.examples)
+        what = f"more than {self.max_broken:.1%} of them" if many else "and no others are left to take their place"
         raise BuildFailed(
             f"{len(broken)} of {len(self.examples)} examples cannot be read, {what}; the first is {where}: {why}. "
-            f"Fetch these tars again or {remedy}"
+            "Fetch these tars again or run their build again, then resume"
         )

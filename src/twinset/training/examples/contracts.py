@@ -31,11 +31,9 @@ class Place:
 class Example:
     """One example, without its pixels: a row of the table of an `ExampleSet`.
 
-    key: of the sample; the two examples of a pair are ``KEY-0`` and ``KEY-1``, as `export --format openclip` has them.
-    group: of the sample (a video, a scene), with its subset; of tars of others the tar. images: by role, image and
-    negative_image of pairs, reference, target and distractor of triplets; texts: text and negative_text, or condition.
-    Negatives and distractors are there only if the dataset has them.
-    dataset: root of `Place.tar`.
+    key: of the sample; the two examples of a pair are ``KEY-0`` and ``KEY-1``. group: of the sample (a video, a scene),
+    with its subset; of tars of others the tar. images, texts: by role, those that there are: image, negative_image,
+    text and negative_text of pairs; reference, target, distractor and condition of triplets. dataset: root of the tars.
     """
 
     key: str

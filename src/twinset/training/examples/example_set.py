@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,26 +36,24 @@ class ExampleSet:
     Attributes:
         table: a row an example: what the tables of the datasets have, null where one lacks it, and ``dataset``, its
             number in `datasets`. Another table has other rows or words of the same datasets.
-
-    Raises:
-        IndexError: from `[]`, for a number that is not from 0 to its length.
     """
 
     def __init__(self, datasets: Sequence[Dataset], table: pa.Table | None = None) -> None:
         self.datasets = tuple(datasets)
-        self.table = _joined(self.datasets) if table is None else table
+        if table is None:
+            numbers = [pa.array(np.full(len(dataset.table), place, np.int32)) for place, dataset in enumerate(datasets)]
+            tables = [dataset.table.append_column("dataset", numbers[place]) for place, dataset in enumerate(datasets)]
+            table = pa.concat_tables(tables, promote_options="default")
+        self.table = table
         self._columns = {name: self.table[name] for name in self.table.column_names}
         self.image_roles = tuple(field.name for field in self.table.schema if pa.types.is_struct(field.type))
         beside = ("key", "group", "dataset", *self.image_roles)
         self.text_roles = tuple(name for name in self.table.column_names if name not in beside)
-        self._stores: dict[tuple[int, str], Store] = {}
 
     def __len__(self) -> int:
         return len(self.table)
 
     def __getitem__(self, number: int) -> Example:
-        if not 0 <= number < len(self):
-            raise IndexError(f"example {number} of {len(self)}")
         row = {name: column[number].as_py() for name, column in self._columns.items()}
         return Example(
             key=row["key"],
@@ -69,10 +68,6 @@ class ExampleSet:
         role, _, field = name.partition(".")
         return pc.struct_field(self.table[role], field) if field else self.table[role]
 
-    def take(self, numbers: Integers) -> ExampleSet:
-        """Some of the examples, in this order."""
-        return ExampleSet(self.datasets, self.table.take(numbers))
-
     def read_image(self, example: Example, role: str) -> bytes:
         """The encoded image of a role. Raises `BrokenTar`: its file is absent or cut short, or holds other bytes than
         when its dataset was built.
@@ -80,7 +75,7 @@ class ExampleSet:
         place = example.images[role]
         where = f"{example.where}.{role}"
         try:
-            content = self._store(example.dataset).read_part(place.tar, place.offset, place.size)
+            content = _store(example.dataset, os.getpid()).read_part(place.tar, place.offset, place.size)
         except FileNotFoundError as error:
             raise BrokenTar(f"{where}: {place.tar} is absent") from error
         if len(content) != place.size:
@@ -88,13 +83,6 @@ class ExampleSet:
         if place.sha256 and hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
             raise BrokenTar(f"{where}: other bytes than its dataset was built with")
         return content
-
-    def _store(self, root: str) -> Store:
-        """Opened by each process itself: the clients of object stores do not survive a fork."""
-        which = os.getpid(), root
-        if which not in self._stores:
-            self._stores[which] = Store(root)
-        return self._stores[which]
 
     def open_image(self, example: Example, role: str) -> Image:
         """The image of a role as RGB, upright; raises `BrokenTar` as `read_image`, and where it cannot be decoded."""
@@ -113,12 +101,21 @@ class ExampleSet:
         """Raise `WrongUse` where an example lacks one of some roles."""
         for role in roles:
             if (number := self.lacking(role)) is not None:
-                example = self[number]
                 title = self.datasets[self.table["dataset"][number].as_py()].origin.title
                 raise WrongUse(
-                    f"{title}: {example.key} has no {role}, which this training reads; leave this dataset out, or "
+                    f"{title}: {self[number].key} has no {role}, which this training reads; leave this dataset out, or "
                     "choose an objective without it"
                 )
+
+    def image_numbers(self) -> Integers:
+        """Number of the role ``image`` of each example, from 0, (n,): equal for equal bytes. Images of tars of others,
+        which nobody hashed, are told apart by their places.
+        """
+        where = (self.column("dataset"), self.column("image.tar"), self.column("image.offset"))
+        places = pc.binary_join_element_wise(*(column.cast(pa.string()) for column in where), ":")
+        starts = self.column("image.sha256")
+        names = pc.if_else(pc.equal(starts, ""), places, starts).combine_chunks()
+        return np.asarray(names.dictionary_encode().indices, np.int64)
 
     def groups(self) -> set[str]:
         """Groups, which no other dataset of a run may have; of tars of others the tars."""
@@ -136,10 +133,7 @@ class ExampleSet:
 
     def facts(self) -> list[dict[str, Any]]:
         """Each dataset for a model card: `Origin.facts`, its digest, and how many examples it gives."""
-        return [
-            {**dataset.origin.facts(), "digest": dataset.digest, "examples": len(dataset.table)}
-            for dataset in self.datasets
-        ]
+        return [{**one.origin.facts(), "digest": one.digest, "examples": len(one.table)} for one in self.datasets]
 
     def check_unchanged(self) -> None:
         """Raise `BuildFailed` where a dataset is not what it was when it was opened."""
@@ -155,12 +149,10 @@ class ExampleSet:
                 )
 
 
-def _joined(datasets: Sequence[Dataset]) -> pa.Table:
-    tables = [
-        dataset.table.append_column("dataset", pa.array(np.full(len(dataset.table), number, np.int32)))
-        for number, dataset in enumerate(datasets)
-    ]
-    return pa.concat_tables(tables, promote_options="default")
+@cache
+def _store(root: str, _process: int) -> Store:
+    """Opened by each process itself: the clients of object stores do not survive a fork."""
+    return Store(root)
 
 
 def open_examples(
@@ -171,7 +163,6 @@ def open_examples(
     Args:
         places: each ``DIR``, ``DIR:SUBSET`` or a URL, where twinset built; without a subset, all that the task can
             read. Or ``tars:`` with a folder or pattern of WebDataset tars that others wrote.
-        task: "pairs" of images and texts, or "triplets" of reference, target and condition.
         split: only samples of it; None for all.
         twins: whether a pair gives two examples, each side once as the positive, or its first side only.
         index: folder where indices of tars are written.

@@ -1,15 +1,12 @@
-"""Order, augmentation and groups held out as functions of seed, epoch and key: resuming needs no loader state."""
+"""Order and augmentation as functions of seed, epoch and key: resuming needs no loader state."""
 
 import hashlib
-import math
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinset.contracts.canonical import canonical_json
-from twinset.contracts.errors import WrongUse
 
 Integers = NDArray[np.int64]
 
@@ -30,27 +27,6 @@ def order(n: int, seed: int, epoch: int) -> Integers:
 def augmentation_seed(seed: int, epoch: int, key: str, role: str) -> int:
     """63 bits that decide how one image is changed in one epoch."""
     return int.from_bytes(_hash("augmentation", seed, epoch, key, role)[:8], "big") >> 1
-
-
-def held_out(groups: Sequence[str], share: float, seed: int, what: str = "validation") -> NDArray[np.bool_]:
-    """Which examples are set aside.
-
-    Groups are ordered by a hash of their name and the first of them are taken: neither the order of the examples nor
-    their number in a group matters.
-
-    Args:
-        groups: of each example.
-        share: of the groups, between 0 and 1; rounded up, and at least one stays.
-        seed, what: two calls with others take other groups.
-
-    Raises:
-        WrongUse: there is only one group.
-    """
-    names = sorted(set(groups), key=lambda group: (_hash(seed, what, group), group))
-    if len(names) < 2:
-        raise WrongUse(f"{len(names)} group of examples cannot be split for {what}; train on data with more groups")
-    chosen = set(names[: min(len(names) - 1, math.ceil(share * len(names)))])
-    return np.fromiter((group in chosen for group in groups), np.bool_, len(groups))
 
 
 def _hash(*parts: str | int) -> bytes:

@@ -73,9 +73,8 @@ class Tars:
 
 
 def find_tars(place: DataPlace) -> Tars:
-    """The tars that a pattern names: a file, a folder of tars, ``{00000..00331}``, ``{a,b}``, ``*`` and ``?``.
-
-    Raises `WrongUse`: there is none, or one that is named is absent.
+    """The tars that a pattern names: a file, a folder of tars, ``{00000..00331}``, ``{a,b}``, ``*`` and ``?``. Raises
+    `WrongUse`: there is none, or one that is named is absent.
     """
     from braceexpand import braceexpand
 
@@ -93,20 +92,14 @@ def find_tars(place: DataPlace) -> Tars:
         raise WrongUse(f"{title}: {named}; fetch them, or name those that are there")
     if packed := [path for path in paths if path.suffix != ".tar"]:
         raise WrongUse(f"{title}: {packed[0]} is compressed; images are read by their places: unpack it to FILE.tar")
-    if len(set(paths)) < len(paths):
-        raise WrongUse(f"{title}: names a tar twice")
     root = os.path.commonpath([path.absolute().parent for path in paths])
     return Tars(Store(root), place.pattern, tuple(os.path.relpath(path, root) for path in paths))
 
 
 def tars_dataset(place: DataPlace, task: Task, split: str | None, index: Path) -> Dataset:
-    """The samples of tars that have an image and a caption.
+    """The samples of tars that have an image and a caption. Raises `WrongUse`: a tar is absent or damaged, or none has.
 
-    Args:
-        index: folder of indices; the one of these tars is written there, unless it is there.
-
-    Raises:
-        WrongUse: a tar is absent or damaged, or no sample has an image and a caption.
+    index: folder of indices; the one of these tars is written there, unless it is there.
     """
     if task != "pairs" or split is not None:
         lacks = f"{task}: they hold images with captions" if split is None else f"split {split!r}: name the tars of it"

@@ -50,7 +50,7 @@ class Transforms:
 
 
 def random_crop(picture: Image, seed: int) -> Image:
-    """A picture cropped as `Transforms` does in training, at its own size."""
+    """A picture cropped as in training, without a change of its size."""
     from torchvision.transforms import RandomResizedCrop
 
     with seeded(seed):

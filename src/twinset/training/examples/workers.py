@@ -29,8 +29,8 @@ def made_ahead(
         ahead: tasks that each process may have begun before they are asked for.
 
     Raises:
-        BuildFailed: a process was killed, as happens where memory runs out.
-        TwinsetError, OSError: a task raised it.
+        BuildFailed: a process was killed, as happens where memory runs out; or a task raised another error.
+        TwinsetError: a task raised it.
     """
     if not workers:
         yield from map(make, tasks)
@@ -39,7 +39,7 @@ def made_ahead(
         _Results(make),
         sampler=tasks,
         batch_size=None,
-        collate_fn=_as_it_is,
+        collate_fn=lambda made: made,  # tensors would go through /dev/shm, of which a container has 64 MB
         num_workers=workers,
         prefetch_factor=ahead,
         multiprocessing_context="fork",
@@ -63,7 +63,7 @@ def named_workers() -> Iterator[None]:
             raise
         # Without its traceback, which holds the other processes.
         raise BuildFailed(
-            f"a process that reads training data was killed, as happens where memory runs out, or it ended ({error}); "
+            f"a process that reads training data was killed or ended, as happens where memory runs out ({error}); "
             "choose fewer --workers or a smaller --batch, or free some memory, and run the same command again to resume"
         ) from error.with_traceback(None)
 
@@ -79,15 +79,8 @@ class _Results(Dataset[Any]):
             return self.make(task)
         except TwinsetError as error:
             return error
-        except Exception as error:
-            # Errors of libraries may not survive the way between processes.
-            plain = isinstance(error, OSError) and type(error).__module__ == "builtins"
-            return error if plain else BuildFailed(in_words(error))
-
-
-def _as_it_is(made: Any) -> Any:
-    """Arrays stay arrays: as tensors they would go through /dev/shm, of which a container has 64 MB."""
-    return made
+        except Exception as error:  # those of libraries may not survive the way between processes
+            return BuildFailed(in_words(error))
 
 
 def _begin(parent: int, _number: int) -> None:

@@ -33,7 +33,6 @@ from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.shards.storage.whole_file import whole_file
 from twinset.training.examples.contracts import Read
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.examples.neighbours import image_numbers
 from twinset.training.examples.ordering import augmentation_seed, order
 from twinset.training.examples.transforms import random_crop
 from twinset.training.examples.workers import made_ahead
@@ -153,7 +152,7 @@ class MinedBatches:
         examples.require(("image", "text"))
         self._settings, self._start, self._examples = settings, start, examples
         self._texts = examples.column("text").to_pylist()
-        images, texts = image_numbers(examples)[1], np.unique(self._texts, return_inverse=True)[1]
+        images, texts = examples.image_numbers(), np.unique(self._texts, return_inverse=True)[1]
         self.labels: mining.Labels = np.stack([images, texts]).astype(np.int64)
         differ = max(mining.negatives_of_all(self.labels), 0)
         if len(examples) < settings.batch or differ < settings.negatives:

@@ -17,7 +17,7 @@ from twinset.training.examples.example_set import ExampleSet
 from twinset.training.fusion.data import CROSS_MODAL, PASS, FusionBatch, MinedBatches, Part, Start, open_start, opened
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses.fusion import CHANGES, FusionLoss, match_hard_negatives, rank_texts, score_pairs
-from twinset.training.losses.objectives import open_fusion_loss
+from twinset.training.losses.names import fusion_form
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
 from twinset.training.runs.trainer import OnProgress, Task, train
@@ -57,7 +57,7 @@ class FusionTask(Task[FusionBatch]):
         self._objective, self._changes = OBJECTIVES[settings.objective]
         self._regulariser: FusionLoss | None = None
         if settings.regulariser is not None:
-            self._regulariser = open_fusion_loss(settings.regulariser, **settings.regulariser_options())
+            self._regulariser = fusion_form(settings.regulariser).open(**settings.regulariser_options())
             self._changes = CHANGES
 
     def prepare(self, out: Path) -> None:

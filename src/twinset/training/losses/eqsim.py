@@ -23,7 +23,7 @@ sampled. The margin is subtracted from a mean, not from each pair's square: belo
     v1 distant: [Σ (S_ij − S_ji)² / n² − α₁]₊ over the (i, j) of which neither (i, j) nor (j, i) is in P; all: over all
 
 There each of 8 GPUs samples for its own 8 rows of a gathered batch of 64 and has hinges of its own; here each hinge is
-on the mean over all rows. The released weight, 0.5 on v1 and on each side of v2, is the regulariser's weight here.
+on the mean over all rows.
 """
 
 from dataclasses import dataclass

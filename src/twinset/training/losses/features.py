@@ -30,13 +30,6 @@ class Features:
     negative_images: Tensor | None = None
     negative_texts: Tensor | None = None
 
-    def __post_init__(self) -> None:
-        shapes = {
-            field.name: tuple(part.shape) for field in fields(self) if (part := getattr(self, field.name)) is not None
-        }
-        if len(set(shapes.values())) > 1 or self.images.ndim != 2:
-            raise WrongUse(f"features of a batch must all have one shape (n, d), but have {shapes}")
-
     def __len__(self) -> int:
         return len(self.images)
 
@@ -45,20 +38,13 @@ class Features:
         given = {field.name: part for field in fields(self) if (part := getattr(self, field.name)) is not None}
         return Features(**{name: change(part) for name, part in given.items()})
 
-    def tensors(self) -> list[Tensor]:
-        """The tensors that are given, in the order of the fields."""
-        parts = (getattr(self, field.name) for field in fields(self))
-        return [part for part in parts if part is not None]
-
     def all_pairs(self) -> Features:
-        """Negative images and texts as n further matched pairs: 2n images and 2n texts. Raises `WrongUse`: one of the
-        negatives is missing.
-        """
+        """Negative images and texts as n further matched pairs; raises `WrongUse` where one of them is missing."""
         images, texts = self.require("negative_images"), self.require("negative_texts")
         return Features(torch.cat([self.images, images]), torch.cat([self.texts, texts]))
 
     def require(self, name: str) -> Tensor:
-        """A negative's features by the name of their field; raises `WrongUse` where the batch has none."""
+        """A negative's features by their field; raises `WrongUse` where the batch has none."""
         part: Tensor | None = getattr(self, name)
         if part is None:
             raise WrongUse(
@@ -77,7 +63,7 @@ def concatenate(parts: Sequence[Features]) -> Features:
 def similarities(rows: Tensor, columns: Tensor) -> Tensor:
     """Cosines of features with norm 1, shape (rows, columns), computed in at least float32, also under autocast.
 
-    bfloat16 has 8 bits of precision: at temperature 100 its rounding alone moves a logit by up to 0.4.
+    bfloat16 has 8 bits of precision: at a scale of 100 its rounding alone moves a logit by up to 0.4.
     """
     with torch.autocast(rows.device.type, enabled=False):
         return at_least_float32(rows) @ at_least_float32(columns).T
@@ -94,26 +80,21 @@ class Loss(Protocol):
     def __call__(
         self, features: Features, scale: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, dict[str, float]]:
-        """The loss of a batch.
+        """The loss, a scalar in float32 or float64, and what is logged beside it.
 
         Args:
             features: of the batch. Gather them first where several processes train.
             scale: what cosines are multiplied by, a scalar: the inverse temperature, not its logarithm.
             generator: of what is sampled, on the CPU; every process needs the same state. None: torch's own.
-
-        Returns:
-            The loss, a scalar in float32 or float64, and what is logged beside it.
         """
-        ...
 
 
 def gather(features: Features) -> Features:
     """Features of all processes in the order of their ranks, shapes (world · n, d); the same on each.
 
     Every process then computes the same loss of the whole batch. Backward sums, over processes, the gradients of each
-    process's own features: `torch.nn.parallel.DistributedDataParallel`, which averages gradients of parameters over
-    processes, then gives those of one process on the whole batch. Every process needs the same n. Without a process
-    group, or with one process, the features are returned as they are.
+    process's own features: the mean of the processes' gradients of a parameter is that of one process on the whole
+    batch. Every process needs the same n.
     """
     if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
         return features

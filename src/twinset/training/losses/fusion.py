@@ -8,9 +8,8 @@ that is 1 + 3m passes; without EqSim 1 + m. Scores are log-odds. A head with two
 its softmax is their sigmoid, and its cross-entropy is the binary one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -55,9 +54,9 @@ def score_pairs(score: Score, rows: Tensor, negatives: Tensor, changes: Sequence
     pairs = {"changed_text": (own, negatives), "changed_image": (negatives, own), "both": (negatives, negatives)}
     images, texts = (torch.cat([rows, *(pairs[name][side].flatten() for name in changes)]) for side in (0, 1))
     scores = at_least_float32(score(images, texts))
-    found = dict.fromkeys(CHANGES, scores.new_empty(len(rows), 0))
-    found |= zip(changes, scores[len(rows) :].view(len(changes), *negatives.shape), strict=True)
-    return PairScores(scores[: len(rows)], **found)
+    changed = dict.fromkeys(CHANGES, scores.new_empty(len(rows), 0))
+    changed |= zip(changes, scores[len(rows) :].view(len(changes), *negatives.shape), strict=True)
+    return PairScores(scores[: len(rows)], **changed)
 
 
 def rank_texts(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
@@ -83,16 +82,9 @@ def match_hard_negatives(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
     return functional.binary_cross_entropy_with_logits(odds, labels), {"match_accuracy": float(right)}
 
 
-class FusionLoss(Protocol):
-    """A regulariser of the scores of a matching head."""
-
-    def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
-        """The regulariser of a batch, and what is logged beside it.
-
-        Args:
-            close: which negatives are semantically close, bool, shape (n, m).
-        """
-        ...
+#: A regulariser of the scores of a matching head, and what is logged beside it; the second argument is which negatives
+#: are semantically close, bool, shape (n, m).
+FusionLoss = Callable[[PairScores, Tensor], tuple[Tensor, dict[str, float]]]
 
 
 @dataclass(frozen=True, slots=True)

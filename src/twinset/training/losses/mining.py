@@ -34,18 +34,16 @@ class Neighbours:
     Attributes:
         places: of the examples with these texts, int64, shape (images, k); `ABSENT` after the last, where an image has
             fewer; never one that matches the image too.
-        scores: log-odds that the image matches the text, float32, shape (images, k), descending; then −∞.
         examples: digest of the examples that places count, and of the models.
     """
 
     places: NDArray[np.int64]
-    scores: NDArray[np.float32]
     examples: str
 
     def save(self, path: Path) -> None:
         """Write a safetensors file, whole or not at all."""
         with whole_file(path) as beside, saving(path):
-            save_file({"places": self.places, "scores": self.scores}, beside, {"examples": self.examples})
+            save_file({"places": self.places}, beside, {"examples": self.examples})
 
 
 def load_neighbours(path: Path, examples: str) -> Neighbours:
@@ -54,12 +52,12 @@ def load_neighbours(path: Path, examples: str) -> Neighbours:
     """
     try:
         with safe_open(path, "np") as file:
-            found = Neighbours(file.get_tensor("places"), file.get_tensor("scores"), file.metadata()["examples"])
+            stored = Neighbours(file.get_tensor("places"), file.metadata()["examples"])
     except (OSError, SafetensorError, LookupError, TypeError) as error:
         raise WrongUse(f"{path}: not a file of neighbours ({error}); score them again") from error
-    if found.examples != examples:
+    if stored.examples != examples:
         raise WrongUse(f"{path}: made of other examples than those that are trained on; score neighbours again")
-    return found
+    return stored
 
 
 #: Labels of n examples, int64, (kinds, n), such as which image and which text they have. Two that share a label of any
@@ -100,9 +98,7 @@ def score_neighbours(score: Score, places: NDArray[np.int64], labels: Labels, ex
 
     Args:
         score: the matching head, of places of examples with an image and with a text.
-        places: of the texts of each image, as `texts_of_neighbours` gives them.
-        labels: as there.
-        examples: digest of the examples.
+        places, labels: as `texts_of_neighbours` gives and takes them.
         most: pairs that are scored at a time; of one image at least.
     """
     firsts = np.unique(labels[0], return_index=True)[1]
@@ -114,8 +110,7 @@ def score_neighbours(score: Score, places: NDArray[np.int64], labels: Labels, ex
             some = images[start : start + at_a_time], slots[start : start + at_a_time]
             pairs = torch.from_numpy(firsts[some[0]]), torch.from_numpy(places[some])
             scores[some] = score(*pairs).float().cpu().numpy()
-    order = np.argsort(-scores, axis=1, kind="stable")
-    return Neighbours(np.take_along_axis(places, order, 1), np.take_along_axis(scores, order, 1), examples)
+    return Neighbours(np.take_along_axis(places, np.argsort(-scores, axis=1, kind="stable"), 1), examples)
 
 
 def sample_negatives(
@@ -129,28 +124,18 @@ def sample_negatives(
     """Negatives of some examples: the ``hard`` best texts of their image's neighbours, and others at random.
 
     Args:
-        labels: as `texts_of_neighbours` has them; `negatives_of_all` is at least ``negatives``.
+        labels: as `texts_of_neighbours` has them. `negatives_of_all` is at least ``negatives``, and each image has
+            ``hard`` neighbours or more.
 
     Returns:
         places: of examples, distinct, of another image and text, int64, shape (rows, negatives); the hard ones first.
         close: whether each is one of the hard ones, bool, shape (rows, negatives).
-
-    Raises:
-        WrongUse: there are not enough neighbours, or examples.
     """
-    n, k = labels.shape[1], int((neighbours.places != ABSENT).sum(axis=1).min())
-    if not 0 <= hard <= min(negatives, k) or negatives > n - 1:
-        raise WrongUse(
-            f"{negatives} negatives, {hard} of them hard: there are {k} neighbours and {n - 1} other examples"
-        )
     places = np.empty((len(rows), negatives), np.int64)
     places[:, :hard] = neighbours.places[labels[0, rows], :hard]
     for place, row in enumerate(rows):
-        own = np.flatnonzero((labels == labels[:, row, None]).any(axis=0))
-        taken = np.union1d(places[place, :hard], own)
-        # The i-th example that is not taken: i, moved up by one for each taken one at or below it.
-        free = rng.choice(n - len(taken), negatives - hard, replace=False)
-        places[place, hard:] = free + np.searchsorted(taken - np.arange(len(taken)), free, side="right")
-    close = np.zeros(places.shape, bool)
-    close[:, :hard] = True
+        taken = (labels == labels[:, row, None]).any(axis=0)
+        taken[places[place, :hard]] = True
+        places[place, hard:] = rng.choice(np.flatnonzero(~taken), negatives - hard, replace=False)
+    close = np.arange(negatives) < np.full((len(rows), 1), hard)
     return torch.from_numpy(places), torch.from_numpy(close)

@@ -64,8 +64,6 @@ CLOSE, SAMPLES = 8, 4
 NEIGHBOURS, NEGATIVES, HARD = 128, 15, 8
 #: Instead of the place of an image or example, where there are fewer than others have.
 ABSENT = -1
-#: The nearest images of an image, one of which NegCLIP has in its batch (Yuksekgonul et al. 2023, section 4).
-NEAREST = 3
 
 _HERE = "twinset.training.losses"
 INFONCE = Objective(f"{_HERE}.objectives:InfoNCE", ("image", "text"))

@@ -8,15 +8,14 @@ which rows and columns L has. With CE(row, i) = −log(exp(row_i) / Σ_j exp(row
 """
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from twinset.training.losses.features import Features, Loss, at_least_float32, similarities
-from twinset.training.losses.fusion import FusionLoss
-from twinset.training.losses.names import OBJECTIVES, REGULARISERS, fusion_form
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS
 
 
 class InfoNCE:
@@ -38,9 +37,8 @@ class NegativeTexts(InfoNCE):
 
     Image row i of the logits (n, 2n) holds the n captions, then the n negative captions; its target is column i. Text
     row i holds the n images. Released code of BiVLC (CLIP_TROHN-Text, Appendix E: 200 images × 400 captions) and of
-    NegCLIP (512 × 1024) compute this same formula. NegCLIP differs in its batch alone: half of its 512 images are
-    mined neighbours of the other half, with captions and negative captions of their own
-    (`training.losses.mining.nearest`).
+    NegCLIP (512 × 1024) compute this same formula; half of NegCLIP's images are mined neighbours of the other half,
+    which is not done here.
     """
 
     def __call__(
@@ -86,21 +84,6 @@ def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, f
     return loss, {"image_accuracy": right[0], "text_accuracy": right[1], "chance": chance}
 
 
-def open_objective(name: str) -> InfoNCE:
-    """A contrastive objective by its name; raises `UnknownKind`."""
-    return cast(InfoNCE, OBJECTIVES.find(name).open())
-
-
-def open_regulariser(name: str, **options: Any) -> Loss:
-    """A regulariser by its name; raises `UnknownKind`. options: of its class that differ from its defaults."""
-    return cast(Loss, REGULARISERS.find(name).open(**options))
-
-
-def open_fusion_loss(name: str, **options: Any) -> FusionLoss:
-    """The form of a regulariser on scores of a matching head; raises as `fusion_form`."""
-    return cast(FusionLoss, fusion_form(name).open(**options))
-
-
 @dataclass(frozen=True, slots=True)
 class Total:
     """objective + weight · regulariser, where the regulariser sees the matched pairs that the objective compares.
@@ -125,6 +108,6 @@ class Total:
 
 
 def open_loss(objective: str, regulariser: str | None = None, weight: float = 0.0, **options: Any) -> Total:
-    """An objective with, or without, a regulariser of some weight and options."""
-    extra = None if regulariser is None else open_regulariser(regulariser, **options)
-    return Total(open_objective(objective), extra, weight)
+    """An objective with, or without, a regulariser of some weight and options; raises `UnknownKind`."""
+    extra = None if regulariser is None else REGULARISERS.find(regulariser).open(**options)
+    return Total(OBJECTIVES.find(objective).open(), extra, weight)

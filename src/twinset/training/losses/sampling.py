@@ -22,14 +22,10 @@ def sample_hard(logits: Tensor, number: int, generator: torch.Generator | None =
 
     Args:
         logits: shape (n, n); the diagonal is not sampled.
-        number: of columns a row; at most n − 1 of them exist.
         generator: on the CPU, so that the sample does not depend on the device.
 
     Returns:
-        Columns, int64, shape (n, min(number, n − 1)).
-
-    Raises:
-        WrongUse: the batch has fewer than two rows.
+        Columns, int64, shape (n, min(number, n − 1)). Raises `WrongUse`: the batch has fewer than two rows.
     """
     if len(logits) < 2:
         raise WrongUse("a batch of one example has no negatives to sample; set the batch to 2 or more")
@@ -39,11 +35,8 @@ def sample_hard(logits: Tensor, number: int, generator: torch.Generator | None =
 
 
 def sample_pairs(logits: Tensor, number: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Hard images for each text, and hard texts for each image, as EqSim's released code samples both.
-
-    Returns:
-        images: places of images sampled for text i from softmax(logits[:, i]), shape (n, k).
-        texts: places of texts sampled for image i from softmax(logits[i, :]), shape (n, k).
+    """As EqSim's released code samples both: images for text i from softmax(logits[:, i]), and texts for image i from
+    softmax(logits[i, :]). Returns their places, shapes (n, k).
     """
     images = sample_hard(logits.T, number, generator)
     return images, sample_hard(logits, number, generator)
