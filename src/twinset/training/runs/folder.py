@@ -20,7 +20,7 @@ from twinset.training.runs.settings import EXECUTION, RunSettings
 VERSION = 2
 SETTINGS, HISTORY, RESULT = "settings.json", "history.jsonl", "result.json"
 #: Settings that name places: what lies there is in the identity instead.
-_PLACES = frozenset({"data", "validation", "model", "weights", "neighbours"})
+_PLACES = frozenset({"data", "validation", "model", "weights"})
 LONGEST = 60  # characters of a value in a message
 Row = dict[str, Any]
 
