@@ -19,8 +19,8 @@ class FusionSettings(RegularisedSettings):
     Attributes:
         model: ``blip-itm:FOLDER``, ``vilt:FOLDER`` or ``flava:FOLDER``, as evaluation names it.
         nearest: images of an image, by the features of the model's own image tower; the matching head scores all of
-            their texts once, before the first step. negatives: of an example in a
-            step; hard: those of them with the best texts, which count as close; the others are random.
+            their texts once, before the first step. negatives: of an example in a step; hard: those of them with the
+            best texts, which count as close; the others are random.
         objective: ``match``: each pair matches or not (FIBER). ``rank``: the own text among those of the negatives
             (METER).
         image_size: in pixels, of ViLT of the shorter side; None: that of the model's processor. 288 in EqBen (C).

@@ -20,7 +20,7 @@ from twinset.training.runs.settings import EXECUTION, RunSettings
 VERSION = 2
 SETTINGS, HISTORY, RESULT = "settings.json", "history.jsonl", "result.json"
 #: Settings that name places: what lies there is in the identity instead.
-_PLACES = frozenset({"data", "validation", "model", "weights", "neighbours"})
+_PLACES = frozenset({"data", "validation", "model", "weights"})
 LONGEST = 60  # characters of a value in a message
 Row = dict[str, Any]
 
@@ -81,7 +81,7 @@ def claimed(out: Path, settings: RunSettings, identity: Mapping[str, Any], runti
     with (out / HISTORY).open("a+b") as stream:
         try:
             fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)  # workers do not inherit it
-        except OSError as error:
+        except (BlockingIOError, PermissionError) as error:
             raise WrongUse(f"{out}: another process trains into it; wait for it, or name another --out") from error
         record = {"settings": settings.model_dump(mode="json"), "identity": dict(identity), "runtime": runtime}
         if not (out / SETTINGS).exists():
