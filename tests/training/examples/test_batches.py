@@ -1,7 +1,6 @@
 """Batches are a function of the step; what cannot be read is replaced and named."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -9,13 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.training.examples.conftest import tokenize
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage import layout
-from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.train import train_clip
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.example_set import open_examples
 from twinset.training.examples.transforms import Transforms
@@ -130,15 +126,3 @@ def test_an_object_store_gives_the_batches_of_a_folder(
         assert reasons == {"image: eq-ag/test/00003.tar is absent"}
     finally:
         files.rm("/bucket", recursive=True)
-
-
-def test_the_bytes_of_a_run_depend_on_no_number_of_workers(made_pairs: MadeDataset, tmp_path: Path) -> None:
-    given: dict[str, Any] = {
-        "model": str(open_clip_config(tmp_path / "model")), "weights": None, "data": (f"{made_pairs.root}:eq-ag",),
-        "batch": 4, "epochs": 2, "warmup": 0, "threads": 1, "objective": "negclip", "lr": 1e-3,
-    }  # fmt: skip
-    runs = [
-        train_clip(ClipSettings.model_validate(given | {"workers": workers}), tmp_path / str(workers), report=False)
-        for workers in (0, 2)
-    ]
-    assert runs[0]["sha256"] == runs[1]["sha256"] and runs[0]["steps"] == 2 * (8 // 4)

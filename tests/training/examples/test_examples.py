@@ -16,7 +16,6 @@ from PIL import Image
 
 from tests.made_datasets import MadeDataset
 from twinset.contracts.errors import WrongUse
-from twinset.shards.export.formats import export
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout
 from twinset.training.examples.example_set import ExampleSet, open_examples
@@ -57,13 +56,6 @@ def test_a_mixture_is_one_table_of_its_datasets_in_turn(made_pairs: MadeDataset,
         mixture.require(["image", "negative_image"])
     assert mixture.groups() == alone[0].groups() | alone[1].groups() and mixture.hashes() >= alone[1].hashes()
     assert [row["examples"] for row in mixture.facts()] == [len(examples) for examples in alone]
-
-
-def test_an_export_for_open_clip_holds_the_examples_of_its_dataset(made_pairs: MadeDataset, tmp_path: Path) -> None:
-    export(made_pairs.store, ["eq-ag"], "openclip", tmp_path / "clip")
-    built = all_of(open_examples([f"{made_pairs.root}:eq-ag"], "pairs"))
-    exported = all_of(open_examples([f"tars:{tmp_path / 'clip'}"], "pairs", index=tmp_path / "index"))
-    assert [(key.partition("/")[2], *row) for key, *row in exported] == built
 
 
 def test_digests_are_those_of_the_data_alone(made_pairs: MadeDataset, tmp_path: Path) -> None:
