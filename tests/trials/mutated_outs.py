@@ -120,8 +120,7 @@ ARCHIVED: dict[str, Act] = {
     "build": command("build", "archived.yaml", "--out", "out", "--workers", "1", "--only", "mine")
 }
 IMPORTS: dict[str, Act] = {
-    f"review --import {form}": command("review", "out", "--import", f"answers.{form}")
-    for form in ("parquet", "csv")
+    f"review --import {form}": command("review", "out", "--import", f"answers.{form}") for form in ("parquet", "csv")
 }
 
 

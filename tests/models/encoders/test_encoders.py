@@ -19,8 +19,6 @@ from twinset.models.encoders.contract import DualEncoder, Matcher, unit
 from twinset.models.encoders.fusion_models import FusionScorer
 from twinset.models.encoders.image_towers import THUMBNAIL, InBuild, open_tower, tower_files
 from twinset.models.files import ModelMissing
-from twinset.training.fusion.data import open_start
-from twinset.training.fusion.settings import FusionSettings
 
 #: Class of transformers, tokens that it reads, and how its own forward pass is asked for its scores.
 NETWORKS: dict[str, tuple[str, int, dict[str, Any]]] = {
