@@ -14,7 +14,7 @@ LINES = {
     "contracts": 2247,
     "stages": 2975,
     "shards": 3968,
-    "models": 5700,
+    "models": 5687,
     "cards": 1699,
     "review": 2443,
     "training": 7553,
