@@ -8,20 +8,20 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
-    "flows": 699,
+    "flows": 698,
     "generators": 13208,
     "filters": 533,
     "contracts": 2247,
     "stages": 2975,
     "shards": 3968,
-    "models": 6534,
+    "models": 4812,
     "cards": 1699,
-    "review": 2443,
+    "review": 1451,
     "training": 4784,
-    "evaluation": 7598,
-    "cli": 1588,
+    "evaluation": 7665,
+    "cli": 1550,
     "demo": 152,
-    "extras": 5429,
+    "extras": 5354,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

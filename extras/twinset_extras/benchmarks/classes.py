@@ -8,10 +8,9 @@ from typing import ClassVar
 
 from twinset import WrongUse
 from twinset.evaluation.benchmarks.pictures import image_folders
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, all_alike
 from twinset.evaluation.examples import Ensemble, LeftOut, Query
 from twinset.generators.annotation_files import Skipped, lines
-from twinset_extras.benchmarks.one_image import all_alike
 
 SYNSET = re.compile(r"n\d{8}")
 NAMES = "classnames.txt"
