@@ -54,7 +54,7 @@ def test_decisions_from_a_csv_make_the_final_set(
 
     with decisions.open("w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(["participant_id", "task_id", "answer", "reason"])
+        writer.writerow(["annotator", "task", "answer", "reason"])
         for pair, task in tasks.items():
             writer.writerow(["ann", task, *(["drop", "not-visible"] if pair in dropped else ["keep", ""])])
     assert main(["review", str(out), "--import", str(decisions)]) == 0
