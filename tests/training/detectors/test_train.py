@@ -88,6 +88,7 @@ def test_text_pairs_train_a_detector_of_captions_alone(
     detectors = read_detectors(tmp_path / "run")
     assert detectors.image is None and detectors.facts["data"] == [f"{made_text_pairs.root}:text"]
     assert np.array_equal(detectors.text.weight, load_file(done["best"])["text.weight"].numpy()[0])
+    assert "twinset eval blind … --model random:tiny.json --detectors OUT" in (tmp_path / "run/README.md").read_text()
 
 
 @pytest.mark.slow
@@ -96,8 +97,7 @@ def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
 ) -> None:
     model, out = settings("x").model, str(tmp_path / "run")
     data, options = f"--data={made_pairs.root}:eq-ag", ["--model", model, "--batch=4", "--epochs=1", "--threads=1"]
-    assert main(["train", "detectors", data, *options, "--out", out]) == 0
-    assert f"model: {model}\n" in capsys.readouterr().out
+    assert main(["train", "detectors", data, *options, "--out", out]) == 0 and capsys.readouterr().out
     command = ["eval", "blind", f"twinset={made_pairs.root}", "--detectors", out, "--json"]
     assert main([*command, "--model", model]) == 0
     (found,) = json.loads(capsys.readouterr().out)

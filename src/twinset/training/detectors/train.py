@@ -78,6 +78,7 @@ class DetectorTask(Task[Batch]):
             figures="Percent of single captions or images that are told right; 50 is chance.",
             recipe="that of BiVLC's released code",
             published=self.settings.defaults(),
+            command="blind …",
         )
 
     def model(self, out: Path) -> str:

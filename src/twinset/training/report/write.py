@@ -75,7 +75,7 @@ class About:
 
     what: a sentence without its full stop. model: how ``--model`` names the best weights, OUT being the folder.
     best_by: figure of the validation that they are chosen by. figures: what the figures are. recipe: whose settings the
-    defaults are; published: these settings.
+    defaults are; published: these settings. command: of ``twinset eval``, that reads them.
     """
 
     what: str
@@ -84,6 +84,7 @@ class About:
     figures: str
     recipe: str
     published: Mapping[str, Any]
+    command: str = "run"
 
 
 def write_report(
