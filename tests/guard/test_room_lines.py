@@ -17,7 +17,7 @@ LINES = {
     "models": 6534,
     "cards": 1699,
     "review": 2443,
-    "training": 4784,
+    "training": 4786,
     "evaluation": 7598,
     "cli": 1588,
     "demo": 152,
