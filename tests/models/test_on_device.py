@@ -31,7 +31,7 @@ def naming(pattern: str) -> set[str]:
 
 
 def test_kinds_are_named_in_their_own_file_alone() -> None:
-    assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models.diffusion.classes.py"}
+    assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models/diffusion/classes.py"}
     for name, place in image_engine.KINDS.items():
         own = f"{place.partition(':')[0].removeprefix('twinset.').replace('.', '/')}.py"
         assert naming(rf"""\bkind\b[^\n]{{0,60}}["'`]{re.escape(name)}["'`]""") == {own}, name
@@ -48,7 +48,7 @@ def sources(device: str) -> list[Source]:
     engine, scorer = {"kind": "transformers", "model": "./m", "device": device}, {"kind": "cola", "model": "./cola"}
     scores = {"kind": "caption-scores", "negatives": "n", "scorers": [scorer], "device": device}
     negatives = {"kind": "negative-captions", "captions": "c.json", "engine": engine}
-    verified = {"kind": "image-verification", "images": "i", "engine": engine}
+    verified = {"kind": "image-verification", "images": "i", "engine": {**engine, "kind": "vqa"}}
     return [
         CaptionScores.model_validate(scores),
         ImageVerification.model_validate(verified),
