@@ -211,7 +211,7 @@ def test_paths_and_single_names_are_taken_as_they_are(
         (lambda at: twinset.export(at / "absent", "openclip", at / "new"), "holds no dataset"),
         (lambda at: twinset.evaluate("sugarcrepe", "clip:absent", at / "new"), "name the folder too"),
         (lambda at: twinset.evaluate({"sugarcrepe": at / "absent"}, "clip:absent", at / "new"), "no such folder"),
-        (lambda at: twinset.evaluate({}, "clip:absent", at / "new", device="cuda"), "neither cpu nor gpu"),
+        (lambda at: twinset.evaluate({}, "clip:absent", at / "new", device="cuda"), "must be cpu or gpu"),
         (lambda at: twinset.evaluate({}, "clip:absent", at / "new", batch=0), "batch 0"),
         (lambda at: twinset.scores(at / "absent.csv"), "no such file"),
         (lambda at: twinset.compare(at / "absent.csv", at / "absent.csv"), "no such file"),

@@ -131,7 +131,7 @@ def test_a_model_without_a_threshold_and_other_pairs_keep_no_pair(pairs: Path, t
     source._verdicts.popitem()
     with pytest.raises(WrongUse, match=r"mine-decisions: nobody was asked about mine-\w+ of .*; name the stage"):
         list(source.plan())
-    engine = {"kind": "transformers", "model": "m"}
+    engine = {"kind": "vqa", "model": "m"}
     unsure = SOURCES.find("image-verification")(kind="image-verification", images="pairs", engine=engine)
     assert "without a threshold drops no pair" in source.misfit(unsure)
     assert source.misfit(unsure.model_copy(update={"threshold": 1.0})) == ""
