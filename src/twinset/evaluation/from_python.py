@@ -44,7 +44,7 @@ def evaluate(
         subsets: of the benchmarks that are read; all when empty.
         prompts: names or YAML files, with each of which multimodal language models are asked; their own when empty.
         seeds: by a name of yours the models that are seeds of one; the report has their mean too.
-        limit: examples of each subset, drawn by ``seed`` in proportion to its categories; None: all.
+        limit: examples of each subset, drawn by ``seed``; None: all.
         cache: folder of features; ``~/.cache/twinset/features`` by default.
         batch: images, texts or pairs of a pass.
         threads: torch's; 0: one a core.

@@ -1,6 +1,5 @@
 """What people answered, as a stage of `human-baseline` reports it: figures, and a score file beside those of models."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from twinset.evaluation.metrics.figures import Figure, Results
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.model_answers import score_files, scores_path
 from twinset.evaluation.report.published import Published, published
-from twinset.evaluation.score_files.opening import save_scores
+from twinset.evaluation.score_files.opening import open_scores, save_scores
 from twinset.generators.decisions.source import read_report
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
@@ -118,6 +117,7 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
             f"{people.where}: people were asked about the pairs of {pairs['stage']}, which {root} does not hold as "
             "they were; name their dataset with --data DIR, or run its build again, which asks about what changed"
         )
+    sampled = {row["pair"] for row in people.report["outcomes"]}
     outcomes = people.decided.select(["key", *OUTCOMES])
     written: dict[str, Path] = {}
     for model in score_files(run):
@@ -127,15 +127,17 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
         table = names.join(outcomes, "key", join_type="inner").sort_by("key").select(MATCHING_OUTCOMES.names)
         if not len(table):
             continue
-        if BuiltDataset(root, sorted(table["subset"].unique().to_pylist())).digest() != model.about.data_digest:
+        state = BuiltDataset(root, names["subset"].unique().to_pylist())
+        state.limit = open_scores(model.path).about.get("limit")
+        if state.digest() != model.about.data_digest:
             raise WrongUse(
                 f"{model.path}: scores of another state of {root} than people saw; score again: twinset eval run"
             )
-        not_asked, undecided = len(names) - pairs["sampled"], pairs["sampled"] - len(table)
-        left_out = Counter({"people were not asked": not_asked, "not all four questions are decided": undecided})
+        both = len(sampled.intersection(names["key"].to_pylist()))
+        counts = {"people were not asked": len(names) - both, "not all four questions are decided": both - len(table)}
         about = model.about.model_dump(include={"benchmark", "title", "data_digest"})
         about |= {"model": PEOPLE, "model_digest": digest([people.decided.to_pylist()])}
-        about["left_out"] = +left_out
+        about["left_out"] = {reason: count for reason, count in counts.items() if count}
         path = scores_path(run, model.about.benchmark, PEOPLE)
         save_scores(table, about, path)
         written[model.about.benchmark] = path

@@ -1,7 +1,7 @@
 """Models on benchmarks: a file of scores for each pair of them, ``OUT/scores/BENCHMARK/MODEL.parquet``."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -10,7 +10,7 @@ from typing import Any
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.benchmarks.reader import NothingAsked
+from twinset.evaluation.benchmarks.reader import NothingAsked, Reader
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.detections import ByDetections, Detections
 from twinset.evaluation.features.pairs import ByChoices, ByPairs
@@ -63,16 +63,7 @@ def run(
     if not benchmarks or not models:
         raise WrongUse("--benchmark, --model: name at least one")
     shown = {model: (called or {}).get(model, model) for model in models}
-    taken = dict[Path, str]()
-    for benchmark, name in product(benchmarks, map(shown.__getitem__, models)):
-        path = scores_path(out, benchmark.name, name)
-        holder = taken.get(path) or _model_in(path) or name
-        if path in taken or holder != name:
-            raise WrongUse(
-                f"--model {name}: its scores on {benchmark.name} and those of {holder} would be one file, {path}; name "
-                "each once, score one of them in another --out, or name it another way, such as by a link to its folder"
-            )
-        taken[path] = name
+    refuse_shared_files(benchmarks, [shown[model] for model in models], out)
     for model in models:
         check_model(model)
     scored: list[WrittenScores] = []
@@ -90,6 +81,8 @@ def run(
             about = {**facts, "benchmark": benchmark.name, "title": benchmark.title}
             if scorer.words and benchmark.asks:
                 about["prompt"] = benchmark.asks
+            if isinstance(benchmark, Reader) and benchmark.limit:
+                about["limit"] = benchmark.limit
             before = similarities.computed
             tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
             try:
@@ -103,6 +96,20 @@ def run(
     if not scored:
         raise refused[0]
     return scored
+
+
+def refuse_shared_files(benchmarks: Iterable[Benchmark], models: Sequence[str], out: Path) -> None:
+    """Raise `WrongUse` where a file of scores would be that of two models or benchmarks, or is another model's."""
+    taken = dict[Path, str]()
+    for benchmark, name in product(benchmarks, models):
+        path = scores_path(out, benchmark.name, name)
+        holder = taken.get(path) or _model_in(path) or name
+        if path in taken or holder != name:
+            raise WrongUse(
+                f"--model {name}: its scores on {benchmark.name} and those of {holder} would be one file, {path}; name "
+                "each once, score one of them in another --out, or name it another way, such as by a link to its folder"
+            )
+        taken[path] = name
 
 
 def _model_in(path: Path) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.evaluation.benchmarks.made_files import put
-from tests.evaluation.benchmarks.made_layouts import pixels, queries
+from tests.evaluation.benchmarks.made_layouts import matchings, pixels, queries
 from tests.made_datasets import MadeDataset
 from tests.made_samples import EQBEN, VIDEO_SUBSET, Planned, draw, pair_shards
 from twinset.contracts.errors import WrongUse
@@ -44,17 +44,17 @@ def test_pairs_are_matchings_whose_videos_are_groups(made_pairs: MadeDataset) ->
 def test_drawn_scenes_of_two_subsets_are_not_one_group(made: MadeDataset) -> None:
     for name in ("eq-kubric-location", "eq-kubric-counting"):
         shards = [
-            [Planned(_drawn(one), one.identity, "scene-000001", one.judge, one.words) for one in shard]
+            [Planned(_drawn(one), one.identity, "1", one.judge, one.words) for one in shard]
             for shard in pair_shards(name)[:1]
         ]
         made.add(name, VIDEO_SUBSET, shards, "kubric-scenes")
     groups = {one.group for one in kept(open_benchmark("twinset", made.root))}
-    assert groups == {"eq-kubric-location/scene-000001", "eq-kubric-counting/scene-000001"}
+    assert groups == {"eq-kubric-location/1", "eq-kubric-counting/1"}
 
 
 def _drawn(one: Planned) -> Pair:
     assert isinstance(one.made, Pair)
-    return replace(one.made, group="scene-000001", image0=draw(0), image1=draw(1))
+    return replace(one.made, group="1", image0=draw(10), image1=draw(11))
 
 
 def test_a_triplet_asks_for_its_target_against_its_distractor(made_triplets: MadeDataset) -> None:
@@ -146,6 +146,19 @@ def test_crops_of_visual_genome_are_those_of_the_released_loader(made_benchmark:
     expected.paste(cut, ((side - cut.width) // 2, (side - cut.height) // 2))
     (query,) = queries(benchmark)
     assert np.array_equal(pixels(query.image), np.asarray(expected))
+
+
+def test_a_box_that_leaves_the_image_is_black_there_as_in_aros_code(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("aro", "relation")
+    path = benchmark.data / "visual_genome_relation.json"
+    (row,) = json.loads(path.read_text())
+    put(path, [{**row, "bbox_x": -5, "bbox_w": 40}, {**row, "bbox_x": 24}, {**row, "bbox_w": 10**8}])
+    cut, *wrong = (one.images[0] for one in matchings(benchmark))
+    whole = Image.open(benchmark.data / "images/0.jpg").convert("RGB")
+    assert np.array_equal(pixels(cut), np.asarray(whole.crop((-5, 3, 35, 12))))
+    for shown in wrong:
+        with pytest.raises(WrongUse, match="has no pixel in an image of"):
+            shown.read()
 
 
 def test_the_images_of_coco_and_visual_genome_are_not_mixed_up(made_benchmark: Opener) -> None:

@@ -60,7 +60,14 @@ def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> 
     ]
 
 
-ROWS, IMAGES = 100, ("image", "negative_image")
+def test_a_pair_in_two_files_is_refused(made_benchmark: Opener) -> None:
+    path = made_benchmark("eqben").data / "ann/all_select.json"
+    put(path.parent / "subset.json", json.loads(path.read_text())[:1])
+    with pytest.raises(WrongUse, match=r"subset\.json record 0: this pair is in .*all_select\.json too"):
+        list(open_benchmark("eqben", path.parents[1]).examples())
+
+
+IMAGES = ("image", "negative_image")
 
 
 def test_rows_of_one_photo_are_one_group(tmp_path: Path) -> None:
@@ -71,7 +78,11 @@ def test_rows_of_one_photo_are_one_group(tmp_path: Path) -> None:
     assert {one.category for one in found} == {"replace_att"}
 
 
-def test_a_part_that_was_not_fetched_is_missed(tmp_path: Path) -> None:
+def test_a_part_that_was_not_fetched_is_missed_and_two_configurations_are_refused(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        parquet(tmp_path / "two" / name / "test/0000.parquet", bivlc_rows(1), IMAGES)
+    with pytest.raises(WrongUse, match=r"other/test/0000\.parquet is of the split test too"):
+        open_benchmark("bivlc", tmp_path / "two")
     bivlc(tmp_path)
     next((tmp_path / "data").glob("*-00001-of-*")).unlink()
     with pytest.raises(WrongUse, match="1 of the 2 parts of test are there"):

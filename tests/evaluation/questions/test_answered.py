@@ -112,8 +112,8 @@ def test_a_benchmarks_own_question_is_asked_once_for_each_answer(
     texts = pd.read_parquet(tmp_path / "Q" / "texts.parquet")
     assert texts[["question", "answer"]].values.tolist() == [["Is it red?", "yes"], ["Is it red?", "no"]]
     pairs = pd.read_parquet(tmp_path / "Q" / "pairs.parquet")
-    pairs["score"] = [0.9, 0.1, 0.2, 0.8]  # image 0 is red
+    pairs["score"] = [1e9 + 0.9, 1e9 + 0.1, 0.2, 0.8]  # image 0 is red; float32 would not tell the first two apart
     pairs.to_csv(tmp_path / "mine.csv")
     ((written,), _) = score_answers(tmp_path / "mine.csv", tmp_path / "Q", "mine", tmp_path / "run", {}, 0.5)
     (row,) = pd.read_parquet(written.path).to_dict("records")
-    assert [row[name] for name in ("s00", "s01", "s10", "s11")] == pytest.approx([0.9, 0.1, 0.2, 0.8])
+    assert [row[name] for name in ("s00", "s01", "s10", "s11")] == [1e9 + 0.9, 1e9 + 0.1, 0.2, 0.8]

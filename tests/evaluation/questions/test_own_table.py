@@ -53,8 +53,11 @@ def put_text(folder: Path, benchmark: str, columns: str, threshold: float | None
 
 def test_what_is_measured_of_one_image_is_put_beside_a_benchmark_too(tmp_path: Path) -> None:
     sugarcrepe(tmp_path / "sugarcrepe")
-    tables = {"s00,s01": ("1,0.5", "0,0.5"), "correct": ("True", "no"), "ipos2t": ("1", "0.5")}
+    tables = {"s00,s01": ("1000.00002,1000.00001", "0,0.5"), "correct": ("True", "no"), "ipos2t": ("1", "0.5")}
     for header, (right, wrong) in tables.items():
         rows = [f"{kind}/{n},{right if n == 0 else wrong}" for kind in ("swap_obj", "add_att") for n in range(3)]
         found = put_text(tmp_path, "sugarcrepe", "\n".join([f"key,{header}", *rows]))
         assert found["rows"] == 6 and found["figures"]["accuracy"] == pytest.approx(100 / 3)
+    places = {"sugarcrepe": str(tmp_path / "sugarcrepe")}
+    with pytest.raises(WrongUse, match="--model mine-: its scores on sugarcrepe and those of mine would be one file"):
+        put_scores(tmp_path / "mine.csv", "mine-", tmp_path / "run", places, None, None)

@@ -139,6 +139,7 @@ def test_targets_and_exclusions_are_places_of_the_gallery(made_benchmark: Opener
 @pytest.mark.parametrize("name", NAMES)
 def test_a_subset_alone_is_what_it_is_among_others(made_benchmark: Opener, name: str) -> None:
     whole = made_benchmark(name)
+    assert open_benchmark(name, whole.data, whole.subsets[::-1]).digest() == whole.digest()
     everything = [described(item) for item in whole.examples() if not isinstance(item, LeftOut)]
     for subset in whole.subsets:
         alone = open_benchmark(name, whole.data, [subset])

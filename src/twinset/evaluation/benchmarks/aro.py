@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from PIL import Image
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.pictures import REFETCH, as_png
@@ -13,6 +14,7 @@ from twinset.evaluation.benchmarks.reader import Pairs, Ranked
 from twinset.evaluation.benchmarks.rows import TEXTS, WHOLE, Row
 from twinset.evaluation.examples import Picture
 from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.shards.media.decode import MOST_PIXELS
 
 
 class Aro(Pairs):
@@ -27,10 +29,10 @@ class Aro(Pairs):
     image_columns, caption_columns = ("image_path",), ("true_caption", "false_caption")
 
     def picture(self, row: Row, column: str) -> Picture:
-        x, y, width, height = (max(0, row.value(f"bbox_{side}", WHOLE)) for side in "xywh")
+        x, y, width, height = (row.value(f"bbox_{side}", WHOLE) for side in "xywh")
         whole = self.named(row, self.image_name(row, column))
         name = whole.where.removeprefix(f"{self.data}/")
-        read = partial(_cut, self.data, name, slice(y, y + height), slice(x, x + width))
+        read = partial(_cut, self.data, name, (x, y, x + width, y + height))
         return Picture(f"{whole.where}#{x},{y},{width},{height}", read)
 
     def category(self, row: Row) -> str:
@@ -38,13 +40,16 @@ class Aro(Pairs):
         return row.text("relation_name") if row.subset == "relation" else "_".join([*row.value("attributes", TEXTS)])
 
 
-def _cut(root: Path, name: str, rows: slice, columns: slice) -> bytes:
+def _cut(root: Path, name: str, box: tuple[int, int, int, int]) -> bytes:
+    """What is in a box, black where it leaves the image, as in the released code. box: left, top, right, bottom."""
     frame = ImageFiles(root, upright=False).read([name])[name]
     if isinstance(frame, UnusableImage):
         raise WrongUse(f"{root}: {frame.detail}")
-    if not (cut := frame.pixels[rows, columns]).size:
-        raise WrongUse(f"{root}/{name}: its box has no pixel in an image of {frame.pixels.shape[1::-1]}; {REFETCH}")
-    return as_png(np.ascontiguousarray(cut))
+    image, (left, top, right, bottom) = Image.fromarray(frame.pixels), box
+    shown = min(right, image.width) > max(left, 0) and min(bottom, image.height) > max(top, 0)
+    if not shown or (right - left) * (bottom - top) > MOST_PIXELS:
+        raise WrongUse(f"{root}/{name}: its box {box} has no pixel in an image of {image.size}, or too many; {REFETCH}")
+    return as_png(np.asarray(image.crop(box)))
 
 
 class AroOrder(Ranked):

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from twinset.contracts.errors import WrongUse, naming
@@ -180,7 +180,8 @@ def _asked(sample: Stored[Any], pictures: Pictures, subset: str, where: str) -> 
     match sample.kind.name:
         case "pair":
             # A video is the same in every subset; scenes and drawings are numbered again in each.
-            filmed = record.group in record.source.image0.path
+            media = PurePosixPath(record.source.image0.path)
+            filmed = record.group in {*media.parts, *(PurePosixPath(part).stem for part in media.parts)}
             return Matching(
                 key=sample.key,
                 subset=subset,

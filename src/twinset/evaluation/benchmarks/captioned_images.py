@@ -30,14 +30,16 @@ class CaptionedGallery:
         """An image asks for any of its captions among all (`IMAGE_TO_TEXT`), a caption for its image among all."""
         pictures = tuple(picture for picture, _ in self.images.values())
         texts = tuple(caption for _, captions in self.images.values() for caption in captions)
-        places = defaultdict[str, list[int]](list)  # the same caption of another image is right too
+        shown = [place for place, (_, captions) in enumerate(self.images.values()) for _ in captions]
+        places = defaultdict[str, list[int]](list)  # the same caption of another image is right too, and that image
         for place, caption in enumerate(texts):
             places[caption].append(place)
-        for place, (group, (picture, captions)) in enumerate(self.images.items()):
+        for group, (picture, captions) in self.images.items():
             about: dict[str, Any] = {"subset": subset, "group": group}
             if direction == TEXT_TO_IMAGE:
                 for number, caption in enumerate(captions):
-                    asked: dict[str, Any] = {"image": None, "text": caption, "targets": frozenset({place})}
+                    targets = frozenset(shown[at] for at in places[caption])
+                    asked: dict[str, Any] = {"image": None, "text": caption, "targets": targets}
                     yield Query(key=f"{subset}/{group}/{number}", gallery=pictures, **about, **asked)
             else:
                 targets = frozenset(at for caption in captions for at in places[caption])

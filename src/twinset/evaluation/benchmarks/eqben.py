@@ -1,13 +1,14 @@
 """Two images and a caption of each: EqBen."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, TypeAdapter
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.pictures import ARRAY
 from twinset.evaluation.benchmarks.reader import MISSING, AbsentImage, Item, Reader
 from twinset.evaluation.benchmarks.rows import Text, checked, read_values
@@ -88,8 +89,11 @@ class EqBen(Reader):
         return list(dict.fromkeys(found.path for found in self._read[subset]))
 
     def items(self, subset: str) -> Iterator[Item]:
+        files: dict[Pair, Path] = {}
         for number, found in enumerate(self._read[subset]):
             pair, key = found.pair, found.pair.key
+            if (first := files.setdefault(replace(pair, key=None), found.path)) != found.path:
+                raise WrongUse(f"{found.where}: this pair is in {first} too, and would count twice; remove one file")
             try:
                 images = self._find(pair.image0, found.where), self._find(pair.image1, found.where)
             except AbsentImage as absent:

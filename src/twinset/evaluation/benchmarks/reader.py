@@ -19,7 +19,7 @@ from twinset.shards.media.media_folder import COCO_PREFIXES
 
 Item = Matching | Query | Statement | Grounding | LeftOut
 
-VERSION = 3  # part of digests; raised when a reader asks other examples of the same files
+VERSION = 4  # part of digests; raised when a reader asks other examples of the same files
 MISSING, SAME_CAPTIONS = "missing image", "both captions are the same"
 
 
@@ -196,13 +196,13 @@ class Reader(Benchmark, ABC):
             raise NothingAsked(str(self.refused(why)))
 
     def digest(self) -> str:
-        """sha256 over the annotation files of the chosen subsets. Of images in folders only the names are read."""
+        """sha256 over the annotation files of the chosen subsets, whose images in folders are not read."""
         return self.digest_of({self.relative(path): sha256_of_file(path)[0] for path in self.annotations()})
 
     def digest_of(self, read: object) -> str:
-        """sha256 of what was read, as JSON, with the name of the benchmark and its subsets."""
+        """sha256 of what was read, as JSON, with the name of the benchmark and its subsets in any order."""
         name = type(self).name  # of the reader: a part of what twinset built has a name of its own
-        described = {"benchmark": name, "version": VERSION, "subsets": list(self.subsets), "read": read}
+        described = {"benchmark": name, "version": VERSION, "subsets": sorted(self.subsets), "read": read}
         described |= {"categories": sorted(self.categories)} if self.categories else {}
         described |= {"asks": self.asks} if self.asks else {}
         described |= {"limit": list(self.limit)} if self.limit else {}

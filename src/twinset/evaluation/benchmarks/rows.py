@@ -168,7 +168,7 @@ def parquet_splits(data: Path) -> dict[str, list[Path]]:
     """Parquet files of a data set by split, as Hugging Face lays them out.
 
     ``data/test-00000-of-00002.parquet`` (with a hash behind in older ones), ``CONFIG/test/0000.parquet``, or either
-    without its folder. Raises `WrongUse` when a part is missing: the benchmark would quietly be smaller.
+    without its folder. Raises `WrongUse` where a part is missing, or two configurations may have the same rows.
     """
     patterns = ("*.parquet", "data/*.parquet", "*/*/*.parquet")
     paths = next((paths for pattern in patterns if (paths := sorted(data.glob(pattern)))), [])
@@ -178,6 +178,8 @@ def parquet_splits(data: Path) -> dict[str, list[Path]]:
         of_name = path.parent.name if path.stem.isdigit() else path.stem.partition("-")[0]
         splits.setdefault(part["split"] if part else of_name, []).append(path)
     for split, parts in splits.items():
+        if parts[0].parent != parts[-1].parent:
+            raise WrongUse(f"{parts[0]}: {parts[-1]} is of the split {split} too; keep one configuration's folder")
         part = PART.fullmatch(parts[0].stem)
         if part and len(parts) != int(part["parts"]):
             there = f"{len(parts)} of the {int(part['parts'])} parts of {split} are there"

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,8 +18,8 @@ from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.store import FeatureStore, pair_name
 from twinset.evaluation.questions.asked import ABOUT, IMAGES, PAIRS, TEXTS
 from twinset.evaluation.report.model_answers import scores_path
-from twinset.evaluation.run import WrittenScores
-from twinset.evaluation.score_files.opening import open_scores
+from twinset.evaluation.run import WrittenScores, refuse_shared_files
+from twinset.evaluation.score_files.opening import open_scores, wide_enough
 from twinset.models.encoders.contract import Floats, Matcher
 from twinset.shards.storage.spool import temporary_folder
 
@@ -53,18 +52,26 @@ def score_answers(
         raise WrongUse(f"--benchmark {unknown}: {questions} asks {', '.join(names)}")
     opened = (open_benchmarks(name, moved.get(name, folder), subsets) for name, folder, subsets in places)
     benchmarks = [benchmark for parts in opened for benchmark in parts]
+    refuse_shared_files(benchmarks, [model], out)
     scorer, written = _Elsewhere(model, sha256_of_file(file)[0], threshold), list[WrittenScores]()
     facts = {"model": model, "model_digest": scorer.digest(), **({} if threshold is None else {"threshold": threshold})}
     with temporary_folder() as folder:
-        store = FeatureStore(folder, "scores")
-        _keep_scores(store, file, questions)
+        store = _Scores(folder, "scores")
         pairs = ByPairs(scorer, store, 1)
+        pairs.matching = wide_enough(pairs.matching, _keep_scores(store, file, questions).to_numpy())
         for benchmark in benchmarks:
             path = scores_path(out, benchmark.name, model)
             about = {"benchmark": benchmark.name, "title": benchmark.title}
             rows = write_scores(benchmark, pairs, path, facts | about)
             written.append(WrittenScores(benchmark.name, model, path, rows, 0))
     return written, benchmarks
+
+
+class _Scores(FeatureStore):
+    """Scores in float64, in memory alone."""
+
+    def flush(self) -> None:
+        pass
 
 
 class _Elsewhere(Matcher):
@@ -80,8 +87,8 @@ class _Elsewhere(Matcher):
         raise WrongUse(f"{texts[0][:60]!r} was not asked of this image: a benchmark is not as it was; ask it again")
 
 
-def _keep_scores(store: FeatureStore, file: Path, questions: Path) -> None:
-    """Keep the scores of all pairs; raises `WrongUse` where one has none or two, or was not asked."""
+def _keep_scores(store: FeatureStore, file: Path, questions: Path) -> pl.Series:
+    """Keep the scores of all pairs, and return them; raises `WrongUse` where one has none or two, or was not asked."""
     opened = open_scores(file)
     opened.refuse_repeats(_PAIR, "keep one of them")
     batch = opened.read([*_PAIR, "score"])
@@ -98,4 +105,5 @@ def _keep_scores(store: FeatureStore, file: Path, questions: Path) -> None:
         for name in (IMAGES, TEXTS)
     )
     names = [pair_name(images[image], texts[text]) for image, text, _ in scored.iter_rows()]
-    store.keep(names, scored["score"].to_numpy().astype(np.float32)[:, None], 0)
+    store.keep(names, scored["score"].to_numpy()[:, None], 0)
+    return scored["score"]

@@ -13,8 +13,8 @@ from twinset.evaluation.examples import IDENTITY, TOP, Benchmark, Example, LeftO
 from twinset.evaluation.metrics.matching import CORRECT, FINER, PAIRING, RELEASED, SCORES
 from twinset.evaluation.metrics.measure import APART
 from twinset.evaluation.report.model_answers import OPTIONAL, scores_path
-from twinset.evaluation.run import WrittenScores
-from twinset.evaluation.score_files.opening import Batch, ScoreFile, open_scores, save_scores
+from twinset.evaluation.run import WrittenScores, refuse_shared_files
+from twinset.evaluation.score_files.opening import Batch, ScoreFile, open_scores, save_scores, wide_enough
 
 KEY = "key"
 #: What a file may be, by what its benchmark asks; and how other code calls a column.
@@ -42,6 +42,7 @@ def take_scores(
     examples = [one for one in every if not isinstance(one, LeftOut)]
     if not examples:
         raise WrongUse(f"{benchmark.title}: all examples are left out; there is nothing to score")
+    refuse_shared_files([benchmark], [model], out)
     schema, columns = _columns(opened, benchmark.name, examples[0])
     rows = _read(opened, schema, columns)
     identity = pl.DataFrame([{name: getattr(one, name) for name, _ in IDENTITY} for one in examples])
@@ -62,6 +63,7 @@ def take_scores(
     lacking = {name: None for name in schema.names if name not in {*joined.columns, *OPTIONAL}}
     table = joined.with_columns(**lacking)
     written = pa.schema([field for field in schema if field.name in table.columns])
+    written = wide_enough(written, rows.select(pl.col(pl.Float64)).to_numpy())
     path = scores_path(out, benchmark.name, model)
     save_scores(table.select(written.names).to_arrow().cast(written), facts, path)
     return WrittenScores(benchmark.name, model, path, len(table), 0)
@@ -97,4 +99,4 @@ def _column(batch: Batch, name: str, kind: pa.DataType) -> pa.Array:
     if pa.types.is_integer(kind) and name not in OPTIONAL:
         return pa.array(batch.counts(name), kind)
     numbers = batch.numbers(name, nullable=name not in (*SCORES[:2], "margin"))
-    return pa.array(numbers, kind, from_pandas=True)
+    return pa.array(numbers, pa.float64() if pa.types.is_floating(kind) else kind, from_pandas=True)

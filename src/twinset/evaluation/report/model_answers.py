@@ -123,7 +123,7 @@ def _opened(path: Path) -> ModelAnswers:
         if {*expected.names} - OPTIONAL <= {*schema.names}:
             for column in expected:
                 types = [field.type for field in schema if field.name == column.name]
-                if types not in ([], [column.type]):
+                if types not in ([], [column.type], [pa.float64()] * pa.types.is_floating(column.type)):
                     raise WrongUse(f"{path}: column {column.name} is not one column of {column.type}; write it so")
             return ModelAnswers(path, asked, about, scores, expected)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")

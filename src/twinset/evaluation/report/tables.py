@@ -101,7 +101,7 @@ def marked(table: Table) -> Marks:
 
 
 def as_csv(table: Table) -> str:
-    """One line a row, numbers unrounded; a figure takes five columns, of which those that nothing has are left out."""
+    """One line a row, numbers with six digits; a figure takes five columns, those that nothing has left out."""
     columns = [
         (place, part)
         for place in range(len(table.heads))
@@ -200,7 +200,7 @@ def decimals(value: float, head: str) -> str:
 
 
 def number(value: int | float) -> str:
-    """A count with commas between thousands; another number with at most three digits that say something."""
+    """A count with commas between thousands; another number with one decimal, below 10 with three digits."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"

@@ -226,6 +226,13 @@ def _about(schema: pa.Schema, where: str) -> dict[str, Any]:
         raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again") from error
 
 
+def wide_enough(schema: pa.Schema, numbers: Floats) -> pa.Schema:
+    """A schema, in float64 where it has float32 and that would make equal what is not."""
+    if len(np.unique(numbers.astype(np.float32))) == len(np.unique(numbers)):
+        return schema
+    return pa.schema([one.with_type(pa.float64()) if one.type == pa.float32() else one for one in schema])
+
+
 def save_scores(table: pa.Table, about: Mapping[str, Any], path: Path) -> None:
     """Write a table of scores whole, with what it says of itself."""
     with whole_file(path) as unfinished:
