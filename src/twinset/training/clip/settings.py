@@ -15,7 +15,7 @@ BATCH, BATCH_WITH_NEGATIVES = 400, 200
 
 
 class ClipSettings(RegularisedSettings, EncoderSettings):
-    """What `training.clip.train.train_clip` trains, on what and how.
+    """What `training.clip.train.ClipTask` trains, on what and how.
 
     Attributes:
         validation: without any, the last weights are the best.
