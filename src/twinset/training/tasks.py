@@ -26,16 +26,13 @@ def train_task(task: str, given: Mapping[str, Any], out: Path, on_progress: OnPr
     out = local_folder_of(out)
     if task not in TASKS:
         raise WrongUse(f"task {task!r}: {suggested(str(task), TASKS)}")
-    if not given.get("data"):
-        raise WrongUse("data: name at least one dataset that twinset built")
     try:
         settings = check_task(task, given, out)
-        from twinset.training.runs.trainer import train
-
+        train = import_module("twinset.training.runs.trainer").train
         kind = getattr(import_module(f"twinset.training.{task}.train"), TASKS[task][1])
     except ImportError as error:
         raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
-    return train(kind, settings, out, on_progress)
+    return dict(train(kind, settings, out, on_progress))
 
 
 def settings_class(task: str) -> type[BaseModel]:

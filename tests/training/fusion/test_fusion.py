@@ -4,10 +4,6 @@ A run of a fusion encoder: it resumes exactly, evaluation opens it, it learns.
 """
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +14,13 @@ from safetensors import safe_open
 from tests.made_datasets import MadeDataset
 from tests.training.fusion.conftest import Settings, damage
 from tests.training.runs.contract import Killed, killed_after, resumes_exactly, rows_of
-from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.training.clip.data import open_data
 from twinset.training.fusion.data import FILE, MinedBatches, Part, open_start
 from twinset.training.fusion.settings import FusionSettings
-from twinset.training.fusion.train import train_fusion, twin_scores
+from twinset.training.fusion.train import FusionTask, twin_scores
 from twinset.training.losses.names import ABSENT
+from twinset.training.runs.trainer import train
 
 
 def test_negatives_of_a_mixture_match_neither_image_nor_text(
@@ -38,7 +34,7 @@ def test_negatives_of_a_mixture_match_neither_image_nor_text(
     # 24 and 8 pairs, whose pictures share four captions, and of one shade each picture with two pairs.
     assert len(examples) == 48 + 16 and labels[0].max() == 31 and labels[1].max() == 3
     rows = np.arange(64)[:, None]
-    places = found.places[labels[0]]  # of each example
+    places = found[labels[0]]  # of each example
     for kind in labels:
         assert (kind[places] != kind[rows])[places != ABSENT].all()
     keys = {examples[number].key: examples[number].texts["text"] for number in range(64)}
@@ -74,7 +70,6 @@ def test_a_part_depends_on_seed_and_number_alone(settings: Settings, tmp_path: P
     assert not same(straight[0], straight[12])  # another epoch: other order, crops and negatives
 
 
-CHECKOUT = Path(__file__).parents[3]
 RELEASED = {"v1": "none", "v2": "all", "form": "released"}
 
 
@@ -99,9 +94,9 @@ def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
 ) -> None:
     chosen, out = settings(kind, **changes), tmp_path / "killed"
     with pytest.raises(Killed):
-        train_fusion(chosen, out, killed_after(1), report=False)
+        train(FusionTask, chosen, out, killed_after(1))
     scored = (out / FILE).stat().st_mtime_ns
-    rows = resumes_exactly(train_fusion, chosen, tmp_path, (1, 3))
+    rows = resumes_exactly(FusionTask, chosen, tmp_path, (1, 3))
     assert (out / FILE).stat().st_mtime_ns == scored, "neighbours were scored a second time"
     assert group_score(f"{kind}:{out}", chosen, out) == rows[-1]["validation"]["group"]
     # Of 6 steps floor(0.6) = 0 warm up, and the rate falls by a sixth with each.
@@ -121,7 +116,7 @@ def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tm
     chosen = settings(
         regulariser="eqsim", epochs=30, accumulate=1, lr=1e-2, lr_times=1, transform="evaluation", validate_every=60
     )
-    train_fusion(chosen, tmp_path / "run")
+    train(FusionTask, chosen, tmp_path / "run")
     rows = rows_of(tmp_path / "run")
     losses = [row["objective"] for row in rows]
     # One of nine pairs matches: who knows no more has the entropy of that, 0.349.
@@ -129,27 +124,7 @@ def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tm
     scores = [group_score(model, chosen, tmp_path / "run") for model in (f"blip-itm:{tmp_path / 'run'}", chosen.model)]
     assert scores[0] >= 45 > scores[1]
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "objective match + 0.5 · eqsim" in page and (tmp_path / "run" / "tensorboard").is_dir()
-
-
-@pytest.mark.slow
-def test_the_command_is_killed_and_ends_with_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
-    chosen = settings()
-    names = ("batch", "accumulate", "epochs", "nearest", "negatives", "hard", "threads", "checkpoint_every", "lr")
-    said = [f"--{name.replace('_', '-')}={getattr(chosen, name)}" for name in names]
-    said += ["--model", chosen.model, "--data", chosen.data[0], "--validation", chosen.validation[0], "--json"]
-    command = [sys.executable, "-m", "twinset.cli.main", "train", "fusion", *said, "--out", str(tmp_path / "run")]
-    history = tmp_path / "run" / "history.jsonl"
-    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
-        wait_until(lambda: history.exists() and history.read_bytes().count(b"\n") >= 3, child, 0.001)
-        os.kill(child.pid, signal.SIGKILL)
-    assert not (tmp_path / "run" / "result.json").exists()
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["resumed_at"] in (2, 4) and found["model"] == f"blip-itm:{tmp_path / 'run'}"
-    assert found["sha256"] == train_fusion(chosen, tmp_path / "straight", report=False)["sha256"]
-    assert "loss" in done.stderr  # without a terminal too it says where it is
+    assert "objective match + 0.5 · eqsim" in page
 
 
 @pytest.mark.parametrize(
@@ -166,5 +141,5 @@ def test_what_cannot_be_trained_is_refused(
     settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(WrongUse, match=message):
-        train_fusion(settings(kind, **changes), tmp_path / "run")
+        train(FusionTask, settings(kind, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()

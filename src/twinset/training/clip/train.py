@@ -49,7 +49,7 @@ class ClipTask(Task[Batch]):
             OBJECTIVES.find(settings.objective).roles, settings.workers, process.rank, process.world,
         )  # fmt: skip
         self.steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
-        if settings.warmup >= self.steps and process.is_first:
+        if settings.warmup >= self.steps and process.rank == 0:
             _LOG.warning(
                 "warmup: %s steps, and the run has %s: the learning rate never reaches %s; choose a lower --warmup",
                 *(f"{settings.warmup:,}", f"{self.steps:,}", settings.lr),

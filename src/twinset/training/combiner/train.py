@@ -46,6 +46,11 @@ AT = (1, 5, 10)
 ROLES = (REFERENCE, TARGET, CONDITION)
 
 
+def planned_steps(settings: CombinerSettings, steps_per_epoch: int) -> int:
+    """Optimiser steps of a run: those that settings say, or else the fewer of what paper and released code take."""
+    return settings.steps or settings.epochs * steps_per_epoch or min(STEPS, EPOCHS * steps_per_epoch)
+
+
 class CombinerTask(Task[Batch]):
     """The task of a Combiner, and of its encoder where that is not frozen."""
 
@@ -90,8 +95,7 @@ class CombinerTask(Task[Batch]):
                 self.data.training, crops, start.tokenize, settings.batch, settings.seed, ROLES, settings.workers,
                 process.rank, process.world,
             )  # fmt: skip
-        epoch = self.batches.steps_per_epoch
-        self.steps = settings.steps or settings.epochs * epoch or min(STEPS, EPOCHS * epoch)
+        self.steps = planned_steps(settings, self.batches.steps_per_epoch)
         self._level = logging.WARNING  # of what each validation says of its benchmark
 
     def what(self) -> str:

@@ -88,9 +88,7 @@ class Task(ABC, Generic[B]):
 
     @abstractmethod
     def measure(self) -> dict[str, float] | None:
-        """Validate the weights as they are, in percent but for the loss; None without validation data. The network is
-        in inference mode, without gradients.
-        """
+        """Validate the network, in inference mode, in percent but for the loss; None without validation data."""
 
     def about(self) -> dict[str, Any]:
         """Words about the run for its card; OUT is its folder."""
@@ -140,7 +138,7 @@ def train(
     with joined(settings) as process:
         task = open_task(settings, out, process)
         identity = run_identity(settings, task.digests())
-        claim = claimed(out, settings, identity, process.runtime) if process.is_first else contextlib.nullcontext()
+        claim = claimed(out, settings, identity, process.runtime) if process.rank == 0 else contextlib.nullcontext()
         with claim as history:
             process.wait()
             run = None
