@@ -5,15 +5,15 @@ Its settings: BiVLC's recipe by default, and what is refused. Its validation: ba
 
 import json
 import multiprocessing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.evaluation.scorers.tiny_models import images
+from tests.evaluation.scorers.tiny_models import images, open_clip_config
 from tests.made_datasets import MadeDataset
-from tests.training.clip.conftest import Settings
 from tests.training.runs.contract import resumes_exactly, rows_of, sha256, trains_alike_in_two_processes
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.scorers.kinds import open_model
@@ -26,11 +26,26 @@ from twinset.training.losses.names import OBJECTIVES
 from twinset.training.runs.settings import checked
 from twinset.training.runs.trainer import train
 
-CHECKOUT = Path(__file__).parents[3]
+Settings = Callable[..., ClipSettings]
 FILES = {
     *("README.md", "data.json", "history.jsonl", "last.safetensors", "open_clip_config.json", "result.json"),
     *("open_clip_model.safetensors", "report.html", "settings.json"),
 }
+
+
+@pytest.fixture
+def settings(made_pairs: MadeDataset, tmp_path: Path) -> Settings:
+    """Settings of a run of 8 steps of 4 examples, two epochs, on 16 twins, validated on 8 others."""
+    config = str(open_clip_config(tmp_path / "model"))
+
+    def make(**changes: Any) -> ClipSettings:
+        given: dict[str, Any] = {
+            "model": config, "weights": None, "data": (f"{made_pairs.root}:eq-ag",), "batch": 4, "epochs": 2,
+            "validation": (f"{made_pairs.root}:eq-gebc",), "lr": 1e-3, "warmup": 2, "threads": 1, "checkpoint_every": 3,
+        }  # fmt: skip
+        return ClipSettings.model_validate(given | changes)
+
+    return make
 
 
 def test_a_run_writes_weights_that_evaluation_opens_and_names_every_shard(

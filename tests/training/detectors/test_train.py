@@ -75,6 +75,7 @@ def test_the_steps_are_those_of_adam_on_a_linear_layer_of_each_half(
     assert len(figures) == 3 and len({figure["image_detection"] for figure in figures}) == 1
     best = max(figures, key=lambda figure: figure["accuracy"])
     assert best["accuracy"] == pytest.approx((best["text_detection"] + best["image_detection"]) / 2)
+    assert best["chance"] == 50
 
 
 @pytest.mark.slow

@@ -1,20 +1,32 @@
 """Batches are a function of the step; what cannot be read is replaced and named."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import fsspec
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from tests.made_datasets import MadeDataset
-from tests.training.examples.conftest import tokenize
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage import layout
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.example_set import open_examples
 from twinset.training.examples.transforms import Transforms
+
+
+def tokenize(texts: Sequence[str]) -> NDArray[np.int64]:
+    """The first 12 bytes of each text, (n, 12)."""
+    return np.array([list(text.encode()[:12].ljust(12, b"\0")) for text in texts], np.int64)
+
+
+@pytest.fixture
+def small_crops() -> Transforms:
+    return Transforms({"size": 32})
+
 
 ROLES = ("image", "text", "negative_text")
 
