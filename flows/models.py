@@ -12,7 +12,7 @@ from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.flows.artifacts import cosmetic, told
 from twinset.flows.build_shards import RETRIED
 from twinset.models.encoders.contract import NotApplicable
-from twinset.training.tasks import Task
+from twinset.training.tasks import TaskName
 
 
 @task(name="score", task_run_name="{model} on {benchmark}", **RETRIED)
@@ -69,7 +69,7 @@ def evaluate(
 
 @flow(name="train", flow_run_name="{task} in {out}", persist_result=False)
 @told
-def train(data: list[str], out: str, settings: dict[str, Any] | None = None, task: Task = "clip") -> dict[str, Any]:
+def train(data: list[str], out: str, settings: dict[str, Any] | None = None, task: TaskName = "clip") -> dict[str, Any]:
     """Train a model, or resume its run.
 
     Args:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from twinset.stages.finish import Progress
     from twinset.stages.publish import publish
     from twinset.training.tasks import OnProgress as OnStep
-    from twinset.training.tasks import Task
+    from twinset.training.tasks import TaskName
 
 __all__ = ["build", "compare", "evaluate", "export", "load", "look", "plan", "publish", "scores", "status", "train"]
 __all__ += ["verify"]
@@ -270,7 +270,7 @@ def train(
     data: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    task: Task = "clip",
+    task: TaskName = "clip",
     on_progress: OnStep | None = None,
     **settings: Any,
 ) -> dict[str, Any]:

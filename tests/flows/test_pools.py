@@ -48,7 +48,7 @@ def test_a_task_scores_one_model_and_a_retry_finds_it_cached(tmp_path: Path) -> 
     ("flow", "given", "message"),
     [
         (score, {"model": "m", "benchmark": "sugarcrepe", "asked": {}}, "benchmarks: sugarcrepe: write NAME=DIR"),
-        (train, {"data": []}, "name at least one dataset"),
+        (train, {"data": []}, "data: Tuple should have at least 1 item"),
         (train, {"data": ["a"], "settings": {"learning_rate": 1}}, "learning_rate: unknown; name one of "),
         (train, {"data": ["a"], "task": "segmenter"}, "task 'segmenter': name one of clip, combiner, fusion, "),
         (train, {"data": ["a"], "task": "detectors", "settings": {"lr": 0}}, "lr: Input should be greater"),

@@ -17,7 +17,7 @@ LINES = {
     "models": 4812,
     "cards": 1699,
     "review": 1451,
-    "training": 4786,
+    "training": 4594,
     "evaluation": 7705,
     "cli": 1550,
     "demo": 152,

@@ -189,7 +189,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         told = ("--batch", "4", "--steps", "30", "--checkpoint-every", "4", "--lr", "1e-3")
         command = ("train", "clip", "--model", str(config), "--weights", "random", "--data", f"{data}:eq-gebc", *told)
         command = (*command, "--threads", "1")
-        return Command(folder / "train-clip", lambda out: (*command, "--out", str(out)), variables, ("tensorboard",))
+        return Command(folder / "train-clip", lambda out: (*command, "--out", str(out)), variables, ())
 
     def fusion() -> Command:
         from tests.evaluation.scorers.tiny_models import save_transformers
@@ -197,7 +197,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         model = save_transformers(folder / "blip", "blip")
         told = ("--batch", "4", "--epochs", "1", "--checkpoint-every", "3", "--threads", "1")
         command = ("train", "fusion", "--model", f"blip-itm:{model}", "--data", f"{built()}:eq-gebc", *told)
-        return Command(folder / "train-fusion", lambda out: (*command, "--out", str(out)), variables, ("tensorboard",))
+        return Command(folder / "train-fusion", lambda out: (*command, "--out", str(out)), variables, ())
 
     def export() -> Command:
         command = ("export", str(built()), "--only", "eq-gebc", "--format", "eqben")

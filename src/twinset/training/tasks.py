@@ -10,14 +10,14 @@ from pydantic import BaseModel
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.shards.storage.whole_file import local_folder_of
 
-#: Class of the settings and function that trains, in ``settings`` and ``train`` of the folder of that name.
+#: Class of the settings and class of the task, in ``settings`` and ``train`` of the folder of that name.
 TASKS = {
-    "clip": ("ClipSettings", "train_clip"),
-    "combiner": ("CombinerSettings", "train_combiner"),
-    "fusion": ("FusionSettings", "train_fusion"),
-    "detectors": ("DetectorSettings", "train_detectors"),
+    "clip": ("ClipSettings", "ClipTask"),
+    "combiner": ("CombinerSettings", "CombinerTask"),
+    "fusion": ("FusionSettings", "FusionTask"),
+    "detectors": ("DetectorSettings", "DetectorTask"),
 }
-Task = Literal["clip", "combiner", "fusion", "detectors"]
+TaskName = Literal["clip", "combiner", "fusion", "detectors"]
 OnProgress = Callable[[int, int, dict[str, Any]], None]
 
 
@@ -26,14 +26,13 @@ def train_task(task: str, given: Mapping[str, Any], out: Path, on_progress: OnPr
     out = local_folder_of(out)
     if task not in TASKS:
         raise WrongUse(f"task {task!r}: {suggested(str(task), TASKS)}")
-    if not given.get("data"):
-        raise WrongUse("data: name at least one dataset that twinset built")
     try:
         settings = check_task(task, given, out)
-        train = getattr(import_module(f"twinset.training.{task}.train"), TASKS[task][1])
+        train = import_module("twinset.training.runs.trainer").train
+        kind = getattr(import_module(f"twinset.training.{task}.train"), TASKS[task][1])
     except ImportError as error:
         raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
-    return dict(train(settings, out, on_progress))
+    return dict(train(kind, settings, out, on_progress))
 
 
 def settings_class(task: str) -> type[BaseModel]:

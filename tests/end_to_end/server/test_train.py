@@ -11,8 +11,9 @@ from tests.end_to_end.server.conftest import kill_below
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.train import train_clip
+from twinset.training.clip.train import ClipTask
 from twinset.training.runs.settings import checked
+from twinset.training.runs.trainer import train
 
 STEPS = 150  # a second or two; the worker is stopped a few steps after the first checkpoint
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
@@ -51,7 +52,7 @@ def test_a_killed_training_is_retried_to_the_same_bytes(
     until(lambda: api.state(run) in ENDED, pause=1)
     log = (tmp_path / "cpu.log").read_text()
     assert api.state(run) == "COMPLETED", log[-3000:]
-    straight = train_clip(checked(ClipSettings, {"data": data, **settings}), tmp_path / "straight", report=False)
+    straight = train(ClipTask, checked(ClipSettings, {"data": data, **settings}), tmp_path / "straight")
     assert json.loads((out / "result.json").read_bytes())["sha256"]["last.safetensors"] == straight["sha256"]
     artifacts = shown(api, run)
     assert (out / "report.html").as_uri() in artifacts["train-report"] and straight["sha256"] in artifacts["train"]

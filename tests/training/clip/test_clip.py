@@ -5,42 +5,54 @@ Its settings: BiVLC's recipe by default, and what is refused. Its validation: ba
 
 import json
 import multiprocessing
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import load_file
 
-from tests.evaluation.scorers.tiny_models import images
+from tests.evaluation.scorers.tiny_models import images, open_clip_config
 from tests.made_datasets import MadeDataset
-from tests.training.clip.conftest import Settings
-from tests.training.runs.contract import resumes_exactly, rows_of, sha256
+from tests.training.runs.contract import resumes_exactly, rows_of, sha256, trains_alike_in_two_processes
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.open_clip_files import find_checkpoint
 from twinset.training.clip.data import open_data
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.train import train_clip
+from twinset.training.clip.train import ClipTask
 from twinset.training.clip.validation import batch_size, twin_figures
 from twinset.training.losses.names import OBJECTIVES
 from twinset.training.runs.settings import checked
+from twinset.training.runs.trainer import train
 
-CHECKOUT = Path(__file__).parents[3]
+Settings = Callable[..., ClipSettings]
 FILES = {
     *("README.md", "data.json", "history.jsonl", "last.safetensors", "open_clip_config.json", "result.json"),
-    *("open_clip_model.safetensors", "report.html", "settings.json", "tensorboard"),
+    *("open_clip_model.safetensors", "report.html", "settings.json"),
 }
+
+
+@pytest.fixture
+def settings(made_pairs: MadeDataset, tmp_path: Path) -> Settings:
+    """Settings of a run of 8 steps of 4 examples, two epochs, on 16 twins, validated on 8 others."""
+    config = str(open_clip_config(tmp_path / "model"))
+
+    def make(**changes: Any) -> ClipSettings:
+        given: dict[str, Any] = {
+            "model": config, "weights": None, "data": (f"{made_pairs.root}:eq-ag",), "batch": 4, "epochs": 2,
+            "validation": (f"{made_pairs.root}:eq-gebc",), "lr": 1e-3, "warmup": 2, "threads": 1, "checkpoint_every": 3,
+        }  # fmt: skip
+        return ClipSettings.model_validate(given | changes)
+
+    return make
 
 
 def test_a_run_writes_weights_that_evaluation_opens_and_names_every_shard(
     settings: Settings, made_pairs: MadeDataset, tmp_path: Path
 ) -> None:
     out, told = tmp_path / "run", list[tuple[int, int]]()
-    done = train_clip(settings(), out, lambda step, steps, row: told.append((step, steps)))
+    done = train(ClipTask, settings(), out, lambda step, steps, row: told.append((step, steps)))
     assert told == [(step, 8) for step in range(1, 9)] and {path.name for path in out.iterdir()} == FILES
     figures = {row["step"]: row["validation"] for row in rows_of(out) if "validation" in row}
     assert [*figures] == [4, 8] and done["validation"] == figures[8]
@@ -74,33 +86,14 @@ def test_a_run_writes_weights_that_evaluation_opens_and_names_every_shard(
 )
 def test_a_killed_run_resumes_to_the_same_bytes(settings: Settings, tmp_path: Path, changes: dict[str, Any]) -> None:
     # Before the first checkpoint, after that of step 3, and after the last step.
-    resumes_exactly(train_clip, settings(**changes), tmp_path, (2, 5, 8))
+    resumes_exactly(ClipTask, settings(**changes), tmp_path, (2, 5, 8))
 
 
 @pytest.mark.slow
 def test_two_processes_train_as_one_does(settings: Settings, tmp_path: Path) -> None:
-    chosen = settings(objective="negative-pairs", accumulate=2, epochs=4)
-    names = ("model", "objective", "batch", "accumulate", "epochs", "lr", "warmup", "threads")
-    command = [sys.executable, *["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]]
-    command += ["-m", "twinset.cli.main", "train", "clip", *(f"--{name}={getattr(chosen, name)}" for name in names)]
-    command += ["--weights=random", "--data", chosen.data[0], "--validation", chosen.validation[0]]
-
-    def run() -> str:
-        done = subprocess.run([*command, "--out", str(tmp_path / "two")], cwd=CHECKOUT, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert run().count("\nsteps: 8\n") == 1
-    alone = train_clip(settings(objective="negative-pairs", epochs=4), tmp_path / "one", report=False)
-    for name in ("loss", "gradient_norm"):  # sums of other orders
-        two, one = ([row[name] for row in rows_of(tmp_path / out)] for out in ("two", "one"))
-        assert two == pytest.approx(one, rel=1e-3)
-    mine, its = load_file(alone["last"]), load_file(tmp_path / "two" / "last.safetensors")
-    for name, value in mine.items():
-        # The bias of keys has no gradient but what rounding leaves, which AdamW divides by its own size.
-        if not name.endswith("in_proj_bias"):
-            torch.testing.assert_close(its[name], value, rtol=1e-3, atol=1e-4, msg=name)
-    assert run().count("\nresumed_at: 8\n") == 1
+    chosen = settings(objective="negative-pairs", regulariser="hardneg", accumulate=2, epochs=4)
+    options = ("model", "objective", "regulariser", "batch", "accumulate", "epochs", "lr", "warmup", "threads")
+    trains_alike_in_two_processes(ClipTask, "clip", chosen, options, tmp_path)
 
 
 def test_a_killed_worker_ends_the_run_which_resumes_to_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
@@ -112,18 +105,18 @@ def test_a_killed_worker_ends_the_run_which_resumes_to_the_same_bytes(settings: 
             worker.kill()
 
     with pytest.raises(BuildFailed, match=r"was killed\b.* fewer --workers .*same command again to resume"):
-        train_clip(chosen, tmp_path / "run", kill, report=False)
+        train(ClipTask, chosen, tmp_path / "run", kill)
     assert not multiprocessing.active_children()
-    resumed = train_clip(chosen, tmp_path / "run", report=False)
+    resumed = train(ClipTask, chosen, tmp_path / "run")
     assert resumed["resumed_at"] >= 3
-    assert resumed["sha256"] == train_clip(settings(steps=12), tmp_path / "straight", report=False)["sha256"]
+    assert resumed["sha256"] == train(ClipTask, settings(steps=12), tmp_path / "straight")["sha256"]
 
 
 def test_training_learns_what_it_reads_and_without_validation_the_last_weights_are_the_best(
     settings: Settings, tmp_path: Path
 ) -> None:
     chosen = settings(epochs=25, validation=(), transform="evaluation", batch=8)
-    done = train_clip(chosen, tmp_path / "run", report=False)
+    done = train(ClipTask, chosen, tmp_path / "run")
     losses = [row["loss"] for row in rows_of(tmp_path / "run")]
     assert np.mean(losses[-4:]) < 0.7 * np.mean(losses[:4])
     assert sha256(done["best"]) == done["sha256"] and done["best_step"] == len(losses) == 50
@@ -133,9 +126,9 @@ def test_training_and_validation_share_no_group_and_the_same_images_are_told(
     settings: Settings, made_pairs: MadeDataset, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(WrongUse, match=r"validation: \d+ groups or tars of it are trained on too"):
-        train_clip(settings(validation=(f"{made_pairs.root}:eq-ag",)), tmp_path / "run")
+        train(ClipTask, settings(validation=(f"{made_pairs.root}:eq-ag",)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    train_clip(settings(steps=1, warmup=1), tmp_path / "run", report=False)
+    train(ClipTask, settings(steps=1, warmup=1), tmp_path / "run")
     assert "9 images of it are trained on too, byte by byte" in caplog.text
     assert "the learning rate never reaches" in caplog.text
 

@@ -9,8 +9,6 @@ import itertools
 import json
 import math
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +18,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageDraw
-from safetensors.torch import load_file
 from torch.nn.functional import normalize
 
 from tests.evaluation.benchmarks.made_files import picture, put
@@ -28,7 +25,7 @@ from tests.evaluation.benchmarks.made_layouts import cirr
 from tests.evaluation.scorers.tiny_models import TEXT, open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
-from tests.training.runs.contract import resumes_exactly, rows_of
+from tests.training.runs.contract import resumes_exactly, rows_of, trains_alike_in_two_processes
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Frame, MediaFile
@@ -42,15 +39,15 @@ from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.combiner.data import RankedTriplets, open_data
 from twinset.training.combiner.network import contrast
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.combiner.train import CombinerTask, planned_steps, train_combiner
+from twinset.training.combiner.train import CombinerTask, planned_steps
 from twinset.training.examples.ordering import order
 from twinset.training.losses.features import Features
 from twinset.training.runs.processes import Process
 from twinset.training.runs.settings import checked
+from twinset.training.runs.trainer import train
 
 CHECKOUT = Path(__file__).parents[3]
 RELEASED = CHECKOUT / "../shared/data/cirr"
-ALONE = Process(0, 1, "cpu", "")
 RESNET = {"vision_cfg": {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}, "text_cfg": TEXT}
 COLOURS = ("red", "green", "blue", "yellow", "white", "black")
 GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")
@@ -108,6 +105,10 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
         return CombinerSettings.model_validate(given | changes)
 
     return make
+
+
+def opened(settings: CombinerSettings, world: int = 1, rank: int = 0) -> CombinerTask:
+    return CombinerTask(settings, Path("run"), Process(rank, world, "cpu", ""))
 
 
 @pytest.fixture
@@ -250,7 +251,7 @@ def test_a_frozen_tower_stays_as_it_is_and_the_gradient_of_the_other_is_clipped(
     data: dict[str, Any], settings: Settings, tmp_path: Path, frozen: str
 ) -> None:
     resnet = str(open_clip_config(tmp_path, "resnet.json", embed_dim=32, **RESNET))
-    task = CombinerTask(settings(**data, model=resnet, frozen=frozen), ALONE)
+    task = opened(settings(**data, model=resnet, frozen=frozen))
     before = {name: value.clone() for name, value in task.network.state_dict().items()}
     task.backward(task.batches.at(0))
     gradients = {
@@ -265,7 +266,7 @@ def test_a_frozen_tower_stays_as_it_is_and_the_gradient_of_the_other_is_clipped(
              for part in ("clip.", "combiner.")}  # fmt: skip
     assert float(norms["clip."]) == pytest.approx(1, rel=1e-3) and norms["combiner."] > 1e4
     with pytest.raises(WrongUse, match="normalises over a batch"):
-        CombinerTask(settings(**data, model=resnet, accumulate=2), ALONE)
+        opened(settings(**data, model=resnet, accumulate=2))
 
 
 def recall(model: str, settings: CombinerSettings) -> float:
@@ -273,7 +274,7 @@ def recall(model: str, settings: CombinerSettings) -> float:
     running = Running(threads=1)
     scorer: Any = open_model(model, running)
     similarities = similarities_of(scorer, default_cache(), running)
-    queries: Any = list(CombinerTask(settings, ALONE).data.validation.examples())  # type: ignore[union-attr]
+    queries: Any = list(opened(settings).data.validation.examples())  # type: ignore[union-attr]
     similarities.prepare(queries)
     rows = [ranks(similarities.gallery(query), query.targets, query.excluded) for query in queries]
     return 100 * float(np.mean([row["higher"] + row["tied"] == 0 for row in rows]))
@@ -284,7 +285,7 @@ def test_evaluation_opens_what_was_trained_and_finds_the_same_recall(
     data: dict[str, Any], settings: Settings, tmp_path: Path, frozen: str
 ) -> None:
     chosen = settings(**data, frozen=frozen, steps=4, batch=8, validate_every=2)
-    done = train_combiner(chosen, tmp_path / "run")
+    done = train(CombinerTask, chosen, tmp_path / "run")
     figures = {row["step"]: row["validation"]["recall@1"] for row in rows_of(tmp_path / "run") if "validation" in row}
     assert recall(done["model"], chosen) == max(figures.values()) == figures[done["best_step"]]
     assert (tmp_path / "run/best_clip.safetensors").exists() is (frozen != "both")
@@ -296,13 +297,13 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     data: dict[str, Any], settings: Settings, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     more = {"batch": 8, "steps": 8, "checkpoint_every": 3, "validate_every": 4}
-    resumes_exactly(train_combiner, settings(**data, **more, **changes), tmp_path, (2, 5, 8))
+    resumes_exactly(CombinerTask, settings(**data, **more, **changes), tmp_path, (2, 5, 8))
 
 
 def test_a_combiner_learns_conditions(data: dict[str, Any], settings: Settings, tmp_path: Path) -> None:
     learning = {"frozen": "both", "batch": 48, "epochs": 35, "lr": 2e-3, "projection": 64, "hidden": 128}
     chosen = settings(**data, **learning, dropout=0.1, validate_every=1000)
-    done = train_combiner(chosen, tmp_path / "run", report=False)
+    done = train(CombinerTask, chosen, tmp_path / "run")
     # What does not depend on the condition picks one of five targets of a reference.
     image_only = recall(f"image-only:{done['model'].split(':', 2)[2]}", chosen)
     assert done["validation"]["recall@1"] > max(55, image_only + 30)
@@ -312,7 +313,9 @@ def test_features_of_a_frozen_encoder_are_its_own_in_the_order_of_the_epoch(
     data: dict[str, Any], settings: Settings
 ) -> None:
     chosen = settings(**data, frozen="both", batch=64)
-    task, *parts = (CombinerTask(chosen, Process(rank, world, "cpu", "")) for rank, world in ((0, 1), (0, 2), (1, 2)))
+    task, *parts = (
+        CombinerTask(chosen, Path("run"), Process(rank, world, "cpu", "")) for rank, world in ((0, 1), (0, 2), (1, 2))
+    )
     encoder: Any = open_model(f"random:{chosen.model}", Running(threads=1))
     examples = task.data.training
     for step in (0, 4):
@@ -332,7 +335,7 @@ def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
     for tar in made_recoloured.root.glob(f"{damaged}/*/*.tar"):
         tar.write_bytes(tar.read_bytes().replace(b"\xff\xd8\xff", bytes(3)))
     with pytest.raises(BuildFailed, match=rf"{damaged}/.*\.tar.*other bytes.*then resume"):
-        train_combiner(settings(**data, frozen=frozen, steps=1), tmp_path / "run", report=False)
+        train(CombinerTask, settings(**data, frozen=frozen, steps=1), tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -343,17 +346,5 @@ def test_two_processes_train_as_one_does(
     # Each process drops activations of its own: with dropout they are alike in distribution alone.
     more = {"batch": 40, "dropout": 0, "temperature": 0.1, "steps": 8, "seed": 1, **changes}
     chosen = settings(**data, **more)
-    names = ("model", "projection", "hidden", "lr", "threads", *more)
-    options = [f"--{name}={getattr(chosen, name)}" for name in names]
-    options += ["--weights=random", f"--data={chosen.data[0]}", f"--validation={chosen.validation[0]}"]
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    command = (*torchrun, "-m", "twinset.cli.main", "train", "combiner", *options, f"--out={tmp_path / 'two'}")
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.count("\nsteps: 8\n") == 1, done.stderr
-    alone = train_combiner(chosen.model_copy(update={"accumulate": 1}), tmp_path / "one", report=False)
-    one, two = (rows_of(tmp_path / run) for run in ("one", "two"))
-    for name in ("loss", "gradient_norm", "accuracy"):  # sums of other orders
-        assert [row[name] for row in two] == pytest.approx([row[name] for row in one], rel=1e-3)
-    mine, its = load_file(alone["last"]), load_file(tmp_path / "two/last_combiner.safetensors")
-    for name, value in mine.items():
-        torch.testing.assert_close(its[name], value, rtol=1e-3, atol=1e-3, msg=name)
+    options = ("model", "projection", "hidden", "lr", "threads", *more)
+    trains_alike_in_two_processes(CombinerTask, "combiner", chosen, options, tmp_path)

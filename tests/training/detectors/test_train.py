@@ -17,8 +17,9 @@ from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.blind_probes.detectors import FACTS, WEIGHTS, read_detectors
 from twinset.training.detectors.settings import DetectorSettings
-from twinset.training.detectors.train import DetectorTask, train_detectors
+from twinset.training.detectors.train import DetectorTask
 from twinset.training.runs.processes import Process
+from twinset.training.runs.trainer import train
 
 Settings = Callable[..., DetectorSettings]
 
@@ -48,7 +49,7 @@ def test_the_steps_are_those_of_adam_on_a_linear_layer_of_each_half(
     released = DetectorSettings(data=("out",))
     assert (released.lr, released.batch, released.epochs, released.image_epochs) == (1e-3, 400, 10, 1)
     chosen = settings(**twins)
-    done = train_detectors(chosen, tmp_path / "run", report=False)
+    done = train(DetectorTask, chosen, tmp_path / "run")
     task = DetectorTask(chosen, tmp_path / "other", Process(0, 1, "cpu", ""))
     task.prepare(tmp_path / "other")
     each, layers = task.batches.steps_per_epoch, task.network
@@ -74,21 +75,22 @@ def test_the_steps_are_those_of_adam_on_a_linear_layer_of_each_half(
     assert len(figures) == 3 and len({figure["image_detection"] for figure in figures}) == 1
     best = max(figures, key=lambda figure: figure["accuracy"])
     assert best["accuracy"] == pytest.approx((best["text_detection"] + best["image_detection"]) / 2)
+    assert best["chance"] == 50
 
 
 @pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bytes(twins: dict[str, Any], settings: Settings, tmp_path: Path) -> None:
-    resumes_exactly(train_detectors, settings(**twins, checkpoint_every=2), tmp_path, (1, 3, 5))
+    resumes_exactly(DetectorTask, settings(**twins, checkpoint_every=2), tmp_path, (1, 3, 5))
 
 
 def test_text_pairs_train_a_detector_of_captions_alone(
     made_text_pairs: MadeDataset, settings: Settings, tmp_path: Path
 ) -> None:
-    done = train_detectors(settings(f"{made_text_pairs.root}:text", batch=2), tmp_path / "run", report=False)
+    done = train(DetectorTask, settings(f"{made_text_pairs.root}:text", batch=2), tmp_path / "run")
     detectors = read_detectors(tmp_path / "run")
     assert detectors.image is None and detectors.facts["data"] == [f"{made_text_pairs.root}:text"]
     assert np.array_equal(detectors.text.weight, load_file(done["best"])["text.weight"].numpy()[0])
-    assert "twinset eval blind … --model random:tiny.json --detectors OUT" in (tmp_path / "run/README.md").read_text()
+    assert "twinset eval blind … --detectors OUT --model random:tiny.json" in (tmp_path / "run/README.md").read_text()
 
 
 @pytest.mark.slow

@@ -1,20 +1,32 @@
 """Batches are a function of the step; what cannot be read is replaced and named."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import fsspec
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from tests.made_datasets import MadeDataset
-from tests.training.examples.conftest import tokenize
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage import layout
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.example_set import open_examples
 from twinset.training.examples.transforms import Transforms
+
+
+def tokenize(texts: Sequence[str]) -> NDArray[np.int64]:
+    """The first 12 bytes of each text, (n, 12)."""
+    return np.array([list(text.encode()[:12].ljust(12, b"\0")) for text in texts], np.int64)
+
+
+@pytest.fixture
+def small_crops() -> Transforms:
+    return Transforms({"size": 32})
+
 
 ROLES = ("image", "text", "negative_text")
 
@@ -22,6 +34,13 @@ ROLES = ("image", "text", "negative_text")
 def open_batches(made: MadeDataset, crops: Transforms, batch: int = 4, **settings: Any) -> Batches:
     examples = open_examples([f"{made.root}:eq-ag"], "pairs")
     return Batches(examples, crops, tokenize, batch, seed=7, roles=ROLES, **settings)
+
+
+@pytest.fixture
+def many_broken(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Half of the examples may be unreadable."""
+    monkeypatch.setattr("twinset.training.examples.batches.MAX_BROKEN", 0.5)
+    return monkeypatch
 
 
 def content(batch: Batch) -> tuple[Any, ...]:
@@ -66,9 +85,13 @@ def test_workers_and_ranks_make_the_batches_of_one_process(made_pairs: MadeDatas
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_corrupt_tar_in_mid_epoch_is_named_and_its_examples_replaced(
-    made_pairs: MadeDataset, small_crops: Transforms, workers: int, caplog: pytest.LogCaptureFixture
+    made_pairs: MadeDataset,
+    small_crops: Transforms,
+    workers: int,
+    many_broken: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    batches = open_batches(made_pairs, small_crops, workers=workers, max_broken=0.5)
+    batches = open_batches(made_pairs, small_crops, workers=workers)
     whole = [batches.at(step) for step in range(8)]
     tar = made_pairs.root / layout.tar("eq-ag", "test", 3)  # 2 of 8 pairs
     damaged = tar.read_bytes()
@@ -84,6 +107,7 @@ def test_a_corrupt_tar_in_mid_epoch_is_named_and_its_examples_replaced(
         assert all(key == earlier for key, earlier in zip(batch.keys, before, strict=True) if earlier not in gone)
     batches.workers = 0
     assert content(batches.at(7)) == content(read[-1])
+    many_broken.undo()
     with pytest.raises(BuildFailed, match=r"1 of 16 examples cannot be read, more than 1\.0% of them; the first is "):
         [*Batches(batches.examples, small_crops, tokenize, 4, 7, ROLES).stream(0, 4)]
 
@@ -92,7 +116,7 @@ def test_a_corrupt_tar_in_mid_epoch_is_named_and_its_examples_replaced(
 def test_a_dataset_that_is_rebuilt_meanwhile_is_refused_at_the_next_epoch(
     made_pairs: MadeDataset, small_crops: Transforms, workers: int
 ) -> None:
-    batches, seen = open_batches(made_pairs, small_crops, workers=workers, max_broken=1.0), []
+    batches, seen = open_batches(made_pairs, small_crops, workers=workers), []
     path = made_pairs.root / layout.receipt("eq-ag", 0)
     with pytest.raises(BuildFailed, match=r"eq-ag: rebuilt since this training began.* new --out"):
         for batch in batches.stream(0, 12):
@@ -109,6 +133,7 @@ def test_batches_that_cannot_be_filled_are_refused(made_pairs: MadeDataset, smal
         open_batches(made_pairs, small_crops, 17)
 
 
+@pytest.mark.usefixtures("many_broken")
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_object_store_gives_the_batches_of_a_folder(
     made_pairs: MadeDataset, small_crops: Transforms, workers: int
@@ -119,7 +144,7 @@ def test_an_object_store_gives_the_batches_of_a_folder(
     try:
         examples = open_examples(["memory://bucket/out:eq-ag"], "pairs")
         assert examples.digest() == here.examples.digest()
-        away = Batches(examples, small_crops, tokenize, 4, 7, ROLES, workers, max_broken=0.5)
+        away = Batches(examples, small_crops, tokenize, 4, 7, ROLES, workers)
         assert [*map(content, away.stream(0, 8))] == [content(here.at(step)) for step in range(8)]
         files.rm("/bucket/out/eq-ag/test/00003.tar")
         reasons = {why for batch in away.stream(8, 12) for _, why in batch.left_out}

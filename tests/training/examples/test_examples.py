@@ -73,7 +73,6 @@ def test_digests_are_those_of_the_data_alone(made_pairs: MadeDataset, tmp_path: 
 @pytest.mark.parametrize(
     ("message", "places", "given"),
     [
-        ("no data to train on", [], {}),
         ("not a dataset that twinset built", ["ROOT/nothing"], {}),
         ("names no data", [""], {}),
         ("no subset 'eq-sd'; it has eq-ag", ["ROOT:eq-sd"], {}),

@@ -3,28 +3,90 @@
 A run of a fusion encoder: it resumes exactly, evaluation opens it, it learns.
 """
 
+import itertools
 import json
-import os
-import signal
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 from safetensors import safe_open
 
+from tests.evaluation.scorers.tiny_models import save_transformers
 from tests.made_datasets import MadeDataset
-from tests.training.fusion.conftest import Settings, damage
+from tests.made_samples import VIDEO_SUBSET, Planned
 from tests.training.runs.contract import Killed, killed_after, resumes_exactly, rows_of
-from tests.waiting import wait_until
+from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile
 from twinset.training.clip.data import open_data
 from twinset.training.fusion.data import FILE, MinedBatches, Part, open_start
 from twinset.training.fusion.settings import FusionSettings
-from twinset.training.fusion.train import train_fusion, twin_scores
+from twinset.training.fusion.train import FusionTask, twin_scores
 from twinset.training.losses.names import ABSENT
+from twinset.training.runs.trainer import train
+
+Settings = Callable[..., FusionSettings]
+TINTS = {"red": (220, 40, 30), "blue": (30, 60, 220)}
+
+
+def frame(words: tuple[str, str], name: str, shade: int) -> Frame:
+    """A dog is a bar at the top, a cat one on the left; the shade tells pictures of one caption apart."""
+    picture = Image.new("RGB", (32, 32), (shade, shade, shade))
+    box = (0, 0, 31, 15) if words[1] == "dog" else (0, 0, 15, 31)
+    ImageDraw.Draw(picture).rectangle(box, fill=TINTS[words[0]])
+    return Frame(name, np.asarray(picture, np.uint8), -1.0, MediaFile(f"{name}.png", 1000, "0" * 64))
+
+
+def animals(subset: str, shade: int) -> Iterator[Planned]:
+    """The pairs of a shade whose two captions differ in one word."""
+    words, group = [*itertools.product(TINTS, ("cat", "dog"))], f"{subset}-{shade}"
+    for both in itertools.combinations(words, 2):
+        if sum(map(str.__ne__, *both)) == 1:
+            key, texts = sample_key(subset, str(shade), *both[0], *both[1]), [f"a {' '.join(of)}" for of in both]
+            made = Pair(
+                key=key, group=group, split="train", change="word", captions0=(texts[0],), captions1=(texts[1],),
+                image0=frame(both[0], f"{key}-0", shade), image1=frame(both[1], f"{key}-1", shade),
+                provenance={"object": "animal", "frame0": 0},
+            )  # fmt: skip
+            yield Planned(made, identity_of(subset, shade, *both[0], *both[1]), group)
+
+
+@pytest.fixture
+def made_animals(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
+    """Subsets ``arms`` and ``more`` of 24 and 8 pairs to train on, and ``validation`` of 12."""
+    return made.take(built(_fill))
+
+
+def _fill(made: MadeDataset) -> None:
+    shades = {"arms": range(60, 180, 20), "more": range(65, 105, 20), "validation": range(70, 130, 20)}
+    for subset, some in shades.items():
+        made.add(subset, VIDEO_SUBSET, [[pair for shade in some for pair in animals(subset, shade)]])
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folders of tiny models by kind: blip, vilt, flava."""
+    folder = tmp_path_factory.mktemp("fusion-models")
+    return lambda kind: folder / kind if (folder / kind).exists() else save_transformers(folder / kind, kind)
+
+
+@pytest.fixture
+def settings(made_animals: MadeDataset, tiny: Callable[[str], Path]) -> Settings:
+    """Settings of a run of 6 steps of 8 examples, one epoch, validated at its end."""
+
+    def make(kind: str = "blip-itm", **changes: Any) -> FusionSettings:
+        given: dict[str, Any] = {
+            "model": f"{kind}:{tiny(kind.removesuffix('-itm'))}", "data": (f"{made_animals.root}:arms",),
+            "validation": (f"{made_animals.root}:validation",), "batch": 8, "accumulate": 2, "epochs": 1,
+            "nearest": 6, "negatives": 4, "hard": 2, "threads": 1, "checkpoint_every": 2, "lr": 1e-3,
+        }  # fmt: skip
+        return FusionSettings.model_validate(given | changes)
+
+    return make
 
 
 def test_negatives_of_a_mixture_match_neither_image_nor_text(
@@ -38,7 +100,7 @@ def test_negatives_of_a_mixture_match_neither_image_nor_text(
     # 24 and 8 pairs, whose pictures share four captions, and of one shade each picture with two pairs.
     assert len(examples) == 48 + 16 and labels[0].max() == 31 and labels[1].max() == 3
     rows = np.arange(64)[:, None]
-    places = found.places[labels[0]]  # of each example
+    places = found[labels[0]]  # of each example
     for kind in labels:
         assert (kind[places] != kind[rows])[places != ABSENT].all()
     keys = {examples[number].key: examples[number].texts["text"] for number in range(64)}
@@ -50,9 +112,15 @@ def test_negatives_of_a_mixture_match_neither_image_nor_text(
             own, words = np.array(part.texts)[part.rows][:, None], np.array(part.texts)
             assert (words[part.negatives] != own).all() and part.close.sum() == 2 * len(part.rows)
             assert part.pixels["pixel_values"].shape == (len(words), 3, 32, 32)
-    damage(made_animals, examples[5], "image")
+    place = examples[5].images["image"]
+    with (made_animals.root / place.tar).open("r+b") as stream:
+        stream.seek(place.offset)
+        stream.write(bytes(place.size))
     with pytest.raises(BuildFailed, match=r"other bytes than its dataset was built with\. Fetch this tar again"):
         [[*batch.parts] for batch in batches.stream(0, 10)]
+    (tmp_path / FILE).write_bytes(b"\x80\x04pickle")
+    with pytest.raises(WrongUse, match=rf"{FILE}: damaged .*remove it"):
+        batches.mine(tmp_path)
 
 
 def same(one: Part, other: Part) -> bool:
@@ -74,7 +142,6 @@ def test_a_part_depends_on_seed_and_number_alone(settings: Settings, tmp_path: P
     assert not same(straight[0], straight[12])  # another epoch: other order, crops and negatives
 
 
-CHECKOUT = Path(__file__).parents[3]
 RELEASED = {"v1": "none", "v2": "all", "form": "released"}
 
 
@@ -99,9 +166,9 @@ def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
 ) -> None:
     chosen, out = settings(kind, **changes), tmp_path / "killed"
     with pytest.raises(Killed):
-        train_fusion(chosen, out, killed_after(1), report=False)
+        train(FusionTask, chosen, out, killed_after(1))
     scored = (out / FILE).stat().st_mtime_ns
-    rows = resumes_exactly(train_fusion, chosen, tmp_path, (1, 3))
+    rows = resumes_exactly(FusionTask, chosen, tmp_path, (1, 3))
     assert (out / FILE).stat().st_mtime_ns == scored, "neighbours were scored a second time"
     assert group_score(f"{kind}:{out}", chosen, out) == rows[-1]["validation"]["group"]
     # Of 6 steps floor(0.6) = 0 warm up, and the rate falls by a sixth with each.
@@ -121,7 +188,7 @@ def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tm
     chosen = settings(
         regulariser="eqsim", epochs=30, accumulate=1, lr=1e-2, lr_times=1, transform="evaluation", validate_every=60
     )
-    train_fusion(chosen, tmp_path / "run")
+    train(FusionTask, chosen, tmp_path / "run")
     rows = rows_of(tmp_path / "run")
     losses = [row["objective"] for row in rows]
     # One of nine pairs matches: who knows no more has the entropy of that, 0.349.
@@ -129,27 +196,7 @@ def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tm
     scores = [group_score(model, chosen, tmp_path / "run") for model in (f"blip-itm:{tmp_path / 'run'}", chosen.model)]
     assert scores[0] >= 45 > scores[1]
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "objective match + 0.5 · eqsim" in page and (tmp_path / "run" / "tensorboard").is_dir()
-
-
-@pytest.mark.slow
-def test_the_command_is_killed_and_ends_with_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
-    chosen = settings()
-    names = ("batch", "accumulate", "epochs", "nearest", "negatives", "hard", "threads", "checkpoint_every", "lr")
-    said = [f"--{name.replace('_', '-')}={getattr(chosen, name)}" for name in names]
-    said += ["--model", chosen.model, "--data", chosen.data[0], "--validation", chosen.validation[0], "--json"]
-    command = [sys.executable, "-m", "twinset.cli.main", "train", "fusion", *said, "--out", str(tmp_path / "run")]
-    history = tmp_path / "run" / "history.jsonl"
-    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
-        wait_until(lambda: history.exists() and history.read_bytes().count(b"\n") >= 3, child, 0.001)
-        os.kill(child.pid, signal.SIGKILL)
-    assert not (tmp_path / "run" / "result.json").exists()
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["resumed_at"] in (2, 4) and found["model"] == f"blip-itm:{tmp_path / 'run'}"
-    assert found["sha256"] == train_fusion(chosen, tmp_path / "straight", report=False)["sha256"]
-    assert "loss" in done.stderr  # without a terminal too it says where it is
+    assert "objective match + 0.5 · eqsim" in page
 
 
 @pytest.mark.parametrize(
@@ -166,5 +213,5 @@ def test_what_cannot_be_trained_is_refused(
     settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(WrongUse, match=message):
-        train_fusion(settings(kind, **changes), tmp_path / "run")
+        train(FusionTask, settings(kind, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()

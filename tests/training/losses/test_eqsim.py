@@ -26,7 +26,7 @@ from twinset.training.losses.fusion import (
     rank_texts,
     score_pairs,
 )
-from twinset.training.losses.names import REGULARISERS, fusion_form
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS, fusion_form
 from twinset.training.losses.objectives import InfoNCE, open_loss
 from twinset.training.losses.sampling import HardNegatives, sample_hard, sample_pairs
 
@@ -224,6 +224,9 @@ def test_with_negative_pairs_the_regulariser_sees_the_twins() -> None:
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: REGULARISERS.find("eqsim-v2"), "no regulariser 'eqsim-v2' here; did you mean 'eqsim'"),
+    (lambda: OBJECTIVES.find("siglip").open(), "no objective 'siglip' here; did you mean"),
+    (lambda: open_loss("negative-texts")(features(3, 0), SCALE), "negative texts"),
+    (lambda: open_loss("negative-pairs")(features(3, 0), SCALE), "negative images"),
     (lambda: fusion_form("hardneg"), "hardneg has no form for fusion encoders"),
     (lambda: EqSim("none", "none")(features(2, 0), SCALE), "v1 and v2 are both none"),
     (lambda: FusionEqSim("none", "none")(*scores(2, 1, 0)), "v1 and v2 are both none"),

@@ -1,18 +1,12 @@
 """Hard negatives: texts of similar images, as the matching head orders them; negatives are distinct, hard first."""
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from twinset.contracts.errors import WrongUse
 from twinset.training.losses.mining import (
-    Neighbours,
-    load_neighbours,
     negatives_of_all,
     sample_negatives,
     score_neighbours,
@@ -38,7 +32,7 @@ def test_all_texts_of_the_nearest_images_are_hard_negatives(images: int, caption
         assert places[number].tolist() == expected + [ABSENT] * (places.shape[1] - len(expected))
 
 
-def test_the_fine_step_orders_by_the_matching_head(tmp_path: Path) -> None:
+def test_the_fine_step_orders_by_the_matching_head() -> None:
     table, calls = torch.randn(6, 6, generator=torch.Generator().manual_seed(0)), []
 
     def score(images: Tensor, texts: Tensor) -> Tensor:
@@ -47,23 +41,16 @@ def test_the_fine_step_orders_by_the_matching_head(tmp_path: Path) -> None:
 
     coarse = np.array([[(row + shift) % 6 for shift in (1, 3, 4)] for row in range(6)])
     coarse[2, 2] = ABSENT
-    path = tmp_path / "neighbours.safetensors"
-    score_neighbours(score, coarse, np.stack([np.arange(6)] * 2), "sha", 4).save(path)
+    found = score_neighbours(score, coarse, np.stack([np.arange(6)] * 2), 4)
     assert max(calls) <= 4 and sum(calls) == 17
-    found = load_neighbours(path, "sha")
     for row in range(6):
         there = sorted(set(coarse[row].tolist()) - {ABSENT}, key=lambda place, row=row: -float(table[row, place]))
-        assert found.places[row].tolist() == there + [ABSENT] * (3 - len(there))
-    with pytest.raises(WrongUse, match=r"neighbours\.safetensors: made of other examples"):
-        load_neighbours(path, "another")
-    path.write_bytes(b"\x80\x04pickle")
-    with pytest.raises(WrongUse, match="not a file of neighbours"):
-        load_neighbours(path, "sha")
+        assert found[row].tolist() == there + [ABSENT] * (3 - len(there))
 
 
 def test_negatives_that_are_not_hard_are_uniform_over_the_rest() -> None:
     places = np.stack([(row + 1 + np.arange(5)) % 12 for row in range(12)])
-    near, labels, rng = Neighbours(places, "sha"), np.stack([np.arange(12)] * 2), np.random
+    near, labels, rng = places, np.stack([np.arange(12)] * 2), np.random
     drawn, close = sample_negatives(near, np.full(3000, 3), rng.default_rng(0), 4, 2, labels)
     assert close.tolist() == [[True, True, False, False]] * 3000 and (drawn[:, :2] == torch.tensor([4, 5])).all()
     counts = np.bincount(drawn[:, 2:].ravel(), minlength=12)
@@ -83,6 +70,5 @@ def test_examples_that_share_an_image_or_a_text_are_no_negatives_of_each_other(s
     texts = texts_of_neighbours(near, labels) if images > 1 else np.empty((1, 0), np.int64)
     if most < 2 or (texts != ABSENT).sum(1).min() < 1:
         return
-    found = Neighbours(texts, "sha")
-    for row, places in enumerate(sample_negatives(found, np.arange(n), rng, most, 1, labels)[0].tolist()):
+    for row, places in enumerate(sample_negatives(texts, np.arange(n), rng, most, 1, labels)[0].tolist()):
         assert places[0] == texts[labels[0, row], 0] and len({*places}) == most and {*places} <= {*others[row]}

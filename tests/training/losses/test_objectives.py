@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from tests.training.losses.conftest import features
-from twinset.contracts.errors import WrongUse
 from twinset.training.losses.features import Features, similarities
 from twinset.training.losses.names import OBJECTIVES
 
@@ -64,13 +63,3 @@ def test_half_precision_and_large_scales_and_batches_stay_finite_and_exact(name:
     assert loss.dtype == torch.float32 and loss.item() == pytest.approx(expected, rel=1e-5)
     assert rough.images.grad is not None and rough.images.grad.isfinite().all()
     assert similarities(rough.images, rough.texts).dtype == torch.float32
-
-
-def test_a_batch_without_its_negatives_is_refused_by_name() -> None:
-    plain = features(3, 0)
-    with pytest.raises(WrongUse, match="negative texts"):
-        OBJECTIVES.find("negative-texts").open()(plain, torch.tensor(1.0))
-    with pytest.raises(WrongUse, match="negative images"):
-        OBJECTIVES.find("negative-pairs").open()(plain, torch.tensor(1.0))
-    with pytest.raises(WrongUse, match="no objective 'siglip' here; did you mean"):
-        OBJECTIVES.find("siglip").open()

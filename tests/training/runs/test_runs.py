@@ -4,6 +4,7 @@ import json
 import math
 import multiprocessing
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,26 +40,30 @@ class Data:
 class Toy(Task[Read]):
     """Learns a sum of two numbers, through dropout; validated by figures that a test chooses."""
 
-    best_by, batches, broken = "accuracy", property(lambda self: self), property(lambda self: self.read)
+    best_by, batches = "accuracy", property(lambda self: self)
     start = data = Data()
     steps_per_epoch, steps = 2, STEPS
     figures_of_epochs: tuple[float, ...] = (10, 30, 20, 30, 5)
     worst = -1  # the step whose loss is not finite
 
-    def __init__(self, settings: RunSettings) -> None:
+    def __init__(self, settings: RunSettings, *_: Any, **changes: Any) -> None:
         torch.manual_seed(0)
-        self.settings, self.read = settings, dict[int, tuple[str, str]]()
+        self.__dict__ |= changes
+        self.settings, self.broken = settings, dict[int, tuple[str, str]]()
         self.network = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))
         self.optimiser = new_optimiser(self.network, settings, ("2.",), 2.0)
 
     def stream(self, first: int, last: int) -> Generator[Read, None, None]:
         for step in range(first, last):
             if step == 1:
-                self.read[7] = ("here", "broken")
+                self.broken[7] = ("here", "broken")
             yield Read(step, step // 2, (f"key-{step}",), left_out=(("here", "broken"),) if step == 1 else ())
 
     def model(self, out: Path) -> str:
         return f"toy:{out}"
+
+    def about(self) -> dict[str, Any]:
+        return {**super().about(), "published": self.settings.model_dump(mode="json")}
 
     def rate(self, step: int) -> float:
         return learning_rate(step, self.steps, self.settings.lr, 2, "linear")
@@ -82,20 +87,12 @@ def settings(**changes: Any) -> RunSettings:
     return RunSettings.model_validate(given | changes)
 
 
-def run(
-    chosen: RunSettings, out: Path, on_progress: Any = None, report: bool = False, **changes: Any
-) -> dict[str, Any]:
-    def opened(process: Any) -> Toy:
-        toy = Toy(chosen)
-        for name, value in changes.items():
-            setattr(toy, name, value)
-        return toy
-
-    return train(chosen, out, opened, on_progress, report)
+def run(chosen: RunSettings, out: Path, on_progress: Any = None, **changes: Any) -> dict[str, Any]:
+    return train(partial(Toy, **changes), chosen, out, on_progress)
 
 
 def test_a_run_that_is_killed_at_each_step_ends_with_the_same_bytes(tmp_path: Path) -> None:
-    rows = resumes_exactly(run, settings(), tmp_path, range(1, STEPS + 1))
+    rows = resumes_exactly(Toy, settings(), tmp_path, range(1, STEPS + 1))
     assert [row["step"] for row in rows] == [*range(1, STEPS + 1)] and rows[1]["left_out"] == [["here", "broken"]]
     # Accuracies and active fractions are in percent, as validations are.
     assert {(row["text_accuracy"], row["active_v2"]) for row in rows} == {(25, 50)}
@@ -111,8 +108,8 @@ def test_best_weights_and_broken_examples_survive_on_a_machine_that_rounds_diffe
         run(settings(threads=2), tmp_path)
     toys: list[Toy] = []
     mixed = settings(threads=2, allow_mixed_runtimes=True)
-    done = train(mixed, tmp_path, lambda process: toys.append(Toy(mixed)) or toys[0], report=False)
-    assert (done["resumed_at"], done["best_step"]) == (3, 2) and toys[0].broken == {7: ("here", "broken")}
+    done = train(lambda *given: toys.append(Toy(*given)) or toys[0], mixed, tmp_path)
+    assert (done["resumed_at"], done["best_step"]) == (3, 2) and toys[0].batches.broken == {7: ("here", "broken")}
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_before_it_changes_weights(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from twinset.training.examples.contracts import Twins
-from twinset.training.losses.names import OBJECTIVES, WITHOUT_NEGATIVES
+from twinset.training.losses.names import OBJECTIVES
 from twinset.training.runs.settings import EncoderSettings, RegularisedSettings, Share
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
@@ -15,7 +15,7 @@ BATCH, BATCH_WITH_NEGATIVES = 400, 200
 
 
 class ClipSettings(RegularisedSettings, EncoderSettings):
-    """What `training.clip.train.train_clip` trains, on what and how.
+    """What `training.clip.train.ClipTask` trains, on what and how.
 
     Attributes:
         validation: without any, the last weights are the best.
@@ -28,7 +28,7 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
     """
 
     model: str = "ViT-B-32"
-    objective: str = WITHOUT_NEGATIVES
+    objective: str = "infonce"
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10
     steps: PositiveInt | None = None

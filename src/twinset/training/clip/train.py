@@ -12,9 +12,8 @@ from torch.nn import functional
 
 from twinset.training.clip.data import open_data, open_start
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.validation import FIGURES, TWINS, batch_size, evaluating, twin_figures
+from twinset.training.clip.validation import FIGURES, TWINS, batch_size, twin_figures
 from twinset.training.examples.batches import Batch, Batches
-from twinset.training.examples.contracts import Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.features import Features, gather
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
@@ -22,19 +21,12 @@ from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.objectives import open_loss
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
-from twinset.training.runs.trainer import OnProgress, Task, in_percent, train
+from twinset.training.runs.trainer import Task, in_percent
 
 #: CLIP clips the scale of its logits at 100 (Radford et al. 2021, section 2.5).
 LARGEST_SCALE = math.log(100)
 VALIDATED = ("loss", "accuracy", "chance")
 _LOG = logging.getLogger("twinset")
-
-
-def train_clip(
-    settings: ClipSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
-) -> dict[str, Any]:
-    """Train a dual encoder, or resume a run that was stopped: as `training.runs.trainer.train`."""
-    return train(settings, out, lambda process: ClipTask(settings, out, process), on_progress, report)
 
 
 class ClipTask(Task[Batch]):
@@ -57,7 +49,7 @@ class ClipTask(Task[Batch]):
             OBJECTIVES.find(settings.objective).roles, settings.workers, process.rank, process.world,
         )  # fmt: skip
         self.steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
-        if settings.warmup >= self.steps and process.is_first:
+        if settings.warmup >= self.steps and process.rank == 0:
             _LOG.warning(
                 "warmup: %s steps, and the run has %s: the learning rate never reaches %s; choose a lower --warmup",
                 *(f"{settings.warmup:,}", f"{self.steps:,}", settings.lr),
@@ -73,10 +65,6 @@ class ClipTask(Task[Batch]):
         self.loss = open_loss(
             settings.objective, settings.regulariser, settings.regulariser_weight, **settings.regulariser_options()
         )
-
-    @property
-    def broken(self) -> Broken:
-        return self.batches.broken
 
     def digests(self) -> dict[str, Any]:
         brought = packages(self.settings.objective, self.settings.regulariser)
@@ -115,18 +103,17 @@ class ClipTask(Task[Batch]):
         if self._validation is None:
             return None
         rows, scores, groups = list[dict[str, float]](), list[Any](), list[str]()
-        with evaluating(self.network):
-            for batch in self._validation.stream(0, self._validation.steps_per_epoch):
-                features = self.features(self.inputs(batch))
-                generator = torch.Generator().manual_seed(0)
-                loss, logged = self.loss(features, self.network.logit_scale.exp(), generator)
-                logged |= {"loss": float(loss), "accuracy": (logged["image_accuracy"] + logged["text_accuracy"]) / 2}
-                rows.append(in_percent({name: logged[name] for name in VALIDATED if name in logged}))
-                if features.negative_images is not None and features.negative_texts is not None:
-                    images = torch.stack([features.images, features.negative_images])
-                    texts = torch.stack([features.texts, features.negative_texts])
-                    scores.append((images[:, None] * texts).sum(-1).cpu().numpy())
-                    groups += batch.groups
+        for batch in self._validation.stream(0, self._validation.steps_per_epoch):
+            features = self.features(self.inputs(batch))
+            generator = torch.Generator().manual_seed(0)
+            loss, logged = self.loss(features, self.network.logit_scale.exp(), generator)
+            logged |= {"loss": float(loss), "accuracy": (logged["image_accuracy"] + logged["text_accuracy"]) / 2}
+            rows.append(in_percent({name: logged[name] for name in VALIDATED if name in logged}))
+            if features.negative_images is not None and features.negative_texts is not None:
+                images = torch.stack([features.images, features.negative_images])
+                texts = torch.stack([features.texts, features.negative_texts])
+                scores.append((images[:, None] * texts).sum(-1).cpu().numpy())
+                groups += batch.groups
         figures = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
         return figures | (twin_figures(np.concatenate(scores, axis=2), groups) if scores else {})
 

@@ -1,11 +1,9 @@
 """Figures by which the best weights are chosen, on examples that share no group with training."""
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 TWINS = ("image", "text", "negative_image", "negative_text")
@@ -44,14 +42,3 @@ def mean_of_groups(right: NDArray[np.bool_], groups: Sequence[str]) -> float:
     _, numbers = np.unique(np.array(groups, dtype=object), return_inverse=True)
     means = np.bincount(numbers, right) / np.bincount(numbers)
     return 100 * float(means.mean())
-
-
-@contextlib.contextmanager
-def evaluating(network: Any) -> Iterator[None]:
-    """A network in inference mode, without gradients."""
-    network.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        network.train()

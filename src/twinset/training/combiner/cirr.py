@@ -4,17 +4,17 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from twinset.contracts.canonical import canonical_json, sha256_of_file
+from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, SUBSET, Cirr
 from twinset.evaluation.benchmarks.reader import MISSING
 from twinset.evaluation.examples import LeftOut, Query
+from twinset.models.files import sha256_once
 from twinset.shards.storage.store import Store
 from twinset.training.combiner.settings import CIRR
 from twinset.training.examples.table import Dataset, image_column
@@ -55,14 +55,7 @@ class CirrFiles:
 
     def sha256s(self, names: Sequence[str]) -> dict[str, str]:
         """sha256 of files as they lie there now."""
-        paths = {name: Path(self.store.root, name) for name in names}
-        return {name: _sha256(path, path.stat().st_size, path.stat().st_mtime_ns) for name, path in paths.items()}
-
-
-@cache
-def _sha256(path: Path, _size: int, _changed: int) -> str:
-    """sha256 of a file, which is read again only when its size or time of change differ."""
-    return sha256_of_file(path)[0]
+        return {name: sha256_once(Path(self.store.root, name)) for name in names}
 
 
 def cirr_triplets(text: str) -> Dataset:

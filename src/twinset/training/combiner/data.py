@@ -1,15 +1,12 @@
 """What the training of a Combiner reads: triplets to train on, and queries to choose the best weights by."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from twinset.contracts.errors import BuildFailed
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Benchmark, Picture, Query
-from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.training.clip.data import refuse_shared
+from twinset.training.clip.data import RunData, refuse_shared
 from twinset.training.combiner.cirr import cirr_triplets
 from twinset.training.combiner.settings import CIRR, CombinerSettings
 from twinset.training.examples.contracts import Example
@@ -53,35 +50,21 @@ class RankedTriplets(Benchmark):
     def digest(self) -> str:
         return self.triplets.digest()
 
-
-@dataclass(frozen=True, slots=True)
-class TripletData:
-    """What a run reads. validation: queries; None where none are named."""
-
-    training: ExampleSet
-    validation: Benchmark | None
-
-    def digests(self) -> dict[str, str | None]:
-        """sha256 of each."""
-        return {"data": self.training.digest(), "validation": self.validation.digest() if self.validation else None}
-
-    def facts(self) -> dict[str, Any]:
-        """Every dataset and shard as JSON."""
-        ranked = self.validation.triplets.facts() if isinstance(self.validation, RankedTriplets) else []
-        return {"data": self.training.facts(), "validation": ranked}
+    def facts(self) -> list[dict[str, Any]]:
+        return self.triplets.facts()
 
 
-def open_data(settings: CombinerSettings) -> TripletData:
+def open_data(settings: CombinerSettings) -> RunData:
     """Open the data of a run. Raises `WrongUse`: some cannot be read; or training and validation share a group."""
     training = _open_triplets(settings.data, settings.split)
     if not settings.validation:
-        return TripletData(training, None)
+        return RunData(training, None)
     if settings.validation[0].startswith(CIRR):
-        return TripletData(training, open_benchmark("cirr", settings.validation[0].removeprefix(CIRR), ("global",)))
+        return RunData(training, open_benchmark("cirr", settings.validation[0].removeprefix(CIRR), ("global",)))
     validation = _open_triplets(settings.validation, settings.validation_split)
     validation.require((REFERENCE, TARGET, CONDITION))
     refuse_shared(training, validation)
-    return TripletData(training, RankedTriplets(validation))
+    return RunData(training, RankedTriplets(validation))
 
 
 def _open_triplets(places: Sequence[str], split: str | None) -> ExampleSet:
@@ -97,7 +80,5 @@ def picture(examples: ExampleSet, example: Example, role: str) -> Picture:
 
 
 def _read(examples: ExampleSet, example: Example, role: str) -> bytes:
-    try:
+    with examples.needed():
         return examples.read_image(example, role)
-    except BrokenTar as error:
-        raise BuildFailed(f"{error}. Fetch this tar again or run its build again, then resume") from error

@@ -10,6 +10,7 @@ from twinset.evaluation.features.similarities import ByFeatures
 from twinset.training.combiner.data import picture
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.example_set import ExampleSet
+from twinset.training.examples.ordering import order
 from twinset.training.runs.processes import Process
 
 PASS = 32  # images or texts of a pass of an encoder that is not trained, as `twinset eval run` has it by default
@@ -32,7 +33,7 @@ class FeatureBatches(Batches):
     def at(self, step: int) -> Batch:
         """The batch of a step, counted from 0 over all epochs. Raises `BuildFailed`: an image cannot be read."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        numbers = self._in_order(epoch)[place * self.batch :][self._mine.start : self._mine.stop]
+        numbers = order(len(self.examples), self.seed, epoch)[place * self.batch :][self._mine.start : self._mine.stop]
         return self.of(numbers.tolist(), step)
 
     def of(self, numbers: Iterable[int], step: int = 0) -> Batch:

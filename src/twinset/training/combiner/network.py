@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET
-from twinset.training.losses.features import Features, gather, similarities
+from twinset.training.losses.features import Features, chosen, gather, similarities
 from twinset.training.losses.gradient_cache import Inputs
 
 
@@ -59,6 +59,5 @@ def contrast(features: Features, scale: Tensor) -> tuple[Tensor, dict[str, float
     """
     features = gather(features)
     logits = scale * similarities(features.texts, features.images)
-    labels = torch.arange(len(logits), device=logits.device)
-    accuracy = (logits.argmax(dim=1) == labels).float().mean()
-    return functional.cross_entropy(logits, labels), {"accuracy": float(accuracy)}
+    loss, accuracy = chosen(logits, torch.arange(len(logits), device=logits.device))
+    return loss, {"accuracy": accuracy}

@@ -12,7 +12,7 @@ CIRR = "cirr="  # before a folder: training or validation on CIRR, as in the pap
 
 
 class CombinerSettings(EncoderSettings):
-    """What `training.combiner.train.train_combiner` trains, on what and how.
+    """What `training.combiner.train.CombinerTask` trains, on what and how.
 
     Attributes:
         model, weights: the encoder; the paper's tables are of RN50x4 and ViT-B-16.

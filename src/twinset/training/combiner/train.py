@@ -9,7 +9,6 @@ its own part of a batch.
 import logging
 import math
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import torch
@@ -27,21 +26,18 @@ from twinset.models.encoders.open_clip_files import CONFIG
 from twinset.models.encoders.open_clip_models import OpenClip
 from twinset.shards.storage.spool import temporary_folder
 from twinset.training.clip.data import open_start
-from twinset.training.clip.validation import evaluating
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, open_data
 from twinset.training.combiner.features import PASS, FeatureBatches
 from twinset.training.combiner.network import CombinerModel, contrast
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.examples.batches import Batch, Batches
-from twinset.training.examples.contracts import Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.features import Features
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
-from twinset.training.report.write import About
 from twinset.training.runs.checkpoint import Tensors
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import autocast, new_optimiser
-from twinset.training.runs.trainer import BEST, OnProgress, Task, train
+from twinset.training.runs.trainer import BEST, Task
 
 STEPS, EPOCHS = 28_000, 6  # of the paper, and of its released code
 LOWEST = 1e-3  # of the learning rate, as a share of the first one
@@ -55,21 +51,16 @@ def planned_steps(settings: CombinerSettings, steps_per_epoch: int) -> int:
     return settings.steps or settings.epochs * steps_per_epoch or min(STEPS, EPOCHS * steps_per_epoch)
 
 
-def train_combiner(
-    settings: CombinerSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
-) -> dict[str, Any]:
-    """Train a Combiner, or resume a run that was stopped: as `training.runs.trainer.train`."""
-    return train(settings, out, lambda process: CombinerTask(settings, process), on_progress, report)
-
-
 class CombinerTask(Task[Batch]):
     """The task of a Combiner, and of its encoder where that is not frozen."""
 
     settings: CombinerSettings
     network: CombinerModel
     best_by = "recall@1"
+    figures = "Percent: how often the target is among the first 1, 5 and 10 images."
+    recipe = "that of GeneCIS's released code"
 
-    def __init__(self, settings: CombinerSettings, process: Process) -> None:
+    def __init__(self, settings: CombinerSettings, _out: Path, process: Process) -> None:
         self.settings, self._process = settings, process
         self.start = start = open_start(settings)
         self.data = open_data(settings)
@@ -107,21 +98,9 @@ class CombinerTask(Task[Batch]):
         self.steps = planned_steps(settings, self.batches.steps_per_epoch)
         self._level = logging.WARNING  # of what each validation says of its benchmark
 
-    @property
-    def broken(self) -> Broken:
-        return self.batches.broken
-
-    def about(self) -> About:
-        settings = self.settings
-        return About(
-            what=f"A Combiner of images and conditions on {settings.model}, {settings.weights or 'random weights'}, "
-            f"frozen towers: {settings.frozen}",
-            model=self.model(Path("OUT")),
-            best_by=self.best_by,
-            figures="Percent: how often the target is among the first 1, 5 and 10 images.",
-            recipe="that of GeneCIS's released code",
-            published=settings.defaults(),
-        )
+    def what(self) -> str:
+        start = f"{self.settings.model}, {self.settings.weights or 'random weights'}"
+        return f"A Combiner of images and conditions on {start}, frozen towers: {self.settings.frozen}"
 
     def model(self, out: Path) -> str:
         settings, encoder = self.settings, f"open_clip:{out / CONFIG}:{out / _file(BEST, 'clip')}"
@@ -155,7 +134,7 @@ class CombinerTask(Task[Batch]):
         if self.data.validation is None:
             return None
         composer = Combiner("the Combiner in training", self._encoder, "in training", self.network.combiner)
-        with temporary_folder() as folder, evaluating(self.network):
+        with temporary_folder() as folder:
             store = self._features.store if self._features else FeatureStore(folder, "features")
             path, similarities = folder / "scores.parquet", ByFeatures(self._encoder, store, PASS, composer)
             write_scores(self.data.validation, similarities, path, {}, level=self._level)

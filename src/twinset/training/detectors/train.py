@@ -22,20 +22,12 @@ from twinset.training.combiner.features import PASS, FeatureBatches
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.examples.batches import Batch
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.report.write import About
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import new_optimiser
-from twinset.training.runs.trainer import OnProgress, Task, train
+from twinset.training.runs.trainer import Task
 
 #: What each detector reads: the natural one, the synthetic one.
 ROLES = {half: (half, f"negative_{half}") for half in HALVES}
-
-
-def train_detectors(
-    settings: DetectorSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
-) -> dict[str, Any]:
-    """Train detectors, or resume a run that was stopped: as `training.runs.trainer.train`."""
-    return train(settings, out, lambda process: DetectorTask(settings, out, process), on_progress, report)
 
 
 class DetectorTask(Task[Batch]):
@@ -44,6 +36,9 @@ class DetectorTask(Task[Batch]):
     settings: DetectorSettings
     network: nn.ModuleDict
     best_by = "accuracy"
+    figures = "Percent of single captions or images that are told right; 50 is chance."
+    recipe = "that of BiVLC's released code"
+    command = "blind … --detectors OUT"
 
     def __init__(self, settings: DetectorSettings, out: Path, process: Process) -> None:
         self.settings, self._process = settings, process
@@ -70,16 +65,8 @@ class DetectorTask(Task[Batch]):
     def digests(self) -> dict[str, Any]:
         return {"model": self._features.encoder.digest(), **self.data.digests()}
 
-    def about(self) -> About:
-        return About(
-            what=f"Detectors of the first and the second half of pairs, on features of {self.settings.model}",
-            model=f"{self.settings.model} --detectors OUT",
-            best_by=self.best_by,
-            figures="Percent of single captions or images that are told right; 50 is chance.",
-            recipe="that of BiVLC's released code",
-            published=self.settings.defaults(),
-            command="blind …",
-        )
+    def what(self) -> str:
+        return f"Detectors of the first and the second half of pairs, on features of {self.settings.model}"
 
     def model(self, out: Path) -> str:
         return self.settings.model
@@ -105,11 +92,10 @@ class DetectorTask(Task[Batch]):
         if self._validation is None:
             return None
         figures = dict[str, float]()
-        with torch.no_grad():
-            for half in self._halves:
-                chances = self._logits(half, self._validation).sigmoid().cpu().numpy()
-                figures[f"{half}_detection"] = 100 * detection_accuracy(chances)
-        return {"accuracy": sum(figures.values()) / len(figures), **figures}
+        for half in self._halves:
+            chances = self._logits(half, self._validation).sigmoid().cpu().numpy()
+            figures[f"{half}_detection"] = 100 * detection_accuracy(chances)
+        return {"accuracy": sum(figures.values()) / len(figures), "chance": 50.0, **figures}
 
     def write_config(self, out: Path) -> None:
         settings = self.settings

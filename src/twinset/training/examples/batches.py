@@ -46,7 +46,6 @@ class Batches:
         roles: images and texts that are read; every example must have them.
         workers: processes that prepare batches ahead; 0 for this one alone. The batches are the same.
         rank, world: this process reads slots [rank, rank + 1) * batch / world of every batch.
-        max_broken: share of the examples that may be unreadable before the run ends.
 
     Raises:
         WrongUse: the numbers do not fit each other, or an example lacks a role.
@@ -63,13 +62,12 @@ class Batches:
         workers: int = 0,
         rank: int = 0,
         world: int = 1,
-        max_broken: float = MAX_BROKEN,
     ) -> None:
         if batch < 1 or batch % world:
             raise WrongUse(f"a batch of {batch} cannot be shared by {world} processes; choose a multiple of {world}")
         examples.require(roles)
         self.examples, self.prepare, self.tokenize = examples, prepare, tokenize
-        self.batch, self.seed, self.workers, self.max_broken = batch, seed, workers, max_broken
+        self.batch, self.seed, self.workers = batch, seed, workers
         self.steps_per_epoch = len(examples) // batch
         if not self.steps_per_epoch:
             raise WrongUse(f"{len(examples):,} examples do not fill a batch of {batch:,}; choose a smaller --batch")
@@ -79,7 +77,7 @@ class Batches:
         self.broken: Broken = {}
 
     def at(self, step: int) -> Batch:
-        """The batch of a step, counted from 0. Raises `BuildFailed`: more than ``max_broken`` cannot be read."""
+        """The batch of a step, counted from 0. Raises `BuildFailed`: more than `MAX_BROKEN` cannot be read."""
         return self._finished(*self._prepared(step))
 
     def stream(self, first_step: int, last_step: int) -> Generator[Batch, None, None]:
@@ -105,7 +103,7 @@ class Batches:
         Images are pixels, (n, height, width, 3) uint8, and texts arrays: a quarter of float32 between processes.
         """
         epoch = step // self.steps_per_epoch
-        numbers = self._in_order(epoch)
+        numbers = order(len(self.examples), self.seed, epoch)
         rows = [self._readable(step, slot, numbers) for slot in self._mine]
         examples = [example for example, _, _ in rows]
         broken = {number: problem for _, _, of_slot in rows for number, problem in of_slot.items()}
@@ -128,17 +126,13 @@ class Batches:
             if number not in self.broken:
                 _LOG.warning("left out of training: %s: %s", where, why)
         self.broken.update(broken)
-        if len(self.broken) > self.max_broken * len(self.examples):
+        if len(self.broken) > MAX_BROKEN * len(self.examples):
             self._fail(self.broken)
         return dataclasses.replace(
             batch,
             images={role: self.prepare.tensor(pixels) for role, pixels in batch.images.items()},
             texts={role: torch.from_numpy(tokens) for role, tokens in batch.texts.items()},
         )
-
-    def _in_order(self, epoch: int) -> Integers:
-        """Numbers of the examples in the order of an epoch."""
-        return order(len(self.examples), self.seed, epoch)
 
     def _readable(self, step: int, slot: int, numbers: Integers) -> tuple[Example, dict[str, Pixels], Broken]:
         """The example of a slot, or what takes its place: this depends on no other slot. numbers: of the epoch."""
@@ -149,7 +143,7 @@ class Batches:
                 return example, {role: self._pixels(example, role, step) for role in self.image_roles}, broken
             except BrokenTar as error:
                 broken[number] = (example.where, str(error).removeprefix(f"{example.where}."))
-                if len(broken) > self.max_broken * len(self.examples):
+                if len(broken) > MAX_BROKEN * len(self.examples):
                     break
         self._fail(broken)
 
@@ -172,8 +166,8 @@ class Batches:
         return self.prepare.pixels(self.examples.open_image(example, role), seed)
 
     def _fail(self, broken: Broken) -> NoReturn:
-        (where, why), many = next(iter(broken.values())), len(broken) > self.max_broken * len(self.examples)
-        what = f"more than {self.max_broken:.1%} of them" if many else "and no others are left to take their place"
+        (where, why), many = next(iter(broken.values())), len(broken) > MAX_BROKEN * len(self.examples)
+        what = f"more than {MAX_BROKEN:.1%} of them" if many else "and no others are left to take their place"
         raise BuildFailed(
             f"{len(broken)} of {len(self.examples)} examples cannot be read, {what}; the first is {where}: {why}. "
             "Fetch these tars again or run their build again, then resume"

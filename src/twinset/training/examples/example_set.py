@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,16 +36,14 @@ class ExampleSet:
 
     Attributes:
         table: a row an example: what the tables of the datasets have, null where one lacks it, and ``dataset``, its
-            number in `datasets`. Another table has other rows or words of the same datasets.
+            number in `datasets`.
     """
 
-    def __init__(self, datasets: Sequence[Dataset], table: pa.Table | None = None) -> None:
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
         self.datasets = tuple(datasets)
-        if table is None:
-            numbers = [pa.array(np.full(len(dataset.table), place, np.int32)) for place, dataset in enumerate(datasets)]
-            tables = [dataset.table.append_column("dataset", numbers[place]) for place, dataset in enumerate(datasets)]
-            table = pa.concat_tables(tables, promote_options="default")
-        self.table = table
+        numbers = [pa.array(np.full(len(dataset.table), place, np.int32)) for place, dataset in enumerate(datasets)]
+        tables = [dataset.table.append_column("dataset", numbers[place]) for place, dataset in enumerate(datasets)]
+        self.table = pa.concat_tables(tables, promote_options="default")
         self._columns = {name: self.table[name] for name in self.table.column_names}
         self.image_roles = tuple(field.name for field in self.table.schema if pa.types.is_struct(field.type))
         beside = ("key", "group", "dataset", *self.image_roles)
@@ -89,6 +88,15 @@ class ExampleSet:
         from twinset.shards.media.decode import decode
 
         return decode(self.read_image(example, role), f"{example.where}.{role}", upright=True)
+
+    @contextmanager
+    def needed(self) -> Iterator[None]:
+        """`BuildFailed` for the `BrokenTar` of an image that a run cannot do without."""
+        try:
+            yield
+        except BrokenTar as error:
+            self.check_unchanged()  # a rebuilt dataset seems broken: say what it is
+            raise BuildFailed(f"{error}. Fetch this tar again or run its build again, then resume") from error
 
     def lacking(self, role: str) -> int | None:
         """Number of the first example without a role; None where all have it."""
@@ -170,8 +178,6 @@ def open_examples(
     Raises:
         WrongUse: a place holds nothing to train on, is not finished or damaged, or is named twice.
     """
-    if not places:
-        raise WrongUse("no data to train on; name a dataset that twinset built, or tars:FOLDER")
     datasets: list[Dataset] = []
     for text in places:
         place, store = check_place(text, task)

@@ -61,9 +61,6 @@ def random_crop(picture: Image, seed: int) -> Image:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """torch's generator of the CPU begins with a seed; afterwards it goes on as if nothing had been drawn."""
-    state = torch.default_generator.get_state()
-    torch.default_generator.manual_seed(seed)
-    try:
+    with torch.random.fork_rng(devices=()):
+        torch.default_generator.manual_seed(seed)
         yield
-    finally:
-        torch.default_generator.set_state(state)

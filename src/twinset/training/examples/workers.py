@@ -29,7 +29,7 @@ def made_ahead(
         ahead: tasks that each process may have begun before they are asked for.
 
     Raises:
-        BuildFailed: a process was killed, as happens where memory runs out; or a task raised another error.
+        BuildFailed: a task raised another error. RuntimeError: a process was killed, see `named_workers`.
         TwinsetError: a task raised it.
     """
     if not workers:
@@ -46,11 +46,10 @@ def made_ahead(
         worker_init_fn=partial(_begin, os.getpid()),
         generator=torch.Generator(),
     )
-    with named_workers():
-        for made in loader:
-            if isinstance(made, Exception):
-                raise made
-            yield made
+    for made in loader:
+        if isinstance(made, Exception):
+            raise made
+        yield made
 
 
 @contextmanager

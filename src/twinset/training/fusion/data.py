@@ -18,20 +18,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL.Image import Image
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
 from torch import Tensor
 from torch.nn import functional
 
-from twinset.contracts.canonical import digest, generator_for
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.generators.neighbours.source import nearest
 from twinset.models.encoders.contract import Running
 from twinset.models.encoders.fusion_models import FusionScorer
 from twinset.models.encoders.transformers_encoders import LAYOUT
 from twinset.models.files import ModelFiles, find_model
-from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.shards.storage.whole_file import whole_file
-from twinset.training.examples.contracts import Read
+from twinset.training.examples.contracts import Broken, Read
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.ordering import augmentation_seed, order
 from twinset.training.examples.transforms import random_crop
@@ -39,6 +40,7 @@ from twinset.training.examples.workers import made_ahead
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses import mining
 from twinset.training.losses.names import ABSENT
+from twinset.training.runs.checkpoint import write_tensors
 from twinset.training.runs.steps import stream_seed
 
 FILE = "neighbours.safetensors"
@@ -109,11 +111,8 @@ def open_start(settings: FusionSettings) -> Start:
 
 def opened(examples: ExampleSet, number: int, role: str = "image") -> Image:
     """An image of an example. Raises `BuildFailed`: it cannot be read."""
-    try:
+    with examples.needed():
         return examples.open_image(examples[number], role)
-    except BrokenTar as error:
-        examples.check_unchanged()  # a rebuilt dataset seems broken: say what it is
-        raise BuildFailed(f"{error}. Fetch this tar again or run its build again, then resume") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +150,7 @@ class MinedBatches:
     def __init__(self, settings: FusionSettings, start: Start, examples: ExampleSet) -> None:
         examples.require(("image", "text"))
         self._settings, self._start, self._examples = settings, start, examples
+        self.broken: Broken = {}  # an image that cannot be read ends the run
         self._texts = examples.column("text").to_pylist()
         images, texts = examples.image_numbers(), np.unique(self._texts, return_inverse=True)[1]
         self.labels: mining.Labels = np.stack([images, texts]).astype(np.int64)
@@ -168,13 +168,17 @@ class MinedBatches:
         their texts by its matching head, once.
 
         Raises:
-            WrongUse: those that are there are of other examples, or fewer than are to be hard.
+            WrongUse: their file is damaged, or there are fewer than are to be hard.
             BuildFailed: an image cannot be read.
         """
         settings, scorer = self._settings, self._start.scorer
-        path, bound_to = out / FILE, digest([self._examples.digest(), self._start.digests(), settings.nearest])
-        if path.exists():
-            self._neighbours = mining.load_neighbours(path, bound_to)
+        if (out / FILE).exists():  # of this run: the folder is bound to its model and examples
+            try:
+                self._neighbours = load_file(out / FILE)["places"]
+            except (OSError, SafetensorError, KeyError) as error:
+                raise WrongUse(
+                    f"{out / FILE}: damaged ({error}); remove it, and neighbours are scored again"
+                ) from error
             return self._neighbours
 
         def pixels(numbers: NDArray[np.int64]) -> dict[str, Tensor]:
@@ -194,8 +198,8 @@ class MinedBatches:
             if (fewest := int((texts != ABSENT).sum(axis=1).min())) < settings.hard:
                 raise WrongUse(f"hard: {settings.hard} of {fewest} texts of similar images; choose a smaller --hard")
             _LOG.info("neighbours: scoring %d pairs, once", (texts != ABSENT).sum())
-            self._neighbours = mining.score_neighbours(score, texts, self.labels, bound_to, PAIRS)
-        self._neighbours.save(path)
+            self._neighbours = mining.score_neighbours(score, texts, self.labels, PAIRS)
+        write_tensors(out / FILE, {"places": torch.from_numpy(self._neighbours)})
         return self._neighbours
 
     def stream(self, first: int, last: int) -> Generator[FusionBatch, None, None]:

@@ -14,7 +14,7 @@ BATCH, PART = 1024, 8  # examples of a step and, as on one of FIBER's GPUs, of a
 
 
 class FusionSettings(RegularisedSettings):
-    """What `training.fusion.train.train_fusion` trains, on what and how.
+    """What `training.fusion.train.FusionTask` trains, on what and how.
 
     Attributes:
         model: ``blip-itm:FOLDER``, ``vilt:FOLDER`` or ``flava:FOLDER``, as evaluation names it.

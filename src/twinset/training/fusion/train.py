@@ -12,7 +12,7 @@ from torch import Tensor
 
 from twinset.contracts.errors import WrongUse
 from twinset.training.clip.data import open_data
-from twinset.training.clip.validation import FIGURES, TWINS, evaluating, twin_figures
+from twinset.training.clip.validation import FIGURES, TWINS, twin_figures
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.fusion.data import CROSS_MODAL, PASS, FusionBatch, MinedBatches, Part, Start, open_start, opened
 from twinset.training.fusion.settings import FusionSettings
@@ -20,17 +20,10 @@ from twinset.training.losses.fusion import CHANGES, FusionLoss, match_hard_negat
 from twinset.training.losses.names import fusion_form
 from twinset.training.runs.processes import Process
 from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
-from twinset.training.runs.trainer import OnProgress, Task, train
+from twinset.training.runs.trainer import Task
 
 #: The loss of an objective, and the changes of pairs that it reads.
 OBJECTIVES = {"match": (match_hard_negatives, CHANGES[:2]), "rank": (rank_texts, CHANGES[:1])}
-
-
-def train_fusion(
-    settings: FusionSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
-) -> dict[str, Any]:
-    """Train a fusion encoder, or resume a run that was stopped: as `training.runs.trainer.train`, in one process."""
-    return train(settings, out, lambda process: FusionTask(settings, out, process), on_progress, report)
 
 
 class FusionTask(Task[FusionBatch]):
@@ -106,10 +99,9 @@ def twin_scores(examples: ExampleSet, start: Start) -> dict[str, float]:
     """Text, image and group score of a model on twins, in percent. Raises `BuildFailed`: an image cannot be read."""
     torch.manual_seed(0)  # ViLT reads patches in a random order
     scores, twins = list[Any](), [examples[number] for number in range(len(examples))]
-    with evaluating(start.scorer.model):
-        for first in range(0, len(twins), PASS):
-            numbers = range(first, min(first + PASS, len(twins)))
-            images = [[opened(examples, number, role) for number in numbers] for role in TWINS[::2]]
-            texts = [[twins[number].texts[role] for number in numbers] for role in TWINS[1::2]]
-            scores.append([[start.scorer.score(shown, read) for read in texts] for shown in images])
+    for first in range(0, len(twins), PASS):
+        numbers = range(first, min(first + PASS, len(twins)))
+        images = [[opened(examples, number, role) for number in numbers] for role in TWINS[::2]]
+        texts = [[twins[number].texts[role] for number in numbers] for role in TWINS[1::2]]
+        scores.append([[start.scorer.score(shown, read) for read in texts] for shown in images])
     return twin_figures(np.concatenate(scores, axis=2), [twin.group for twin in twins])

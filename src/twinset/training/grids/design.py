@@ -15,7 +15,7 @@ from twinset.contracts.recipe.loading import override
 from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.training.runs.settings import checked
-from twinset.training.tasks import Task
+from twinset.training.tasks import TaskName
 
 #: The designs of the papers' tables, by name.
 PAPERS = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"))}
@@ -63,7 +63,7 @@ class Arm(_Strict):
     """
 
     title: str
-    task: Task = "clip"
+    task: TaskName = "clip"
     data: tuple[str, ...] = ()
     validation: tuple[str, ...] = ()
     settings: Mapping[str, Any] = {}
@@ -95,7 +95,7 @@ class Design(_Strict):
     data: Mapping[_Name, _Places]
     folders: Mapping[str, str | None] = {}
     seeds: frozenset[NonNegativeInt] = Field(min_length=1)
-    common: Mapping[Task, Mapping[str, Any]] = {}
+    common: Mapping[TaskName, Mapping[str, Any]] = {}
     tests: Mapping[_Name, Test] = Field(min_length=1)
     arms: Mapping[_Name, Arm] = Field(min_length=1)
 

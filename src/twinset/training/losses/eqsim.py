@@ -26,6 +26,7 @@ There each of 8 GPUs samples for its own 8 rows of a gathered batch of 64 and ha
 on the mean over all rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -37,9 +38,9 @@ from twinset.training.losses.names import CLOSE, MARGIN, MARGIN_V1, SAMPLES, V1,
 from twinset.training.losses.sampling import sample_pairs
 
 
-@dataclass(frozen=True, slots=True)
-class EqSim:
-    """EqSim on pairs of a batch.
+@dataclass(frozen=True)
+class Equivariance:
+    """What EqSim is on the features of a dual encoder and on the scores of a matching head.
 
     Attributes:
         v1, v2: the pairs that each is for; none: it is left out.
@@ -53,6 +54,29 @@ class EqSim:
     margin: float = MARGIN
     margin_v1: float = MARGIN_V1
 
+    def total(self, v1: Tensor, of_v1: Tensor, v2: Sequence[Tensor], of_v2: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """The sum of the terms, and the mean share of hinges above the margin by name.
+
+        Args:
+            v1, v2: left − right of each equation, of one shape. of_v1, of_v2: weights of these in the means.
+
+        Raises:
+            WrongUse: v1 and v2 are both left out.
+        """
+        terms = {}
+        if self.v1 != "none":
+            terms["active_v1"] = [hinge(v1, of_v1, self.margin_v1, self.form)]
+        if self.v2 != "none":
+            terms["active_v2"] = [hinge(side, of_v2, self.margin, self.form) for side in v2]
+        if not terms:
+            raise WrongUse("eqsim: v1 and v2 are both none; choose pairs for one of them, or leave the regulariser out")
+        shares = {name: float(torch.stack([share for _, share in term]).mean()) for name, term in terms.items()}
+        return torch.stack([value for term in terms.values() for value, _ in term]).sum(), shares
+
+
+class EqSim(Equivariance):
+    """EqSim on pairs of a batch."""
+
     def __call__(
         self, features: Features, scale: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, dict[str, float]]:
@@ -63,12 +87,7 @@ class EqSim:
         crossed, own = scores - scores.T, scores.diagonal()
         between = own[:, None] - own[None, :]
         text, image = between - crossed, between + crossed  # the equations of v2, put in another order
-        terms = {}
-        if self.v1 != "none":
-            terms["active_v1"] = [hinge(crossed, of_v1, self.margin_v1, self.form)]
-        if self.v2 != "none":
-            terms["active_v2"] = [hinge(residual, of_v2, self.margin, self.form) for residual in (text, image)]
-        return added(terms)
+        return self.total(crossed, of_v1, (text, image), of_v2)
 
     def _paper(self, logits: Tensor, _generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         """Weights of all (i, j) in the means of v1 and v2, shape (n, n)."""
@@ -109,12 +128,3 @@ def hinge(residual: Tensor, weights: Tensor, margin: float, form: Form) -> tuple
         return above.clamp(min=0), (above.detach() > 0).to(above.dtype)
     above = residual.square() - margin
     return (weights * above.clamp(min=0)).sum(), (weights * (above.detach() > 0)).sum()
-
-
-def added(terms: dict[str, list[tuple[Tensor, Tensor]]]) -> tuple[Tensor, dict[str, float]]:
-    """The sum of the terms, and the mean share of hinges above the margin by name. Raises `WrongUse`: there is none."""
-    if not terms:
-        raise WrongUse("eqsim: v1 and v2 are both none; choose pairs for one of them, or leave the regulariser out")
-    shares = {name: torch.stack([active for _, active in of_name]).mean() for name, of_name in terms.items()}
-    total = torch.stack([value for of_name in terms.values() for value, _ in of_name]).sum()
-    return total, {name: float(active) for name, active in shares.items()}

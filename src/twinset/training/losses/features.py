@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 from torch import distributed as dist
+from torch.nn import functional
 
 from twinset.contracts.errors import WrongUse
 
@@ -72,6 +73,15 @@ def similarities(rows: Tensor, columns: Tensor) -> Tensor:
 def at_least_float32(values: Tensor) -> Tensor:
     """Values in float32, or in float64 where they are so."""
     return values if values.dtype == torch.float64 else values.float()
+
+
+def chosen(rows: Tensor, answers: Tensor) -> tuple[Tensor, float]:
+    """Mean cross-entropy of rows of logits, and the share of rows whose highest logit is the answer.
+
+    answers: columns, int64, shape (rows,).
+    """
+    right = (rows.detach().argmax(dim=1) == answers).float().mean()
+    return functional.cross_entropy(rows, answers), float(right)
 
 
 class Loss(Protocol):

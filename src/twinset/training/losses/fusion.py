@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twinset.training.losses.eqsim import added, hinge, share
-from twinset.training.losses.features import at_least_float32
+from twinset.training.losses.eqsim import Equivariance, share
+from twinset.training.losses.features import at_least_float32, chosen
 from twinset.training.losses.mining import Score
-from twinset.training.losses.names import MARGIN, MARGIN_V1, V1, V2, Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,8 @@ def rank_texts(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
     """
     rows = torch.cat([scores.own[:, None], scores.changed_text], 1)
     answers = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
-    return functional.cross_entropy(rows, answers), {"text_accuracy": float((rows.argmax(1) == 0).float().mean())}
+    loss, accuracy = chosen(rows, answers)
+    return loss, {"text_accuracy": accuracy}
 
 
 def match_hard_negatives(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
@@ -87,34 +87,18 @@ def match_hard_negatives(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
 FusionLoss = Callable[[PairScores, Tensor], tuple[Tensor, dict[str, float]]]
 
 
-@dataclass(frozen=True, slots=True)
-class FusionEqSim:
+class FusionEqSim(Equivariance):
     """EqSim on sampled negatives, with S = sigmoid(s): v1 and both sides of v2, each averaged over its negatives, as in
     `training.losses.eqsim`. FIBER's ``pairloss='hard_itm'`` is the released form of v2 alone on all negatives. No code
     of METER's EqSim was released.
-
-    Attributes:
-        v1, v2: the negatives that each is for; none: it is left out.
-        form: whether the margin is subtracted from each square (paper), or from their mean (released).
-        margin, margin_v1: α of v2 and α₁ of v1.
     """
-
-    v1: V1 = "all"
-    v2: V2 = "close"
-    form: Form = "paper"
-    margin: float = MARGIN
-    margin_v1: float = MARGIN_V1
 
     def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
         parts = (scores.own[:, None], scores.changed_text, scores.changed_image, scores.both)
         own, text, image, both = (part.sigmoid() for part in parts)
-        near, terms = close.to(own.dtype), {}
+        near = close.to(own.dtype)
         every = torch.ones_like(near)
-        if self.v1 != "none":
-            weights = share(every - near if self.v1 == "distant" else every)
-            terms["active_v1"] = [hinge(text - image, weights, self.margin_v1, self.form)]
-        if self.v2 != "none":
-            weights = share(near if self.v2 == "close" else every)
-            sides = ((own - text) - (both - image), (own - image) - (both - text))
-            terms["active_v2"] = [hinge(side, weights, self.margin, self.form) for side in sides]
-        return added(terms)
+        of_v1 = share(every - near if self.v1 == "distant" else every)
+        of_v2 = share(near if self.v2 == "close" else every)
+        sides = ((own - text) - (both - image), (own - image) - (both - text))
+        return self.total(text - image, of_v1, sides, of_v2)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from twinset.contracts.errors import WrongUse
 from twinset.training.losses.features import Features, concatenate
 
 Inputs = Mapping[str, Tensor]
@@ -34,14 +33,12 @@ def cached_backward(
         encode: the model. With one chunk it is called once, as in a plain step.
         inputs: tensors by role, all with n rows.
         loss: of the features of the whole batch and the scale; may gather features of other processes.
-        chunk: examples a pass; the last chunk may be smaller.
+        chunk: examples a pass; below 1 it counts as 1, and the last chunk may be smaller.
 
     Returns:
-        The loss without its graph, and what it logged. Raises `WrongUse`: the chunk size is below 1.
+        The loss without its graph, and what it logged.
     """
-    if chunk < 1:
-        raise WrongUse(f"chunks of {chunk} examples; choose fewer processes or parts, or a larger batch")
-    n = len(next(iter(inputs.values())))
+    n, chunk = len(next(iter(inputs.values()))), max(1, chunk)
     if chunk >= n:
         features, scale = encode(inputs)
     else:

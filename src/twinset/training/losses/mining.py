@@ -8,58 +8,19 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 from torch import Tensor
 
-from twinset.contracts.errors import WrongUse
-from twinset.models.loading import saving
-from twinset.shards.storage.whole_file import whole_file
 from twinset.training.losses.names import ABSENT
 
 #: Places of images and of texts, each int64 (pairs,) → log-odds that they match, (pairs,).
 Score = Callable[[Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The texts of each image's nearest images, best first, after the fine step.
-
-    Attributes:
-        places: of the examples with these texts, int64, shape (images, k); `ABSENT` after the last, where an image has
-            fewer; never one that matches the image too.
-        examples: digest of the examples that places count, and of the models.
-    """
-
-    places: NDArray[np.int64]
-    examples: str
-
-    def save(self, path: Path) -> None:
-        """Write a safetensors file, whole or not at all."""
-        with whole_file(path) as beside, saving(path):
-            save_file({"places": self.places}, beside, {"examples": self.examples})
-
-
-def load_neighbours(path: Path, examples: str) -> Neighbours:
-    """Read what `Neighbours.save` wrote. Raises `WrongUse`: the file cannot be read, or its places count other
-    examples.
-    """
-    try:
-        with safe_open(path, "np") as file:
-            stored = Neighbours(file.get_tensor("places"), file.metadata()["examples"])
-    except (OSError, SafetensorError, LookupError, TypeError) as error:
-        raise WrongUse(f"{path}: not a file of neighbours ({error}); score them again") from error
-    if stored.examples != examples:
-        raise WrongUse(f"{path}: made of other examples than those that are trained on; score neighbours again")
-    return stored
-
-
+#: The texts of each image's nearest images: places of examples with these texts, int64, shape (images, k), then
+#: `ABSENT` where an image has fewer; never one that matches the image too.
+Neighbours = NDArray[np.int64]
 #: Labels of n examples, int64, (kinds, n), such as which image and which text they have. Two that share a label of any
 #: kind match each other too: they are no negatives.
 Labels = NDArray[np.int64]
@@ -71,15 +32,12 @@ def negatives_of_all(labels: Labels) -> int:
     return int(labels.shape[1] - np.max(alike))
 
 
-def texts_of_neighbours(near: NDArray[np.int32], labels: Labels) -> NDArray[np.int64]:
-    """Examples of the nearest images, in their order, all texts of an image after each other.
+def texts_of_neighbours(near: NDArray[np.int32], labels: Labels) -> Neighbours:
+    """Neighbours in the order of the nearest images, all texts of an image after each other.
 
     Args:
         near: numbers of the nearest images of each image, best first, then `ABSENT`; (images, k).
         labels: number of each example's image, and of its text, (2, n).
-
-    Returns:
-        Places of examples, int64, (images, m), then `ABSENT`; without those that have a text of the image itself.
     """
     by_image = np.argsort(labels[0], kind="stable")
     parts = np.split(by_image, np.cumsum(np.bincount(labels[0], minlength=len(near)))[:-1])
@@ -93,8 +51,8 @@ def texts_of_neighbours(near: NDArray[np.int32], labels: Labels) -> NDArray[np.i
     return places
 
 
-def score_neighbours(score: Score, places: NDArray[np.int64], labels: Labels, examples: str, most: int) -> Neighbours:
-    """Order texts by how well the matching head says that they match an image.
+def score_neighbours(score: Score, places: Neighbours, labels: Labels, most: int) -> Neighbours:
+    """Neighbours ordered by how well the matching head says that they match an image.
 
     Args:
         score: the matching head, of places of examples with an image and with a text.
@@ -110,7 +68,7 @@ def score_neighbours(score: Score, places: NDArray[np.int64], labels: Labels, ex
             some = images[start : start + at_a_time], slots[start : start + at_a_time]
             pairs = torch.from_numpy(firsts[some[0]]), torch.from_numpy(places[some])
             scores[some] = score(*pairs).float().cpu().numpy()
-    return Neighbours(np.take_along_axis(places, np.argsort(-scores, axis=1, kind="stable"), 1), examples)
+    return np.take_along_axis(places, np.argsort(-scores, axis=1, kind="stable"), 1)
 
 
 def sample_negatives(
@@ -132,7 +90,7 @@ def sample_negatives(
         close: whether each is one of the hard ones, bool, shape (rows, negatives).
     """
     places = np.empty((len(rows), negatives), np.int64)
-    places[:, :hard] = neighbours.places[labels[0, rows], :hard]
+    places[:, :hard] = neighbours[labels[0, rows], :hard]
     for place, row in enumerate(rows):
         taken = (labels == labels[:, row, None]).any(axis=0)
         taken[places[place, :hard]] = True

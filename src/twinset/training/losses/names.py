@@ -86,8 +86,6 @@ OBJECTIVES = Registry[Objective]("objective", Objective, f"{__name__}:OBJECTIVE_
 REGULARISERS = Registry[Regulariser](
     "regulariser", Regulariser, f"{__name__}:REGULARISER_KINDS", "twinset.regularisers"
 )
-#: The objective that reads no negatives.
-WITHOUT_NEGATIVES = "infonce"
 
 
 def fusion_form(name: str) -> Regulariser:

@@ -12,9 +12,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from twinset.training.losses.features import Features, Loss, at_least_float32, similarities
+from twinset.training.losses.features import Features, Loss, at_least_float32, chosen, similarities
 from twinset.training.losses.names import OBJECTIVES, REGULARISERS
 
 
@@ -77,11 +76,9 @@ def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, f
         The loss, and in-batch accuracies: shares of rows whose highest logit is the answer; their mean for guesses.
     """
     answers = torch.arange(len(image_rows), device=image_rows.device)
-    loss = (functional.cross_entropy(image_rows, answers) + functional.cross_entropy(text_rows, answers)) / 2
-    with torch.no_grad():
-        right = torch.stack([(rows.argmax(1) == answers).float().mean() for rows in (image_rows, text_rows)]).tolist()
+    (of_images, images_right), (of_texts, texts_right) = (chosen(rows, answers) for rows in (image_rows, text_rows))
     chance = (1 / image_rows.shape[1] + 1 / text_rows.shape[1]) / 2
-    return loss, {"image_accuracy": right[0], "text_accuracy": right[1], "chance": chance}
+    return (of_images + of_texts) / 2, {"image_accuracy": images_right, "text_accuracy": texts_right, "chance": chance}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 alone.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -42,7 +40,6 @@ def sample_pairs(logits: Tensor, number: int, generator: torch.Generator | None 
     return images, sample_hard(logits, number, generator)
 
 
-@dataclass(frozen=True, slots=True)
 class HardNegatives:
     """HardNeg: the baseline that only trains on sampled hard negatives (EqBen, section 5.4, Table 6).
 

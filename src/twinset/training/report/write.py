@@ -1,10 +1,8 @@
-"""What a run says of itself: TensorBoard's curves, ``data.json``, the model card ``README.md``, and ``report.html``."""
+"""What a run says of itself: ``data.json``, the model card ``README.md``, and ``report.html``."""
 
-import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +37,6 @@ def scalars(row: Mapping[str, Any]) -> dict[str, float]:
     return curves | {f"validation/{name}": float(value) for name, value in row.get("validation", {}).items()}
 
 
-class Curves(contextlib.AbstractContextManager["Curves"]):
-    """Writes ``OUT/tensorboard`` from step ``first`` on; hides what a killed run logged after its last checkpoint."""
-
-    def __init__(self, out: Path, first: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer = SummaryWriter(str(out / "tensorboard"), purge_step=first + 1)
-
-    def __exit__(self, *_: object) -> None:
-        self._writer.close()
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Write a row of the history."""
-        for name, value in scalars(row).items():
-            self._writer.add_scalar(name, value, row["step"])
-
-
 def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
     """Panels of the curves that rows of a history have."""
     history = pl.DataFrame([{"step": row["step"], **scalars(row)} for row in rows], infer_schema_length=None)
@@ -69,32 +50,13 @@ def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
     return drawn
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """Words about a kind of run.
-
-    what: a sentence without its full stop. model: how ``--model`` names the best weights, OUT being the folder.
-    best_by: figure of the validation that they are chosen by. figures: what the figures are. recipe: whose settings the
-    defaults are; published: these settings. command: of ``twinset eval``, that reads them.
-    """
-
-    what: str
-    model: str
-    best_by: str
-    figures: str
-    recipe: str
-    published: Mapping[str, Any]
-    command: str = "run"
-
-
 def write_report(
     out: Path,
     settings: BaseModel,
     data: Mapping[str, Any],
     result: Mapping[str, Any],
     rows: Sequence[Mapping[str, Any]],
-    about: About,
-    pictures: bool = True,
+    about: Mapping[str, Any],
 ) -> None:
     """Write the card, ``data.json`` and the page of a run, none of which names a folder of this machine.
 
@@ -104,13 +66,13 @@ def write_report(
         data: every dataset and shard (`training.clip.data.RunData.facts`).
         result: what the run writes as ``result.json``.
         rows: of the history.
-        pictures: whether the page is written too.
+        about: words about the run (`training.runs.trainer.Task.about`).
     """
     from twinset.evaluation.report.distributions import plot
 
     values = {
         "run_name": out.name,
-        "about": asdict(about),
+        "about": about,
         "result": result,
         "final": rows[-1] if rows else {},
         "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
@@ -122,8 +84,7 @@ def write_report(
     named = _without_folders({"settings": chosen, "datasets": datasets, "sources": sources, **values})
     write_text(out / "data.json", json.dumps(named["sources"], indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     write_text(out / "README.md", render("model_card.md.j2", TEMPLATES, **named))
-    if pictures:
-        write_text(out / "report.html", render("training.html.j2", TEMPLATES, curves=plot(panels(rows)), **named))
+    write_text(out / "report.html", render("training.html.j2", TEMPLATES, curves=plot(panels(rows)), **named))
 
 
 def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:

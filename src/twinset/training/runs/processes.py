@@ -20,7 +20,7 @@ TIMEOUT = timedelta(hours=6)  # processes wait for the first one while it valida
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """This process among the ``world`` of a run; the first one validates and writes. device: torch's name. runtime:
+    """This process among the ``world`` of a run; the one of rank 0 validates and writes. device: torch's name. runtime:
     runtime class of the run.
     """
 
@@ -28,11 +28,6 @@ class Process:
     world: int
     device: str
     runtime: str
-
-    @property
-    def is_first(self) -> bool:
-        """Whether this process writes."""
-        return self.rank == 0
 
     def wait(self) -> None:
         """Block until all processes of the run have called this."""

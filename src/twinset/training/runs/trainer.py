@@ -22,9 +22,9 @@ from torch import Tensor
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.examples.contracts import Broken, Read
+from twinset.training.examples.contracts import Read
 from twinset.training.examples.workers import named_workers
-from twinset.training.report.write import About, Curves, write_report
+from twinset.training.report.write import write_report
 from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
 from twinset.training.runs.folder import RESULT, History, Row, claimed, run_identity
 from twinset.training.runs.processes import Process, joined
@@ -48,12 +48,13 @@ class Task(ABC, Generic[B]):
         data: with ``digests()`` and ``facts()``.
         network: whose weights and buffers are trained, on the device of the process and in training mode.
         optimiser: over its parameters; a group's ``times`` multiplies the rate.
-        batches: ``stream(first, last)`` gives what these steps read, ``steps_per_epoch`` of them an epoch.
+        batches: ``stream(first, last)`` gives what these steps read, ``steps_per_epoch`` of them an epoch; ``broken``
+            are examples that could not be read so far.
         steps: of the whole run.
         best_by: the figure of a validation by which the best weights are chosen, the higher the better.
         best_file: of the best weights; a library may look for it.
-        figures, recipe: for the card: what figures are, and whose settings the defaults are.
-        broken: examples that could not be read so far.
+        figures, recipe, command: for the card: what figures are, whose settings the defaults are, and the command of
+            ``twinset eval`` that opens the best weights.
     """
 
     settings: RunSettings
@@ -67,6 +68,7 @@ class Task(ABC, Generic[B]):
     best_file: ClassVar[str] = "best.safetensors"
     figures: ClassVar[str] = "Percent, except for the loss."
     recipe: ClassVar[str] = ""
+    command: ClassVar[str] = "run"
 
     def what(self) -> str:
         """What is trained, for the card: a sentence without its full stop."""
@@ -86,16 +88,12 @@ class Task(ABC, Generic[B]):
 
     @abstractmethod
     def measure(self) -> dict[str, float] | None:
-        """Validate the weights as they are, in percent but for the loss; None without validation data."""
+        """Validate the network, in inference mode, in percent but for the loss; None without validation data."""
 
-    @property
-    def broken(self) -> Broken:
-        return {}
-
-    def about(self) -> About:
-        """Words about the run for its card."""
-        defaults = self.settings.defaults()
-        return About(self.what(), self.model(Path("OUT")), self.best_by, self.figures, self.recipe, defaults)
+    def about(self) -> dict[str, Any]:
+        """Words about the run for its card; OUT is its folder."""
+        words = {name: getattr(self, name) for name in ("best_by", "figures", "recipe", "command")}
+        return {**words, "what": self.what(), "model": self.model(Path("OUT")), "published": self.settings.defaults()}
 
     def digests(self) -> dict[str, Any]:
         """What decides the weights besides the settings, by name."""
@@ -123,32 +121,31 @@ class Task(ABC, Generic[B]):
 
 
 def train(
+    open_task: Callable[[Any, Path, Process], Task[Any]],
     settings: RunSettings,
     out: Path,
-    open_task: Callable[[Process], Task[Any]],
     on_progress: OnProgress | None = None,
-    report: bool = True,
 ) -> dict[str, Any]:
     """Train, or resume a run that was stopped; a finished one is left as it is. Returns and raises as `twinset.train`.
 
     Args:
+        open_task: the class of the task, called with settings, folder and process.
         out: folder of the run; `docs/training.md` lists its files.
-        report: whether TensorBoard's files and ``report.html`` are written, which takes a second or two.
 
     Raises:
         OSError: there is no room for a checkpoint; the one before it is intact.
     """
     with joined(settings) as process:
-        task = open_task(process)
+        task = open_task(settings, out, process)
         identity = run_identity(settings, task.digests())
-        claim = claimed(out, settings, identity, process.runtime) if process.is_first else contextlib.nullcontext()
+        claim = claimed(out, settings, identity, process.runtime) if process.rank == 0 else contextlib.nullcontext()
         with claim as history:
             process.wait()
             run = None
             if not (out / RESULT).exists():
                 task.prepare(out)
                 run = _Run(task, out, process, digest(identity), history)
-                run.train(on_progress, report)
+                run.train(on_progress)
             result = json.loads((out / RESULT).read_bytes())
             (out / FILE).unlink(missing_ok=True)  # here, since a run may be killed after it wrote its result
     return {
@@ -173,22 +170,20 @@ class _Run:
         self._task, self._out, self._process, self._history = task, out, process, history
         self._state, self._best = restore(out, identity, task.network, task.optimiser)
         self.first = self._state.step
-        task.broken.update({number: (where, why) for number, where, why in self._state.broken})
+        task.batches.broken.update({number: (where, why) for number, where, why in self._state.broken})
         if history is not None:
             history.resume(self._state.history)
 
-    def train(self, on_progress: OnProgress | None, report: bool) -> None:
+    def train(self, on_progress: OnProgress | None) -> None:
         """Take the steps that are left, and write weights, result and reports."""
         if self._history is not None:
             self._task.write_config(self._out)
-        curves = Curves(self._out, self.first) if report and self._history is not None else None
-        with curves or contextlib.nullcontext():
-            self._take_steps(curves, on_progress)
+        self._take_steps(on_progress)
         if self._history is not None:
-            self._write_result(self._history.rows, report)
+            self._write_result(self._history.rows)
         self._process.wait()
 
-    def _take_steps(self, curves: Curves | None, on_progress: OnProgress | None) -> None:
+    def _take_steps(self, on_progress: OnProgress | None) -> None:
         task, written = self._task, time.monotonic()
         validate_every = task.settings.validate_every or task.batches.steps_per_epoch
         checkpoint_every = task.settings.checkpoint_every
@@ -203,8 +198,6 @@ class _Run:
                 if step % validate_every == 0 or step == task.steps:
                     self._validate(row)
                 self._history.add(row)
-                if curves is not None:
-                    curves.add(row)
                 if on_progress is not None:
                     on_progress(step, task.steps, row)
                 due = time.monotonic() - written >= SECONDS
@@ -213,7 +206,10 @@ class _Run:
                     written = time.monotonic()
 
     def _validate(self, row: Row) -> None:
-        figures = self._task.measure()
+        self._task.network.eval()
+        with torch.no_grad():
+            figures = self._task.measure()
+        self._task.network.train()
         if figures is None:
             return
         row["validation"], value = figures, figures[self._task.best_by]
@@ -223,11 +219,11 @@ class _Run:
             self._best = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
     def _checkpoint(self, step: int, history: int) -> None:
-        broken = [(number, *problem) for number, problem in sorted(self._task.broken.items())]
+        broken = [(number, *problem) for number, problem in sorted(self._task.batches.broken.items())]
         self._state = self._state.model_copy(update={"step": step, "history": history, "broken": broken})
         write_checkpoint(self._out, self._state, self._task.network, self._task.optimiser, self._best)
 
-    def _write_result(self, rows: Sequence[Row], report: bool) -> None:
+    def _write_result(self, rows: Sequence[Row]) -> None:
         """Write the weights, the reports, and last the result of the run."""
         task, out, last = self._task, self._out, self._task.network.state_dict()
         files = {**task.files(LAST, last), **task.files(BEST, self._best or last)}
@@ -240,7 +236,7 @@ class _Run:
             "loss": rows[-1]["loss"],
             "validation": rows[-1].get("validation", {}),
         }
-        write_report(out, task.settings, task.facts(), result, rows, task.about(), pictures=report)
+        write_report(out, task.settings, task.facts(), result, rows, task.about())
         write_text(out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
 
 
