@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import tarfile
 from pathlib import Path
 
@@ -79,6 +80,13 @@ def test_the_index_is_written_once_and_again_where_it_is_damaged(tars: Path) -> 
     assert opened(tars, "moved").digest() == whole.digest() and opened(tars, "moved")[5].group.startswith(
         f"{tars}/moved"
     )
+
+
+def test_folders_whose_tars_are_alike_in_size_and_time_have_each_its_own_captions(tmp_path: Path) -> None:
+    for word in ("cat", "dog"):
+        (tmp_path / word).mkdir()
+        os.utime(packed(tmp_path / word / "0.tar", {"0.jpg": jpeg(0), "0.txt": word.encode()}), (1, 1))
+    assert [opened(tmp_path, word)[0].texts["text"] for word in ("cat", "dog")] == ["cat", "dog"]
 
 
 def test_every_sample_that_gives_no_example_is_counted_and_named(

@@ -106,7 +106,8 @@ def tars_dataset(place: DataPlace, task: Task, split: str | None, index: Path) -
         raise WrongUse(f"tars:{place.pattern}: such tars have no {lacks}")
     tars = find_tars(place)
     digest = tars.digest()
-    table = _index(tars, index / f"{digest[:32]}.parquet")
+    there = [tars.store.root, digest]  # tars of two folders may have the same sizes and times
+    table = _index(tars, index / f"{hashlib.sha256(canonical_json(there)).hexdigest()[:32]}.parquet")
     left_out: dict[str, tuple[int, str]] = json.loads(table.schema.metadata[b"left_out"])
     counted = ", ".join(f"{count:,} with {reason} (first {where})" for reason, (count, where) in left_out.items())
     if not len(table):
