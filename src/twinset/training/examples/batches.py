@@ -83,16 +83,16 @@ class Batches:
     def stream(self, first_step: int, last_step: int) -> Generator[Batch, None, None]:
         """The batches of steps [first_step, last_step), prepared ahead by the workers.
 
-        Before the first batch of each epoch but the first the datasets are compared with what was opened. Closing the
+        After the last batch of each epoch, and of all, the datasets are compared with what was opened. Closing the
         iterator ends the workers. Raises `BuildFailed`: as `at`; or a dataset was rebuilt meanwhile.
         """
         steps = range(first_step, last_step)
         with contextlib.closing(made_ahead(self._prepared, steps, self.workers, AHEAD)) as ahead:
             try:
                 for step in steps:
-                    if step and step % self.steps_per_epoch == 0:
-                        self.examples.check_unchanged()
                     yield self._finished(*next(ahead)) if self.workers else self.at(step)
+                    if (step + 1) % self.steps_per_epoch == 0 or step == steps[-1]:
+                        self.examples.check_unchanged()
             except BuildFailed:
                 self.examples.check_unchanged()  # a rebuilt dataset seems broken: say what it is
                 raise

@@ -209,10 +209,10 @@ class MinedBatches:
             made_ahead(self.part, range(first * count, last * count), self._settings.workers, AHEAD)
         ) as parts:
             for step in range(first, last):
-                if step and step % self.steps_per_epoch == 0:
-                    self._examples.check_unchanged()
                 keys = [self._examples[number].key for number in self._rows(step).tolist()]
                 yield FusionBatch(step, step // self.steps_per_epoch, keys, islice(parts, count))
+                if (step + 1) % self.steps_per_epoch == 0 or step + 1 == last:
+                    self._examples.check_unchanged()
 
     def part(self, number: int) -> Part:
         """A part by its number, counted over all steps: a pure function of it."""
