@@ -27,6 +27,7 @@ from twinset.training.fusion.data import FILE, MinedBatches, Part, open_start
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.fusion.train import FusionTask, twin_scores
 from twinset.training.losses.names import ABSENT
+from twinset.training.runs.processes import Process
 from twinset.training.runs.trainer import train
 
 Settings = Callable[..., FusionSettings]
@@ -140,6 +141,13 @@ def test_a_part_depends_on_seed_and_number_alone(settings: Settings, tmp_path: P
     assert all(map(same, straight[10:], parts(5))) and all(map(same, straight, parts(0, workers=2)))
     assert not same(straight[0], parts(0, seed=1)[0])
     assert not same(straight[0], straight[12])  # another epoch: other order, crops and negatives
+
+
+def test_neighbours_are_scored_without_dropout(settings: Settings, tmp_path: Path) -> None:
+    task, modes = FusionTask(settings(), tmp_path, Process(0, 1, "cpu", "")), list[bool]()
+    task.network.vision_model.register_forward_hook(lambda module, *_: modes.append(module.training))
+    task.prepare(tmp_path)
+    assert modes and not any(modes) and task.network.training
 
 
 RELEASED = {"v1": "none", "v2": "all", "form": "released"}

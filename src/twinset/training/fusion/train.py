@@ -44,7 +44,7 @@ class FusionTask(Task[FusionBatch]):
             self.data.validation.require(TWINS)
         self.batches: MinedBatches = MinedBatches(settings, self.start, self.data.training)
         self.steps = settings.epochs * self.batches.steps_per_epoch
-        self.network = self.start.scorer.model.train()
+        self.network = self.start.scorer.model
         faster = CROSS_MODAL[self.start.scorer.types[0]]
         self.optimiser = new_optimiser(self.network, settings, faster, settings.lr_times)
         self._objective, self._changes = OBJECTIVES[settings.objective]
@@ -54,7 +54,8 @@ class FusionTask(Task[FusionBatch]):
             self._changes = CHANGES
 
     def prepare(self, out: Path) -> None:
-        self.batches.mine(out)
+        self.batches.mine(out)  # before dropout sets in
+        self.network.train()
 
     def model(self, out: Path) -> str:
         return f"{self.start.kind}:{out}"

@@ -17,7 +17,7 @@ from twinset.shards.storage.whole_file import write_text
 from twinset.training.runs.settings import EXECUTION, RunSettings
 
 #: Version of the trainer. Raise it with any change after which the same settings and data give other weights.
-VERSION = 2
+VERSION = 3
 SETTINGS, HISTORY, RESULT = "settings.json", "history.jsonl", "result.json"
 #: Settings that name places: what lies there is in the identity instead.
 _PLACES = frozenset({"data", "validation", "model", "weights"})
