@@ -23,6 +23,7 @@ from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.train import ClipTask
 from twinset.training.clip.validation import batch_size, twin_figures
 from twinset.training.losses.names import OBJECTIVES
+from twinset.training.runs.processes import Process
 from twinset.training.runs.settings import checked
 from twinset.training.runs.trainer import train
 
@@ -131,6 +132,16 @@ def test_training_and_validation_share_no_group_and_the_same_images_are_told(
     train(ClipTask, settings(steps=1, warmup=1), tmp_path / "run")
     assert "9 images of it are trained on too, byte by byte" in caplog.text
     assert "the learning rate never reaches" in caplog.text
+
+
+def test_a_network_that_normalises_over_a_batch_reads_it_whole(settings: Settings, tmp_path: Path) -> None:
+    layers = {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}
+    resnet = settings(model=str(open_clip_config(tmp_path, "resnet.json", embed_dim=32, vision_cfg=layers)))
+    assert ClipTask(resnet, tmp_path / "run", Process(0, 1, "cpu", "")).network.training
+    parts = resnet.model_copy(update={"accumulate": 2})
+    for chosen, world in ((parts, 1), (resnet, 2)):
+        with pytest.raises(WrongUse, match=r"resnet\.json normalises over a batch"):
+            ClipTask(chosen, tmp_path / "run", Process(0, world, "cpu", ""))
 
 
 def test_no_answer_of_a_batch_is_among_its_wrong_answers(settings: Settings, tmp_path: Path) -> None:

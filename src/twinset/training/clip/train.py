@@ -20,7 +20,7 @@ from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.objectives import open_loss
 from twinset.training.runs.processes import Process
-from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, stream_seed
+from twinset.training.runs.steps import autocast, learning_rate, new_optimiser, refuse_batch_norm, stream_seed
 from twinset.training.runs.trainer import Task, in_percent
 
 #: CLIP clips the scale of its logits at 100 (Radford et al. 2021, section 2.5).
@@ -61,6 +61,7 @@ class ClipTask(Task[Batch]):
             size, evaluated = batch_size(len(examples), settings.batch), Transforms(image, "evaluation")
             self._validation = Batches(examples, evaluated, tokenize, size, 0, roles, settings.workers)
         self.network: Any = self.start.network.to(process.device).train()
+        refuse_batch_norm(settings.model, self.network, settings.accumulate * process.world)
         self.optimiser = new_optimiser(self.network, settings)
         self.loss = open_loss(
             settings.objective, settings.regulariser, settings.regulariser_weight, **settings.regulariser_options()

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import WrongUse
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache
@@ -36,7 +35,7 @@ from twinset.training.losses.features import Features
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.runs.checkpoint import Tensors
 from twinset.training.runs.processes import Process
-from twinset.training.runs.steps import autocast, new_optimiser
+from twinset.training.runs.steps import autocast, new_optimiser, refuse_batch_norm
 from twinset.training.runs.trainer import BEST, Task
 
 STEPS, EPOCHS = 28_000, 6  # of the paper, and of its released code
@@ -71,13 +70,7 @@ class CombinerTask(Task[Batch]):
         combiner = CombinerNetwork(width, settings.projection, settings.hidden, settings.dropout)
         self.network = CombinerModel(combiner, None if frozen == "both" else clip, frozen)
         self.network.to(process.device).train()
-        if settings.accumulate > 1 and any(
-            isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training for module in self.network.modules()
-        ):
-            raise WrongUse(
-                f"accumulate: {settings.model} normalises over a batch, whose parts give other features; leave it out, "
-                "or train a vision transformer such as ViT-B-16"
-            )
+        refuse_batch_norm(settings.model, self.network, settings.accumulate)
         self.optimiser = new_optimiser(self.network, settings)
         self._features: ByFeatures | None = None
         self.batches: Batches

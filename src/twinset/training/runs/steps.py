@@ -7,6 +7,7 @@ from typing import Any, Literal
 import torch
 
 from twinset.contracts.canonical import generator_for
+from twinset.contracts.errors import WrongUse
 from twinset.training.runs.settings import RunSettings
 
 
@@ -52,6 +53,16 @@ def learning_rate(
     if fall == "linear":
         return peak * (steps - step) / (steps - warmup)
     return peak * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup)))
+
+
+def refuse_batch_norm(model: str, network: torch.nn.Module, parts: int) -> None:
+    """Raise `WrongUse` where a network that normalises over a batch would read it in parts."""
+    norms = (module for module in network.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm))
+    if parts > 1 and any(module.training for module in norms):
+        raise WrongUse(
+            f"{model} normalises over a batch, whose parts give other features; train it without --accumulate and in "
+            "one process, or train a vision transformer such as ViT-B-16"
+        )
 
 
 def autocast(precision: str, device: str) -> torch.autocast:
