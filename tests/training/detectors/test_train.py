@@ -86,8 +86,9 @@ def test_a_killed_run_resumes_to_the_same_bytes(twins: dict[str, Any], settings:
 def test_text_pairs_train_a_detector_of_captions_alone(
     made_text_pairs: MadeDataset, settings: Settings, tmp_path: Path
 ) -> None:
-    done = train(DetectorTask, settings(f"{made_text_pairs.root}:text", batch=2), tmp_path / "run")
+    done = train(DetectorTask, settings(f"{made_text_pairs.root}:text", batch=2, image_epochs=9), tmp_path / "run")
     detectors = read_detectors(tmp_path / "run")
+    assert rows_of(tmp_path / "run")[-1]["epoch"] == 3  # the images that there are not have no epochs
     assert detectors.image is None and detectors.facts["data"] == [f"{made_text_pairs.root}:text"]
     assert np.array_equal(detectors.text.weight, load_file(done["best"])["text.weight"].numpy()[0])
     assert "twinset eval blind … --detectors OUT --model random:tiny.json" in (tmp_path / "run/README.md").read_text()

@@ -44,9 +44,11 @@ class DetectorTask(Task[Batch]):
         self.settings, self._process = settings, process
         self.data = open_data(settings, "first", out)
         self._features = features_of(settings.model, None, Running(settings.device, PASS, settings.threads))
-        self._halves = HALVES if "negative_image" in self.data.training.image_roles else HALVES[:1]
+        self._halves = {"text": settings.epochs}
+        if "negative_image" in self.data.training.image_roles:
+            self._halves["image"] = settings.image_epochs
         self.batches = self._batches(self.data.training, settings.batch)
-        self.steps = self.batches.steps_per_epoch * max(settings.epochs, settings.image_epochs)
+        self.steps = self.batches.steps_per_epoch * max(self._halves.values())
 
     def _batches(self, examples: ExampleSet, size: int) -> FeatureBatches:
         roles = [role for half in self._halves for role in ROLES[half]]
@@ -76,10 +78,9 @@ class DetectorTask(Task[Batch]):
 
     def backward(self, batch: Batch) -> tuple[Tensor, dict[str, float]]:
         """Binary cross-entropy of both sides of each pair, summed over the detectors that this epoch trains."""
-        epochs = {"text": self.settings.epochs, "image": self.settings.image_epochs}
         losses = dict[str, Tensor]()
-        for half in self._halves:
-            if batch.epoch < epochs[half]:
+        for half, epochs in self._halves.items():
+            if batch.epoch < epochs:
                 logits = self._logits(half, batch)
                 labels = torch.tensor([0.0, 1.0], device=logits.device).expand_as(logits)
                 losses[f"{half}_loss"] = binary_cross_entropy_with_logits(logits, labels)
