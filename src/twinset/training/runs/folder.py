@@ -63,6 +63,8 @@ class History:
             self._stream.flush()
         except OSError as error:
             error.add_note(f"{HISTORY}: free some room and run the same command again, which resumes")
+            with contextlib.suppress(OSError):
+                self._stream.close()  # which writes again, and fails again
             raise
 
     def sync(self) -> int:
