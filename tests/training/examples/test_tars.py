@@ -57,6 +57,10 @@ def test_an_example_is_what_lies_in_the_tar(tars: Path) -> None:
     examples = opened(tars, "cc")
     counts = {"cc/00001.tar": 4, "cc/{00000..00001}.tar": 8, "cc/*.tar": 12, "cc/0000?.tar": 12}
     assert {pattern: len(opened(tars, pattern)) for pattern in counts} == counts
+    (tars / "cc/00000.tar.sha256").write_text("")  # as a download leaves it there
+    (tars / "cc/00001.tar").rename(tars / "cc/00001.TAR")
+    assert opened(tars, "cc").column("key").to_pylist() == examples.column("key").to_pylist()
+    (tars / "cc/00001.TAR").rename(tars / "cc/00001.tar")
     example = examples[5]
     assert (example.key, example.texts) == ("00001/000000005", {"text": "picture 5"})
     assert example.group == f"{tars}/cc/00001.tar" and len(examples.groups()) == 3

@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
@@ -37,6 +38,7 @@ NO_IMAGE, NO_CAPTION = "no image beside the caption", "no caption beside the ima
 EMPTY, UNREAD = "an empty image", "a caption that cannot be read"
 SEVERAL = "a key of several images or captions (it ends at the first dot of a name: replace further dots)"
 NAMELESS = "a name without a key, which WebDataset skips"
+TAR = re.compile(r"\.(tar|tgz|tar\.\w*z\w*)$", re.IGNORECASE)  # a name's end, also of one that is compressed
 READER = 3  # raised when other examples, or other pixels, are read of the same tars
 _SCHEMA = pa.schema([("key", pa.string()), ("image", IMAGE), ("text", pa.string())])
 _LOG = logging.getLogger("twinset")
@@ -81,7 +83,7 @@ def find_tars(place: DataPlace) -> Tars:
     title, paths = f"tars:{place.pattern}", list[Path]()
     try:
         for name in braceexpand(place.pattern):
-            in_folder = (path for path in sorted(Path(name).glob("*")) if {".tar", ".tgz"} & {*path.suffixes})
+            in_folder = (path for path in sorted(Path(name).glob("*")) if TAR.search(path.name))
             paths += in_folder if Path(name).is_dir() else map(Path, sorted(glob(name)) or [name])
     except ValueError as error:
         raise WrongUse(f"{title}: not a pattern ({error})") from error
@@ -90,7 +92,7 @@ def find_tars(place: DataPlace) -> Tars:
     if absent := [path for path in paths if not path.is_file()]:
         named = f"{len(absent):,} of {len(paths):,} tars are absent, the first is {absent[0]}"
         raise WrongUse(f"{title}: {named}; fetch them, or name those that are there")
-    if packed := [path for path in paths if path.suffix != ".tar"]:
+    if packed := [path for path in paths if path.suffix.lower() != ".tar"]:
         raise WrongUse(f"{title}: {packed[0]} is compressed; images are read by their places: unpack it to FILE.tar")
     root = os.path.commonpath([path.absolute().parent for path in paths])
     return Tars(Store(root), place.pattern, tuple(os.path.relpath(path, root) for path in paths))
