@@ -205,6 +205,8 @@ def test_a_regulariser_brings_its_weight_and_settings() -> None:
 def test_batches_of_validation_leave_out_less_than_one_example_each(examples: int, size: int) -> None:
     assert batch_size(examples, 400) == size and examples % size < examples // size + 1
     assert batch_size(3, 2) == 2  # in a batch of one its text would always be right
+    with pytest.raises(WrongUse, match="validation: one example"):
+        batch_size(1, 400)
 
 
 def test_twins_are_right_by_strict_comparison_and_each_group_counts_once() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
+
 TWINS = ("image", "text", "negative_image", "negative_text")
 #: What `twin_figures` gives, for cards.
 FIGURES = "text, image, group: EqBen's scores on twins, as means of groups of examples."
@@ -15,8 +17,10 @@ def batch_size(examples: int, largest: int) -> int:
     """The largest size up to ``largest`` that leaves out less than one example a batch.
 
     In-batch accuracy depends on the size of a batch, so all have one size. It is at least 2: the only text of a batch
-    is always the right one.
+    is always the right one. Raises `WrongUse`: there is one example.
     """
+    if examples < 2:
+        raise WrongUse("validation: one example, whose text is always the right one; name more validation data")
     return max(2, examples // -(-examples // largest))
 
 
