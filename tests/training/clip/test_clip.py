@@ -160,7 +160,9 @@ def test_the_defaults_are_bivlcs_recipe() -> None:
     assert (found.model, found.weights) == ("ViT-B-32", "openai")
     assert (found.lr, found.betas, found.eps, found.weight_decay) == (1e-6, (0.9, 0.98), 1e-6, 0.1)
     assert (found.warmup, found.epochs, found.seed, found.batch) == (50, 10, 42, 400)
-    assert ClipSettings(data=("out/demo",), objective="negative-pairs").batch == 200
+    twins = ClipSettings(data=("out/demo",), objective="negative-pairs", regulariser="eqsim")
+    assert twins.batch == twins.defaults()["batch"] == 200
+    assert twins.defaults() == twins.model_dump(mode="json") | {"objective": "infonce", "regulariser": None}
 
 
 def test_a_folder_and_an_installed_package_bring_their_weights(tmp_path: Path) -> None:

@@ -12,10 +12,9 @@ from twinset.training.report.write import MOST_POINTS, panels, write_report
 
 PLACES = ("out/<b>twins:arms", "s3://bucket/made*2", "/data")  # a dataset's own place is absolute
 SETTINGS = ClipSettings(data=PLACES, model="/home/ann lee/models/tiny.json", weights=None, lr=0.5)
-PUBLISHED = ClipSettings(data=SETTINGS.data).model_dump(mode="json")
 ABOUT = {
     "what": f"A dual encoder: {SETTINGS.model}", "model": "open_clip:OUT", "best_by": "accuracy", "figures": "Percent.",
-    "recipe": "BiVLC's", "published": PUBLISHED, "command": "run",
+    "recipe": "BiVLC's", "published": SETTINGS.defaults(), "command": "run",
 }  # fmt: skip
 DATA = {
     "data": [

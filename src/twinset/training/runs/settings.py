@@ -12,6 +12,8 @@ from twinset.training.losses.names import REGULARISERS, V1, V2, Form, Regularise
 MOST_AT_ONCE = 256
 #: How a run is executed: this decides no byte, or last bits, and is then in the runtime class of the run.
 EXECUTION = frozenset({"workers", "device", "threads", "checkpoint_every", "allow_mixed_runtimes"})
+#: Settings on which the defaults of others depend.
+DECIDING = ("objective", "regulariser")
 Share = Annotated[float, Field(ge=0, lt=1)]
 S = TypeVar("S", bound=BaseModel)
 
@@ -65,8 +67,10 @@ class RunSettings(BaseModel):
     allow_mixed_runtimes: bool = False
 
     def defaults(self) -> dict[str, Any]:
-        """Each setting as JSON as it is where only model and data are given."""
-        return self.model_construct(model=self.model, data=self.data).model_dump(mode="json")
+        """Each setting as JSON as it is where only model, data and what others depend on are given."""
+        fixed = {name: value for name in DECIDING if (value := getattr(self, name, None)) is not None}
+        published = self.model_validate({"model": self.model, "data": self.data, **fixed}).model_dump(mode="json")
+        return published | {name: type(self).model_fields[name].default for name in fixed}
 
     @model_validator(mode="after")
     def _of_every_run(self) -> Self:
