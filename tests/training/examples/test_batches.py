@@ -112,6 +112,18 @@ def test_a_corrupt_tar_in_mid_epoch_is_named_and_its_examples_replaced(
         [*Batches(batches.examples, small_crops, tokenize, 4, 7, ROLES).stream(0, 4)]
 
 
+def test_what_other_ranks_leave_out_is_counted_and_told(
+    made_pairs: MadeDataset, small_crops: Transforms, many_broken: pytest.MonkeyPatch
+) -> None:
+    gone = {number: ("there", "cut short") for number in range(8)}
+    many_broken.setattr("twinset.training.examples.batches.gathered", lambda broken: [broken, gone])
+    half = open_batches(made_pairs, small_crops, rank=0, world=2)
+    assert half.at(0).left_out == (*gone.values(),) and half.broken == gone
+    gone[8] = ("there", "cut short")
+    with pytest.raises(BuildFailed, match="9 of 16 examples cannot be read"):
+        half.at(1)
+
+
 @pytest.mark.parametrize(("workers", "last"), [(0, 12), (1, 12), (0, 3)])
 def test_a_dataset_that_is_rebuilt_meanwhile_is_refused_at_the_end_of_an_epoch_or_run(
     made_pairs: MadeDataset, small_crops: Transforms, workers: int, last: int

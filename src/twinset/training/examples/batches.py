@@ -17,6 +17,7 @@ from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.ordering import Integers, augmentation_seed, order
 from twinset.training.examples.transforms import Transforms
 from twinset.training.examples.workers import made_ahead
+from twinset.training.runs.processes import gathered
 
 MAX_BROKEN = 0.01  # share of the examples that may be unreadable, as `max_missing` of a build
 AHEAD = 2  # batches that each worker prepares before they are asked for
@@ -26,7 +27,7 @@ Pixels = NDArray[np.uint8]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Batch(Read):
-    """What one step reads; of several ranks, one rank's slice. Other examples took the places of what is left out.
+    """What one step reads; of several ranks, one rank's slice, and what all leave out. Other examples took its place.
 
     images: float32 (n, 3, height, width) by role, normalised. texts: int64 tokens (n, L) by role.
     """
@@ -116,15 +117,16 @@ class Batches:
             groups=tuple(example.group for example in examples),
             images=images,
             texts={role: np.asarray(self.tokenize(texts), np.int64) for role, texts in words.items()},
-            left_out=tuple(broken.values()),
         )
         return batch, broken
 
     def _finished(self, batch: Batch, broken: Broken) -> Batch:
-        """With tensors; what is broken is counted."""
+        """With tensors, and with what is broken in the slots of all ranks, which is counted."""
         for number, (where, why) in broken.items():
             if number not in self.broken:
                 _LOG.warning("left out of training: %s: %s", where, why)
+        if len(self._mine) < self.batch:
+            broken = {number: problem for of_rank in gathered(broken) for number, problem in of_rank.items()}
         self.broken.update(broken)
         if len(self.broken) > MAX_BROKEN * len(self.examples):
             self._fail(self.broken)
@@ -132,6 +134,7 @@ class Batches:
             batch,
             images={role: self.prepare.tensor(pixels) for role, pixels in batch.images.items()},
             texts={role: torch.from_numpy(tokens) for role, tokens in batch.texts.items()},
+            left_out=tuple(broken.values()),
         )
 
     def _readable(self, step: int, slot: int, numbers: Integers) -> tuple[Example, dict[str, Pixels], Broken]:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import torch
 import torch.distributed
@@ -15,6 +16,7 @@ from twinset.models.device import check_gpu, round_alike
 from twinset.models.encoders.contract import Running
 from twinset.training.runs.settings import RunSettings
 
+T = TypeVar("T")
 TIMEOUT = timedelta(hours=6)  # processes wait for the first one while it validates and writes checkpoints
 
 
@@ -39,6 +41,15 @@ class Process:
         for gradient in gradients if self.world > 1 else ():
             torch.distributed.all_reduce(gradient)
             gradient /= self.world
+
+
+def gathered(value: T) -> list[T]:
+    """A value of every process of the run, by rank; all must call this."""
+    if not torch.distributed.is_initialized():
+        return [value]
+    values = [value] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(values, value)
+    return values
 
 
 @contextlib.contextmanager
