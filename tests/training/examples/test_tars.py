@@ -16,7 +16,7 @@ from PIL import ExifTags, Image, ImageOps
 
 from twinset.contracts.errors import WrongUse
 from twinset.training.examples.example_set import ExampleSet, open_examples
-from twinset.training.examples.tars import EMPTY, NAMELESS, NO_CAPTION, NO_IMAGE, SEVERAL, UNREAD
+from twinset.training.examples.tars import EMPTY, LINK, NAMELESS, NO_CAPTION, NO_IMAGE, SEVERAL, UNREAD
 
 
 def jpeg(number: int) -> bytes:
@@ -107,13 +107,14 @@ def test_every_sample_that_gives_no_example_is_counted_and_named(
         files |= {f"photo.v1.{n}.jpg": jpeg(n), f"photo.v1.{n}.txt": b"a photo"}
     path = packed(tmp_path / "all.tar", files)
     with tarfile.open(path, "a") as tar:
-        link = tarfile.TarInfo("link.jpg")
-        link.type, link.linkname = tarfile.SYMTYPE, "./a/good.jpg"
-        tar.addfile(link)
+        for name, kind in {"soft.jpg": tarfile.SYMTYPE, "hard.txt": tarfile.LNKTYPE}.items():
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = kind, "./a/good.jpg"
+            tar.addfile(link)
     with caplog.at_level(logging.WARNING, "twinset"):
         examples = opened(tmp_path, "all.tar")
     assert [(examples[0].key, examples[0].texts["text"])] == [("all/./a/good", "of the JSON")] and len(examples) == 1
-    counted = {SEVERAL: 17, NO_IMAGE: 1, NO_CAPTION: 1, EMPTY: 2, UNREAD: 2, NAMELESS: 1}
+    counted = {SEVERAL: 17, NO_IMAGE: 1, NO_CAPTION: 1, EMPTY: 1, LINK: 2, UNREAD: 2, NAMELESS: 1}
     assert examples.facts()[0]["left_out"] == counted
     assert all(f"{count} with {reason} (first all.tar " in caplog.text for reason, count in counted.items())
     packed(tmp_path / "apart.tar", ["0.jpg", "1.jpg", "0.txt", "1.txt"])

@@ -35,6 +35,7 @@ IMAGES = (*EXTENSIONS, "jpeg")
 TEXTS = ("txt", "json")
 #: Why a sample, whose fields must lie side by side, gives no example: it is one with …
 NO_IMAGE, NO_CAPTION = "no image beside the caption", "no caption beside the image"
+LINK = "a link, or a file with holes: pack it as a file"
 EMPTY, UNREAD = "an empty image", "a caption that cannot be read"
 SEVERAL = "a key of several images or captions (it ends at the first dot of a name: replace further dots)"
 NAMELESS = "a name without a key, which WebDataset skips"
@@ -203,6 +204,8 @@ def _read(images: Sequence[Member], texts: Sequence[Member]) -> tuple[str, str]:
     """The caption of a sample, and why it gives no example: one of them is empty."""
     if len(images) > 1 or len(texts) > 1:
         return "", SEVERAL
+    if not all(member.offset for member in (*images, *texts)):
+        return "", LINK
     if not images:
         return "", NO_IMAGE
     if not images[0].size:
