@@ -86,7 +86,9 @@ class DetectorTask(Task[Batch]):
                 losses[f"{half}_loss"] = binary_cross_entropy_with_logits(logits, labels)
         loss = torch.stack([*losses.values()]).sum()
         loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach(), {name: float(value.detach()) for name, value in losses.items()}
+        values = [value.detach().clone() for value in losses.values()]
+        self._process.average(values)
+        return torch.stack(values).sum(), dict(zip(losses, map(float, values), strict=True))
 
     def measure(self) -> dict[str, float] | None:
         """Accuracy of each detector and their mean, in percent."""

@@ -36,11 +36,11 @@ class Process:
         if self.world > 1:
             torch.distributed.barrier()
 
-    def average(self, gradients: Iterable[torch.Tensor]) -> None:
-        """Give each gradient its mean over all processes; with gathered features it is that of the whole batch."""
-        for gradient in gradients if self.world > 1 else ():
-            torch.distributed.all_reduce(gradient)
-            gradient /= self.world
+    def average(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Give each tensor its mean over all processes; a gradient by gathered features is that of the whole batch."""
+        for tensor in tensors if self.world > 1 else ():
+            torch.distributed.all_reduce(tensor)
+            tensor /= self.world
 
 
 def gathered(value: T) -> list[T]:
