@@ -62,9 +62,6 @@ class Toy(Task[Read]):
     def model(self, out: Path) -> str:
         return f"toy:{out}"
 
-    def about(self) -> dict[str, Any]:
-        return {**super().about(), "published": self.settings.model_dump(mode="json")}
-
     def rate(self, step: int) -> float:
         return learning_rate(step, self.steps, self.settings.lr, 2, "linear")
 
@@ -79,12 +76,17 @@ class Toy(Task[Read]):
         return {"accuracy": self.figures_of_epochs[int(self.optimiser.state_dict()["state"][0]["step"]) // 2 - 1]}
 
 
+class ToySettings(RunSettings):
+    def defaults(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+
 def settings(**changes: Any) -> RunSettings:
     given: dict[str, Any] = {
         "model": "toy", "data": ("d",), "batch": 2, "epochs": 5, "lr": 0.1, "betas": (0.9, 0.99), "eps": 1e-8,
         "weight_decay": 0.1, "seed": 3, "threads": 1, "checkpoint_every": 3,
     }  # fmt: skip
-    return RunSettings.model_validate(given | changes)
+    return ToySettings.model_validate(given | changes)
 
 
 def run(chosen: RunSettings, out: Path, on_progress: Any = None, **changes: Any) -> dict[str, Any]:
@@ -144,6 +146,12 @@ def test_a_checkpoint_that_is_damaged_is_named(tmp_path: Path, damage: str) -> N
         name = "another" if damage == "other run" else digest(identity)
         write_checkpoint(tmp_path, State(identity=name, step=3), kept, toy.optimiser, {})
     with pytest.raises(WrongUse, match=rf"{FILE}: not a checkpoint of this run .*remove it, and the run begins again"):
+        run(settings(), tmp_path)
+
+
+def test_processes_that_do_not_share_a_folder_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinset.training.runs.trainer.gathered", lambda first: [first, 3])
+    with pytest.raises(WrongUse, match="name an --out that all machines share"):
         run(settings(), tmp_path)
 
 

@@ -20,14 +20,14 @@ import torch
 from torch import Tensor
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Read
 from twinset.training.examples.workers import named_workers
 from twinset.training.report.write import write_report
 from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
 from twinset.training.runs.folder import RESULT, History, Row, claimed, run_identity
-from twinset.training.runs.processes import Process, joined
+from twinset.training.runs.processes import Process, gathered, joined
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import stream_seed
 
@@ -170,6 +170,8 @@ class _Run:
         self._task, self._out, self._process, self._history = task, out, process, history
         self._state, self._best = restore(out, identity, task.network, task.optimiser)
         self.first = self._state.step
+        if len({*gathered(self.first)}) > 1:
+            raise WrongUse(f"{out}: processes find different checkpoints there; name an --out that all machines share")
         task.batches.broken.update({number: (where, why) for number, where, why in self._state.broken})
         if history is not None:
             history.resume(self._state.history)
