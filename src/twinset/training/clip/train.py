@@ -15,8 +15,8 @@ from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.validation import FIGURES, TWINS, batch_size, twin_figures
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.transforms import Transforms
-from twinset.training.losses.features import Features, gather
-from twinset.training.losses.gradient_cache import Inputs, cached_backward
+from twinset.training.losses.features import Features, concatenate, gather
+from twinset.training.losses.gradient_cache import Inputs, cached_backward, chunks
 from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.objectives import open_loss
 from twinset.training.runs.processes import Process
@@ -54,6 +54,7 @@ class ClipTask(Task[Batch]):
                 "warmup: %s steps, and the run has %s: the learning rate never reaches %s; choose a lower --warmup",
                 *(f"{settings.warmup:,}", f"{self.steps:,}", settings.lr),
             )
+        self._chunk = settings.batch // process.world // settings.accumulate  # examples of a pass
         self._validation = None
         if (examples := self.data.validation) is not None:
             are_twins = all(examples.lacking(role) is None for role in TWINS)
@@ -88,7 +89,7 @@ class ClipTask(Task[Batch]):
             lambda inputs: (self.features(inputs), self.network.logit_scale.exp()),
             self.inputs(batch),
             lambda features, scale: self.loss(gather(features), scale, generator),
-            settings.batch // self._process.world // settings.accumulate,
+            self._chunk,
         )
 
     def update(self) -> dict[str, float]:
@@ -105,7 +106,7 @@ class ClipTask(Task[Batch]):
             return None
         rows, scores, groups = list[dict[str, float]](), list[Any](), list[str]()
         for batch in self._validation.stream(0, self._validation.steps_per_epoch):
-            features = self.features(self.inputs(batch))
+            features = concatenate([self.features(part) for part in chunks(self.inputs(batch), self._chunk)])
             generator = torch.Generator().manual_seed(0)
             loss, logged = self.loss(features, self.network.logit_scale.exp(), generator)
             logged |= {"loss": float(loss), "accuracy": (logged["image_accuracy"] + logged["text_accuracy"]) / 2}

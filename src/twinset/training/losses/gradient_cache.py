@@ -38,13 +38,18 @@ def cached_backward(
     Returns:
         The loss without its graph, and what it logged.
     """
-    n, chunk = len(next(iter(inputs.values()))), max(1, chunk)
-    if chunk >= n:
+    parts = chunks(inputs, chunk)
+    if len(parts) == 1:
         features, scale = encode(inputs)
     else:
-        parts = [{name: part[start : start + chunk] for name, part in inputs.items()} for start in range(0, n, chunk)]
         encoded = [checkpoint(encode, part, use_reentrant=False) for part in parts]
         features, scale = concatenate([of_part for of_part, _ in encoded]), encoded[0][1]
     value, logged = loss(features, scale)
     value.backward()  # type: ignore[no-untyped-call]
     return value.detach(), logged
+
+
+def chunks(inputs: Inputs, chunk: int) -> list[Inputs]:
+    """Inputs of ``chunk`` examples each, in order."""
+    n, chunk = len(next(iter(inputs.values()))), max(1, chunk)
+    return [{name: part[start : start + chunk] for name, part in inputs.items()} for start in range(0, n, chunk)]
