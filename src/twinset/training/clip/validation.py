@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
 
@@ -34,15 +33,6 @@ def twin_figures(scores: Any, groups: Sequence[str]) -> dict[str, float]:
     """
     text = (scores[0][0] > scores[0][1]) & (scores[1][1] > scores[1][0])
     image = (scores[0][0] > scores[1][0]) & (scores[1][1] > scores[0][1])
-    return {
-        "text": mean_of_groups(text, groups),
-        "image": mean_of_groups(image, groups),
-        "group": mean_of_groups(text & image, groups),
-    }
-
-
-def mean_of_groups(right: NDArray[np.bool_], groups: Sequence[str]) -> float:
-    """The mean over groups of each group's own mean, in percent. right: (n,); groups: n names."""
-    _, numbers = np.unique(np.array(groups, dtype=object), return_inverse=True)
-    means = np.bincount(numbers, right) / np.bincount(numbers)
-    return 100 * float(means.mean())
+    _, numbers, sizes = np.unique(np.array(groups, dtype=object), return_inverse=True, return_counts=True)
+    rights = {"text": text, "image": image, "group": text & image}
+    return {name: 100 * float((np.bincount(numbers, right) / sizes).mean()) for name, right in rights.items()}

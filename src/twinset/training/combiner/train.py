@@ -1,9 +1,7 @@
 """The Combiner as a task (GeneCIS, 5.1).
 
-One bug of the released code is not copied: it clips gradients of float16 before it divides them by their scale, some
-10^4 to 10^5, so that they shrink whatever their norm is. As in that code: features are not normalised before they are
-combined; the distractor of a triplet is not compared; batch normalisation of a ResNet is trained, by each process over
-its own part of a batch.
+As in the released code, but for how it clips gradients (docs/training.md): features are not normalised before they are
+combined; the distractor of a triplet is not compared; batch normalisation is trained, by each process over its part.
 """
 
 import logging

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,7 +36,8 @@ class Transforms:
 
         seed: decides the crop (`training.examples.ordering.augmentation_seed`).
         """
-        with seeded(seed):
+        with torch.random.fork_rng(devices=()):  # afterwards it goes on as if nothing had been drawn
+            torch.default_generator.manual_seed(seed)
             for step in self._of_pictures:
                 picture = step(picture)
         return np.asarray(picture, np.uint8)
@@ -53,14 +53,7 @@ def random_crop(picture: Image, seed: int) -> Image:
     """A picture cropped as in training, without a change of its size."""
     from torchvision.transforms import RandomResizedCrop
 
-    with seeded(seed):
-        top, left, height, width = RandomResizedCrop.get_params(picture, [0.9, 1.0], [3 / 4, 4 / 3])
-    return picture.crop((left, top, left + width, top + height))
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """torch's generator of the CPU begins with a seed; afterwards it goes on as if nothing had been drawn."""
     with torch.random.fork_rng(devices=()):
         torch.default_generator.manual_seed(seed)
-        yield
+        top, left, height, width = RandomResizedCrop.get_params(picture, [0.9, 1.0], [3 / 4, 4 / 3])
+    return picture.crop((left, top, left + width, top + height))

@@ -15,8 +15,6 @@ from twinset.shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_POINTS = 400  # of a curve, of which every n-th is drawn
-#: Of a row of the history, what is not a curve.
-NO_CURVES = frozenset({"step", "epoch", "left_out", "validation"})
 #: Which curves a panel has, by its title.
 PANELS = {
     "loss": ("training", ("loss", "objective", "match", "contrast", "regulariser", "text_loss", "image_loss")),
@@ -31,21 +29,16 @@ PANELS = {
 }
 
 
-def scalars(row: Mapping[str, Any]) -> dict[str, float]:
-    """The curves that a row of the history has a point of: ``training/NAME`` and ``validation/NAME``."""
-    curves = {f"training/{name}": float(value) for name, value in row.items() if name not in NO_CURVES}
-    return curves | {f"validation/{name}": float(value) for name, value in row.get("validation", {}).items()}
-
-
 def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
     """Panels of the curves that rows of a history have."""
-    history = pl.DataFrame([{"step": row["step"], **scalars(row)} for row in rows], infer_schema_length=None)
+    history = {"training": rows, "validation": _validations(rows)}
+    tables = {kind: pl.DataFrame(held, infer_schema_length=None) for kind, held in history.items()}
     drawn = []
     for title, (kind, names) in PANELS.items():
-        if curves := [f"{kind}/{name}" for name in names if f"{kind}/{name}" in history.columns]:
-            points = history.select("step", *curves).drop_nulls()
+        if curves := [name for name in names if name in tables[kind].columns]:
+            points = tables[kind].select("step", *curves).drop_nulls()
             points = points.gather_every(points.height // MOST_POINTS + 1)
-            lines = {name.partition("/")[2]: points[name].to_numpy() for name in curves}
+            lines = {name: points[name].to_numpy() for name in curves}
             drawn.append(Panel(title, "optimiser step", points["step"].to_numpy(), lines))
     return drawn
 
@@ -75,7 +68,7 @@ def write_report(
         "about": about,
         "result": result,
         "final": rows[-1] if rows else {},
-        "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
+        "validations": _validations(rows),
         "left_out": sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])}),  # each once
     }
     datasets = [{"use": use, **one, "tars": len(one.get("shards", []))} for use in data for one in data[use]]
@@ -85,6 +78,10 @@ def write_report(
     write_text(out / "data.json", json.dumps(named["sources"], indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     write_text(out / "README.md", render("model_card.md.j2", TEMPLATES, **named))
     write_text(out / "report.html", render("training.html.j2", TEMPLATES, curves=plot(panels(rows)), **named))
+
+
+def _validations(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row]
 
 
 def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:

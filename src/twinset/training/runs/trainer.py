@@ -99,10 +99,6 @@ class Task(ABC, Generic[B]):
         """What decides the weights besides the settings, by name."""
         return {**self.start.digests(), **self.data.digests()}
 
-    def facts(self) -> dict[str, Any]:
-        """Every dataset and shard as JSON, by ``data`` and ``validation``."""
-        return dict(self.data.facts())
-
     def prepare(self, out: Path) -> None:
         """Compute what is computed once, in the folder of the run, before the first step; may set batches and steps."""
 
@@ -238,7 +234,7 @@ class _Run:
             "loss": rows[-1]["loss"],
             "validation": rows[-1].get("validation", {}),
         }
-        write_report(out, task.settings, task.facts(), result, rows, task.about())
+        write_report(out, task.settings, task.data.facts(), result, rows, task.about())
         write_text(out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
 
 
