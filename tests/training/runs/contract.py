@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load_file
 
 from twinset.training.runs import checkpoint
-from twinset.training.runs.trainer import OnProgress, train
+from twinset.training.runs.trainer import train
+from twinset.training.tasks import OnProgress
 
 CHECKOUT = Path(__file__).parents[3]
 

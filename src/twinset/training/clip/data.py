@@ -69,8 +69,7 @@ class RunData:
 
     def facts(self) -> dict[str, Any]:
         """Every dataset and shard as JSON; a released benchmark has none."""
-        of_validation = getattr(self.validation, "facts", list)
-        return {"data": self.training.facts(), "validation": of_validation()}
+        return {"data": self.training.facts(), "validation": getattr(self.validation, "facts", list)()}
 
 
 def open_data(settings: RunSettings, twins: Twins, out: Path) -> RunData:

@@ -50,10 +50,8 @@ class ClipTask(Task[Batch]):
         )  # fmt: skip
         self.steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
         if settings.warmup >= self.steps and process.rank == 0:
-            _LOG.warning(
-                "warmup: %s steps, and the run has %s: the learning rate never reaches %s; choose a lower --warmup",
-                *(f"{settings.warmup:,}", f"{self.steps:,}", settings.lr),
-            )
+            message = "warmup: %d steps, and the run has %d: the learning rate never reaches --lr; lower --warmup"
+            _LOG.warning(message, settings.warmup, self.steps)
         self._chunk = settings.batch // process.world // settings.accumulate  # examples of a pass
         self._validation = None
         if (examples := self.data.validation) is not None:
@@ -69,8 +67,7 @@ class ClipTask(Task[Batch]):
         )
 
     def digests(self) -> dict[str, Any]:
-        brought = packages(self.settings.objective, self.settings.regulariser)
-        return {**super().digests(), "packages": brought}
+        return {**super().digests(), "packages": packages(self.settings.objective, self.settings.regulariser)}
 
     def model(self, out: Path) -> str:
         return f"open_clip:{out}"

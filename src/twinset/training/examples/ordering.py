@@ -1,12 +1,11 @@
 """Order and augmentation as functions of seed, epoch and key: resuming needs no loader state."""
 
-import hashlib
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.contracts.canonical import canonical_json
+from twinset.contracts.canonical import digest
 
 Integers = NDArray[np.int64]
 
@@ -18,7 +17,7 @@ def order(n: int, seed: int, epoch: int) -> Integers:
     Each example gets 64 bits of Philox's raw stream and they are sorted by them: numpy promises these bits for all of
     its versions, but not what its `permutation` makes of them. Equal bits (n^2 / 2^65) stay in order.
     """
-    bits = np.random.Philox(key=int.from_bytes(_hash("order", seed, epoch), "big")).random_raw(n)
+    bits = np.random.Philox(key=int(digest(["order", seed, epoch]), 16)).random_raw(n)
     numbers = np.argsort(bits, kind="stable").astype(np.int64, copy=False)
     numbers.flags.writeable = False
     return numbers
@@ -26,8 +25,4 @@ def order(n: int, seed: int, epoch: int) -> Integers:
 
 def augmentation_seed(seed: int, epoch: int, key: str, role: str) -> int:
     """63 bits that decide how one image is changed in one epoch."""
-    return int.from_bytes(_hash("augmentation", seed, epoch, key, role)[:8], "big") >> 1
-
-
-def _hash(*parts: str | int) -> bytes:
-    return hashlib.blake2b(canonical_json(list(parts)), digest_size=16).digest()
+    return int(digest(["augmentation", seed, epoch, key, role])[:16], 16) >> 1

@@ -1,6 +1,5 @@
-"""What a run opens: its fusion encoder, as evaluation does, and the neighbours of its examples, found and scored once
-before its first step and kept in its folder (EqBen C). And what a step reads: examples with negatives sampled from
-these, in parts, as a pure function of seed and step.
+"""What a run opens: its fusion encoder, and the neighbours of its examples, scored once, kept in its folder (EqBen C).
+And what a step reads: examples with negatives sampled from these, in parts, as a pure function of seed and step.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Hard negatives of a data set's images, and negatives sampled from them: EqBen C, coarse to fine.
 
-1. Coarse: the 128 images most similar to each image, by features of an image encoder (`generators.neighbours`).
-2. Fine: the matching head scores each image with all texts of its 128 neighbours, once before training. All pairs of
-   Flickr30K would take weeks; these take an hour.
-3. In each step an image gets 15 negatives: the 8 texts of the highest score with their images, which are "close", and 7
-   at random.
+The matching head scores each image with all texts of its 128 neighbours, once before training: all pairs of Flickr30K
+would take weeks, these take an hour. docs/training.md has the steps.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,4 @@
-"""Contrastive objectives: InfoNCE on a batch, with negative texts, or with negative pairs; and their sum with a
-regulariser.
+"""Contrastive objectives: InfoNCE, also with negative texts or negative pairs; and their sum with a regulariser.
 
 All use the logits L = scale · cosine and the mean of two cross-entropies, image → text and text → image. They differ in
 which rows and columns L has. With CE(row, i) = −log(exp(row_i) / Σ_j exp(row_j)):

@@ -1,6 +1,4 @@
-"""Hard negatives sampled from a batch, each with a probability that grows with its similarity, and what trains on them
-alone.
-"""
+"""Hard negatives sampled from a batch by their similarity, and a regulariser that trains on them alone."""
 
 import torch
 from torch import Tensor

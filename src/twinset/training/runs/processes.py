@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any
 
 import torch
 import torch.distributed
@@ -16,7 +16,6 @@ from twinset.models.device import check_gpu, round_alike
 from twinset.models.encoders.contract import Running
 from twinset.training.runs.settings import RunSettings
 
-T = TypeVar("T")
 TIMEOUT = timedelta(hours=6)  # processes wait for the first one while it validates and writes checkpoints
 
 
@@ -43,7 +42,7 @@ class Process:
             tensor /= self.world
 
 
-def gathered(value: T) -> list[T]:
+def gathered(value: Any) -> list[Any]:
     """A value of every process of the run, by rank; all must call this."""
     if not torch.distributed.is_initialized():
         return [value]

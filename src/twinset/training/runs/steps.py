@@ -59,10 +59,7 @@ def refuse_batch_norm(model: str, network: torch.nn.Module, parts: int) -> None:
     """Raise `WrongUse` where a network that normalises over a batch would read it in parts."""
     norms = (module for module in network.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm))
     if parts > 1 and any(module.training for module in norms):
-        raise WrongUse(
-            f"{model} normalises over a batch, whose parts give other features; train it without --accumulate and in "
-            "one process, or train a vision transformer such as ViT-B-16"
-        )
+        raise WrongUse(f"{model} normalises over a batch; leave out --accumulate, and train it in one process")
 
 
 def autocast(precision: str, device: str) -> torch.autocast:

@@ -30,13 +30,12 @@ from twinset.training.runs.folder import RESULT, History, Row, claimed, run_iden
 from twinset.training.runs.processes import Process, gathered, joined
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import stream_seed
+from twinset.training.tasks import OnProgress
 
 BEST, LAST = "best", "last"
 SHOWN = 5  # keys in a message
 SECONDS = 300  # between checkpoints, where the settings name no steps
 SHARES = re.compile(r"accuracy$|^chance$|^active_")  # names of what losses log as a share
-#: Called after each step with the number of steps taken, that of the whole run, and what was logged.
-OnProgress = Callable[[int, int, Row], None]
 B = TypeVar("B", bound=Read)
 
 
