@@ -150,10 +150,6 @@ def test_neighbours_are_scored_without_dropout(settings: Settings, tmp_path: Pat
     assert modes and not any(modes) and task.network.training
 
 
-def test_the_defaults_are_those_of_the_released_recipe() -> None:
-    assert FusionSettings(model="m", data=("d",)).defaults()["accumulate"] == 1024 / 8
-
-
 RELEASED = {"v1": "none", "v2": "all", "form": "released"}
 
 

@@ -126,8 +126,6 @@ def test_detectors_are_resampled_by_group_and_a_test_reads_its_folder_and_catego
     [
         ("arm=1", "arm: unknown"),
         ("tests.absent.benchmark=winogrand", "tests.absent.benchmark: 'winogrand' is not defined; did you mean"),
-        ("folders.bivlc=x", "folders: 'bivlc' is not defined"),
-        ("tests.both.mean_of=[twins, abse]", "tests.both.mean_of: 'abse' is not defined"),
         ("tests.both.figures=[text]", "tests.both.figures: 'text' is not defined"),
         ("arms.base.data=[twinz]", "arms.base.data: 'twinz' is not defined; did you mean 'twins'"),
         ("arms.base.settings.epoch=1", "arms.base: epoch: unknown"),

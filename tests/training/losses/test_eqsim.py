@@ -20,7 +20,6 @@ from twinset.training.losses.eqsim import EqSim
 from twinset.training.losses.features import Features, similarities
 from twinset.training.losses.fusion import (
     CHANGES,
-    FusionEqSim,
     PairScores,
     match_hard_negatives,
     rank_texts,
@@ -226,10 +225,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: REGULARISERS.find("eqsim-v2"), "no regulariser 'eqsim-v2' here; did you mean 'eqsim'"),
     (lambda: OBJECTIVES.find("siglip").open(), "no objective 'siglip' here; did you mean"),
     (lambda: open_loss("negative-texts")(features(3, 0), SCALE), "negative texts"),
-    (lambda: open_loss("negative-pairs")(features(3, 0), SCALE), "negative images"),
     (lambda: fusion_form("hardneg"), "hardneg has no form for fusion encoders"),
     (lambda: EqSim("none", "none")(features(2, 0), SCALE), "v1 and v2 are both none"),
-    (lambda: FusionEqSim("none", "none")(*scores(2, 1, 0)), "v1 and v2 are both none"),
     (lambda: HardNegatives()(features(1, 0), SCALE), "batch of one"),
 ]
 
