@@ -1,6 +1,6 @@
 """Row values: a column for each figure, whose mean over the rows that are asked it is the figure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -14,6 +14,7 @@ from twinset.evaluation.score_files.opening import Batch, ScoreFile
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+ALL = "all"  # what all rows are called
 MOST_VALUES = 1000  # of the columns that figures are given by
 MEAN = "mean_"  # figures that begin so are means of plain numbers; all others are percent
 
@@ -81,6 +82,12 @@ def labelled(table: Batch, by: Sequence[str]) -> Iterator[tuple[str, Places]]:
         raise WrongUse(f"--by {','.join(by)}: values with ' / ' in them cannot be told apart")
     for label, rows in labels.iter_rows():
         yield label, np.array(rows)
+
+
+def refuse_all(names: Collection[str], what: str) -> None:
+    """Raise `WrongUse` where a part has the name of all of them."""
+    if ALL in names:
+        raise WrongUse(f"{what} is {ALL!r}, which all together are called; give it another name")
 
 
 def clusters(table: Batch, group: str | None) -> Places:
