@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from twinset.evaluation.metrics.bootstrap import resampled
+from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.measure import measure
 
@@ -50,6 +51,19 @@ def test_the_error_of_a_mean_is_that_of_its_clusters_and_it_begins_at_0_or_above
     few = {"s00": [0.5, 0.5, 5.0], **dict.fromkeys(("s01", "s10"), [0.0] * 3), "s11": [0.5] * 3}
     figure = measure(pa.table(few)).all.figures["mean_equivariance_text"]
     assert figure.value == 1.5 and figure.low == 0
+
+
+def test_a_figure_that_one_group_is_asked_has_no_interval() -> None:
+    scores = {"s00": [1.0, 0.0, 1.0] + [1.0] * 6, "s01": [0.0, 1.0, 0.0] + [0.0] * 6}
+    scores |= {"s10": [None] * 3 + [0.0] * 6, "s11": [None] * 3 + [1.0] * 6}
+    table = pa.table({"key": [*"abcdefghi"], "group": ["x"] * 3 + [*"stuvwy"], **scores})
+    found = measure(table).all.figures
+    assert (found["accuracy"].low, found["accuracy"].rows) == (None, 3) and found["text"].low == 100
+    counts = compare(table, table).table.select("figure", "n", "groups", "low").rows()
+    assert {name: rest for name, *rest in counts} == {
+        "accuracy": [3, 1, None],
+        **dict.fromkeys(("text", "image", "group"), [6, 6, 0]),
+    }
 
 
 def run(path: Path, seed: int, skill: float, groups: int = 60) -> Path:

@@ -101,9 +101,18 @@ def test_valse(pairs: list[tuple[float, float]]) -> None:
     assert {name: figure.value for name, figure in found.all.figures.items()} == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64(), pa.string()])
+def test_a_score_that_is_the_threshold_is_not_above_it(kind: pa.DataType) -> None:
+    scores = pa.array(["0.3"]) if kind == pa.string() else pa.array(np.array([0.3], kind.to_pandas_dtype()))
+    found = measure(pa.table({"s00": scores, "s01": scores}), threshold=0.3).all.figures
+    assert (found["p_c"].value, found["p_f"].value) == (0, 100)
+
+
 def test_float64_is_not_rounded() -> None:
     near = pa.table({"s00": [1.0 + 1e-12], "s01": [1.0]})
     assert measure(near).all.figures["accuracy"].value == 100
+    sums = {"s00": [-1000.00001], "s01": [-1000.00002], "s10": [-1000.00002], "s11": [-1000.00001]}
+    assert measure(pa.table(sums)).all.figures["group_match"].value == 100
     half = pa.table({"s00": pa.array(np.array([0.5], np.float16)), "s01": pa.array([1], pa.int8())})
     assert measure(half).all.figures["accuracy"].value == 0
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, identity, matchings, picture, ranks, save
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import Query
+from twinset.evaluation.examples import STATEMENT_MARGINS, Query
 from twinset.evaluation.report.distributions import equivariance_panels, plot
 from twinset.evaluation.report.gallery import mistake_blocks, pictures
 from twinset.evaluation.report.mistakes import answers_to, worst_mistakes
@@ -78,6 +78,13 @@ def test_beside_a_mistake_stands_a_model_that_is_right(tmp_path: Path) -> None:
     assert count >= 6 and page.count("right is right:") == count and "a tie is right:" not in page
     found = answers_to(models["right"].scored, {"key-001", "key-004", "absent"})
     assert {*found} == {"key-001", "key-004"} and all(answer.by < 0 for answer in found.values())
+
+
+def test_a_statement_on_the_threshold_is_no_right_answer(tmp_path: Path) -> None:
+    for model, margin in (("wrong", -0.4), ("on it", -0.0)):
+        rows = [{**identity(0), "margin": margin, "correct": False}]
+        save(tmp_path, "statements", model, rows, STATEMENT_MARGINS)
+    assert "on it is right:" not in write_report(tmp_path, resamples=0)[0].read_text()
 
 
 class Galleries(Made):

@@ -30,11 +30,13 @@ from tests.evaluation.report.made_scores import (
     save,
 )  # fmt: skip
 from twinset.cli.main import main
+from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.examples import MATCHING_CHOICES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.matching import FINER
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.page import write_report
+from twinset.evaluation.report.published import published
 from twinset.evaluation.report.results import TWO_IMAGES, chance, recall
 
 PROBED = {
@@ -95,7 +97,7 @@ def test_figures_stand_with_intervals_ties_chance_papers_and_probes(run: Path) -
     tied = [name for name, value in everything["expected"].items() if f"{value:.2f}" != f"{everything[name]:.2f}"]
     assert tied and f"expected {everything['expected'][tied[0]]:.2f}" in text
     assert of_model["by_subset"].keys() == {"first", "second"} and f"|first|A {SCRIPT}|15" in text
-    assert "|Human (MTurk)1|–|–|–|89.50|88.50|85.50|" in text, "with the number of its source"
+    assert "|Human (MTurk)2|–|–|–|89.50|88.50|85.50|" in text, "with the number of its source"
     assert "Thrush et al., Winoground, 2022, Table 3" in text
     assert "|chance|–|–|–|6.67|" in text, "of galleries it is counted"
     assert "|FIBER + FT (F30K)|–|–|–|30.16|" in text, "the mean over thresholds comes first, as it is measured"
@@ -147,6 +149,31 @@ def test_papers_stand_beside_figures_of_the_whole_benchmark_alone(tmp_path: Path
     warning = "m was asked 8 of the 400 examples of the release; left out: 392 missing image."
     assert (warning in " ".join(page.split())) == (not whole)
     assert whole or page.index("was asked 8") < page.index("<table")
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "rows", "about", "shown"),
+    [
+        ("cirr", [{**row, "subset": "global"} for row in ranks(8, 60)], {"left_out": {"missing gallery image": 9}}, 0),
+        ("cirr", [{**row, "subset": "global"} for row in ranks(8, 60)], {"left_out": {}}, 1),
+        ("genecis", [{**row, "subset": "focus-object"} for row in ranks(8, 10)], {"left_out": {}}, 1),
+        ("gebc", errors(8), {"left_out": {}, "title": BENCHMARKS.find("gebc").title}, 1),
+        ("gebc", errors(8), {"left_out": {}, "title": "GEB+, 8 of each subset (seed 0)"}, 0),
+        ("gebc", errors(8), {"left_out": {"missing video": 1}, "title": BENCHMARKS.find("gebc").title}, 0),
+    ],
+)
+def test_whether_a_release_is_whole_follows_from_what_a_file_says(
+    tmp_path: Path, benchmark: str, rows: list[dict[str, object]], about: dict[str, object], shown: bool
+) -> None:
+    asked = "grounding" if benchmark == "gebc" else "query"
+    save(tmp_path, benchmark, "our model", rows, SCHEMAS[asked], **about)
+    with released(gebc={}, cirr={"global": 8, "subset": 8}, genecis={"focus-object": 8, "change-object": 8}):
+        page = write_report(tmp_path, resamples=0)[0].read_text()
+    of_papers = [row.name for row in published() if row.benchmark == benchmark]
+    assert any(f">{name}<" in page for name in of_papers) == shown
+    assert ("what papers report of the whole is not shown" in page) == bool(about["left_out"])
+    beside = [path.read_text() for path in (tmp_path / "tables").glob(f"{benchmark}-papers-*.csv")]
+    assert all(re.search("our model.*[0-9]", text) for text in beside[:1])
 
 
 def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_together(tmp_path: Path) -> None:
@@ -220,7 +247,7 @@ def test_recall_is_the_share_of_all_first_entries_with_a_target(sizes: tuple[int
 def test_chance_is_counted_for_the_galleries_that_there_are(tmp_path: Path) -> None:
     rows = [*ranks(9, 15), *({**row, "key": f"b{row['key']}", "subset": "third"} for row in ranks(3, 10))]
     path = save(tmp_path, "galleries", "m", rows, SCHEMAS["query"])
-    found = chance(path, "query", ["recall@1", "recall@3"])
+    found = chance({path: ["recall@1", "recall@3"]})
     assert found["third"] == pytest.approx({"recall@1": 10, "recall@3": 30})
     assert found["first"] == pytest.approx({"recall@1": 100 / 15, "recall@3": 20})
     assert found[""]["recall@1"] == pytest.approx((9 * 100 / 15 + 3 * 10) / 12)
@@ -232,8 +259,15 @@ def test_chance_is_that_of_choices(tmp_path: Path) -> None:
     save(tmp_path, "four", "vlm/choose:F", four, MATCHING_CHOICES, **about)
     pairs = [identity(n) | {"pairing": 0.5, "order12": 1.0, "order21": 0.0} for n in range(12)]
     save(tmp_path, "whole", "vlm/eqben:F", pairs, MATCHING_CHOICES)
-    write_report(tmp_path)
+    save(tmp_path, "both", "vlm/choose:F", four, MATCHING_CHOICES)
+    save(tmp_path, "both", "a", matchings(12, 0, 0.1), SCHEMAS["matching"])
+    for model, entries in (("a", 10), ("b", 100)):
+        save(tmp_path, "sizes", model, ranks(12, entries), SCHEMAS["query"])
+    write_report(tmp_path, resamples=0)
     found = json.loads((tmp_path / "results.json").read_text())["benchmarks"]
     assert found["four"]["chance"][""]["group"] == 6.25 and found["four"]["chance"][""]["text"] == 25
     assert found["whole"]["chance"][""] == {"group": 50, "order12": 50, "order21": 50}
+    both = found["both"]["chance"][""]
+    assert both["text"] == 25 and "group" not in both, "scores get 16.67 by chance, choices 6.25"
+    assert "recall@1" not in found["sizes"]["chance"].get("", {}), "10 % of a, 1 % of b"
     assert "four,vlm/choose:F,refusal,2" in (tmp_path / "tables" / "unanswered.csv").read_text()

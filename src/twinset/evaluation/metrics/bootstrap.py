@@ -60,13 +60,10 @@ def percents(
     with np.errstate(invalid="ignore", divide="ignore"):
         whole, shares = 100 * each[0] / each[1], 100 * drawn[:, 0] / drawn[:, 1]
     shares[:, asking < 2] = np.nan
-    figures = {
-        name: Share(whole[:, at], shares[:, at], int(rows[at]), int(asking[at])) for at, name in enumerate(runs[0])
-    }
+    figures = dict(zip(runs[0], map(Share, whole.T, shares.T, rows.astype(int), asking.tolist()), strict=True))
     if {"p_c", "p_f"} <= figures.keys():
         caption, foil = figures["p_c"], figures["p_f"]
-        lesser = [np.minimum(of_caption, of_foil) for of_caption, of_foil in zip(caption[:2], foil[:2], strict=True)]
-        figures["min"] = Share(*lesser, *caption[2:])
+        figures["min"] = Share(*map(np.minimum, caption[:2], foil[:2]), *caption[2:])
     return figures
 
 

@@ -51,10 +51,10 @@ def equivariance(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> tuple[Fl
     return (s00 - s01) - (s11 - s10), (s00 - s10) - (s11 - s01)
 
 
-def of_scores(table: Batch, threshold: float | None, silent: float | None = None) -> RowValues:
+def of_scores(table: Batch, threshold: float | None, silent: float = np.nan) -> RowValues:
     """From `SCORES`, or from the first two; rows whose last two are null have one image.
 
-    silent: both scores of a row that the model did not answer, which is wrong of caption and foil; None: all are.
+    silent: both scores of a row that the model did not answer, which is wrong of caption and foil.
     """
     s00, s01 = (table.numbers(name) for name in SCORES[:2])
     s10, s11 = np.full((2, len(table)), np.nan)
@@ -70,9 +70,7 @@ def of_scores(table: Batch, threshold: float | None, silent: float | None = None
     strict = dict(values.strict)
     if threshold is not None:
         limits = [table.as_stored(name, threshold) for name in SCORES[:2]]
-        answered = np.full(len(table), True)
-        if silent is not None:
-            answered = (s00 != s01) | (s00 != table.as_stored(SCORES[0], silent))
+        answered = (s00 != s01) | (s00 != table.as_stored(SCORES[0], silent))
         caption, foil = _of(one, answered & (s00 > limits[0])), _of(one, answered & (s01 <= limits[1]))
         strict |= {"acc": (caption + foil) / 2, "p_c": caption, "p_f": foil}
     for direction, change in zip(DIRECTIONS, equivariance(s00, s01, s10, s11), strict=True):

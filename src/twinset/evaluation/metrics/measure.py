@@ -10,7 +10,7 @@ import pyarrow as pa
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.bootstrap import interval, percents
 from twinset.evaluation.metrics.figures import Figure, Measured, Results
-from twinset.evaluation.metrics.row_values import ALL, MEAN, Floats, Places, chosen, clusters, common, labelled, whole
+from twinset.evaluation.metrics.row_values import ALL, MEAN, Floats, Places, chosen, clusters, common, labelled
 from twinset.evaluation.metrics.score_kinds import Reading, reading_of
 from twinset.evaluation.score_files.opening import Batch, ScoreFile, open_scores
 
@@ -89,7 +89,7 @@ def opened(
         if key:
             remedy = f"rename the column {KEY} where it is not a row's own" if len(files) == 1 else KEYS
             file.refuse_repeats(key, f"keep one row of each, or {remedy}")
-        tables.append(whole(file, [*reading.columns, *key, *more]))
+        tables.append(file.read([*reading.columns, *key, *more]))
     same = common(tables, key) if len(files) > 1 else tables
     return readings, same, column, [len(table) - len(same[0]) for table in tables]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.score_files.opening import Batch, ScoreFile
+from twinset.evaluation.score_files.opening import Batch
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -45,11 +45,6 @@ class RowValues:
 def certain(chances: Mapping[str, Floats]) -> RowValues:
     """Row values from chances of being right under random breaking of ties: strictly right is what is certain."""
     return RowValues({name: np.where(np.isnan(one), np.nan, one == 1) for name, one in chances.items()}, chances)
-
-
-def whole(file: ScoreFile, columns: Sequence[str]) -> Batch:
-    """Some columns of a file as one batch."""
-    return file.read(columns)
 
 
 def chosen(table: Batch, rows: Places) -> Batch:

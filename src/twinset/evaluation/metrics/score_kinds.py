@@ -78,7 +78,7 @@ def reading_of(file: ScoreFile, threshold: float | None = None) -> Reading:
         if own is not None and not (type(own) in (int, float) and math.isfinite(own)):
             raise WrongUse(f"{file.where}: its metadata has the threshold {own!r}; write a number, or none")
         threshold = own if threshold is None else threshold
-        silent = own or 0.0 if file.about.get("unanswered") else None  # as `evaluation.features.pairs` scores them
+        silent = own or 0.0 if file.about.get("unanswered") else math.nan  # as `evaluation.features.pairs` scores them
     elif threshold is not None:
         raise WrongUse(f"{file.where}: --threshold is about scores, and it has none; leave the option out")
     kind, read = COLUMNS.get(columns, ("", matching.of_scores))
@@ -121,10 +121,7 @@ def _of_metric(name: str, metric: Metric, columns: list[str], threshold: float |
 
 
 def _values(table: Batch, name: str, annotation: object) -> Any:
-    """A column for metrics: numbers with NaN for null, texts, or an array of numbers a row.
-
-    Texts that are all empty could be either: a parameter that is annotated ``Sequence[str]`` has texts.
-    """
+    """A column for metrics: numbers with NaN for null, texts (always for ``Sequence[str]``), or numbers of each row."""
     kind = table.columns[name].type
     if annotation in (Sequence[str], "Sequence[str]"):
         return table.texts(name).to_numpy(zero_copy_only=False)
