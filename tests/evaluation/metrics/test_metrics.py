@@ -88,25 +88,15 @@ def test_large_galleries_have_the_ks_of_retrieval() -> None:
     assert [*found.by["15"].figures] == ["recall@1", "recall@2", "recall@3"]
 
 
-def queries(about: dict[str, Any], **columns: Any) -> pa.Table:
-    known = {"key": [*"abcd"], "higher": [0, 0, 3, 3], "tied": [0] * 4, "entries": [2000, 5] * 2, "targets": [1] * 4}
-    return pa.table(known | columns).replace_schema_metadata({b"twinset": json.dumps(about)})
-
-
-def test_subsets_that_ask_in_different_ways_are_never_pooled() -> None:
-    columns = {"subset": ["global", "subset"] * 2, "category": ["x"] * 4}
-    apart, plain = queries({"apart": True}, **columns), queries({}, **columns)
-    assert {*measure(apart, ["category"]).by} == {"global / x", "subset / x"}
-    for files in ((apart, plain), (plain, apart)):
-        assert {*compare(*files).table["rows"]} == {"global", "subset"}
-    with pytest.raises(WrongUse, match="is 'all', which all together are called"):
-        compare(queries({}, subset=["all", "other"] * 2), plain, ["subset"])
-
-
 def test_a_metric_that_a_file_names_is_measured_or_the_notes_say_why() -> None:
-    assert "map is not measured: table has no column above, level" in measure(queries({"metrics": ["map"]})).notes
-    ranked = {"above": [[0], [1], [2], [3]], "level": [[0]] * 4, "tags": [""] * 4}  # CIRCO's first release
-    assert "map@10" in measure(queries({"metrics": ["map", "semantic-map"]}, **ranked)).all.figures
+    named = {b"twinset": json.dumps({"metrics": ["map", "semantic-map"]})}
+    table = ranks([[1.0, 0.0], [0.0, 1.0]])
+    assert (
+        "map is not measured: table has no column above, level" in measure(table.replace_schema_metadata(named)).notes
+    )
+    for name, column in {"above": [[0], [1]], "level": [[0], [0]], "tags": ["", ""]}.items():  # CIRCO's first release
+        table = table.append_column(name, pa.array(column))
+    assert measure(table.replace_schema_metadata(named)).all.figures["map@5"].value == 75
 
 
 def diagonal(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> dict[str, Floats]:

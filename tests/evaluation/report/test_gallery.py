@@ -72,19 +72,15 @@ def test_beside_a_mistake_stands_a_model_that_is_right(tmp_path: Path) -> None:
     save(tmp_path, "pairs", "wrong", matchings(6, 0, -0.5), SCHEMAS["matching"])
     save(tmp_path, "pairs", "right", matchings(6, 1, 0.5), SCHEMAS["matching"])
     save(tmp_path, "pairs", "a tie", [{**row, "s01": row["s00"]} for row in matchings(6, 1, 0.5)], SCHEMAS["matching"])
+    for model, margin in (("far", -0.4), ("on the threshold", -0.0)):
+        save(tmp_path, "vsr", model, [{**identity(0), "margin": margin, "correct": False}], STATEMENT_MARGINS)
     page = write_report(tmp_path)[0].read_text("utf-8")
+    assert "threshold is right:" not in page
     models = {model.name: model for model in measured(tmp_path).models}
     count = len(models["wrong"].mistakes) + len(models["a tie"].mistakes)
     assert count >= 6 and page.count("right is right:") == count and "a tie is right:" not in page
     found = answers_to(models["right"].scored, {"key-001", "key-004", "absent"})
     assert {*found} == {"key-001", "key-004"} and all(answer.by < 0 for answer in found.values())
-
-
-def test_a_statement_on_the_threshold_is_no_right_answer(tmp_path: Path) -> None:
-    for model, margin in (("wrong", -0.4), ("on it", -0.0)):
-        rows = [{**identity(0), "margin": margin, "correct": False}]
-        save(tmp_path, "statements", model, rows, STATEMENT_MARGINS)
-    assert "on it is right:" not in write_report(tmp_path, resamples=0)[0].read_text()
 
 
 class Galleries(Made):

@@ -160,9 +160,7 @@ def test_subsets_of_one_model_are_not_marked_against_each_other() -> None:
 
 
 def test_a_figure_of_several_subsets_is_over_the_rows_that_are_asked_it() -> None:
-    measured = {
-        "x": Measured(2, 2, None, {"group": Figure(100.0, rows=2)}),
-        "y": Measured(10, 10, None, {"group": Figure(0.0, rows=1)}),
-    }
+    of_parts = {"x": (2, Figure(100.0, rows=2)), "y": (10, Figure(0.0, rows=1))}
+    measured = {part: Measured(n, n, None, {"group": figure}) for part, (n, figure) in of_parts.items()}
     paper = Published("b", "n", "published", {}, "source", {"xy": ["x", "y"]}, (("xy", "group"),), {})
     assert _columns(measured, paper) == [pytest.approx(200 / 3)]

@@ -12,8 +12,10 @@ from html.parser import HTMLParser
 from itertools import combinations, permutations
 from pathlib import Path
 from statistics import fmean, mean, stdev
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +38,6 @@ from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.matching import FINER
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.page import write_report
-from twinset.evaluation.report.published import published
 from twinset.evaluation.report.results import TWO_IMAGES, chance, recall
 
 PROBED = {
@@ -135,45 +136,36 @@ def test_a_real_tex_reads_every_table(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:].decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_papers_stand_beside_figures_of_the_whole_benchmark_alone(tmp_path: Path, whole: bool) -> None:
-    lost = {} if whole else {"missing image": 392}
-    save(tmp_path, "winoground", "m", matchings(8, 0, 0.5, ["test"]), SCHEMAS["matching"], left_out=lost, title="Wino")
-    with released(winoground={"test": 8 if whole else 400}):
-        page = write_report(tmp_path, resamples=0)[0].read_text()
-    title = "Wino (n = 8): all examples" if whole else "Wino (n = 8 of 400): all examples"
-    texts = [page, *(path.read_text() for path in sorted((tmp_path / "tables").glob("winoground-all*")))]
-    assert len(texts) == 4 and all(title in text.replace("\\(", "(").replace("\\)", ")") for text in texts)
-    for text in texts:
-        assert ("FIBER + EqSim" in text) == whole
-    warning = "m was asked 8 of the 400 examples of the release; left out: 392 missing image."
-    assert (warning in " ".join(page.split())) == (not whole)
-    assert whole or page.index("was asked 8") < page.index("<table")
-
-
 @pytest.mark.parametrize(
-    ("benchmark", "rows", "about", "shown"),
+    ("benchmark", "subset", "about", "shown"),
     [
-        ("cirr", [{**row, "subset": "global"} for row in ranks(8, 60)], {"left_out": {"missing gallery image": 9}}, 0),
-        ("cirr", [{**row, "subset": "global"} for row in ranks(8, 60)], {"left_out": {}}, 1),
-        ("genecis", [{**row, "subset": "focus-object"} for row in ranks(8, 10)], {"left_out": {}}, 1),
-        ("gebc", errors(8), {"left_out": {}, "title": BENCHMARKS.find("gebc").title}, 1),
-        ("gebc", errors(8), {"left_out": {}, "title": "GEB+, 8 of each subset (seed 0)"}, 0),
-        ("gebc", errors(8), {"left_out": {"missing video": 1}, "title": BENCHMARKS.find("gebc").title}, 0),
+        ("winoground", "test", {"left_out": {"missing image": 392}, "title": "W"}, False),
+        ("winoground", "test", {"left_out": {}, "title": "W"}, True),
+        ("cirr", "global", {"left_out": {"missing gallery image": 9}}, False),
+        ("genecis", "focus-object", {"left_out": {}}, True),
+        ("mit-states", "test", {"left_out": {}, "title": BENCHMARKS.find("mit-states").title}, True),
+        ("mit-states", "test", {"left_out": {}, "title": "MIT-States, 8 of each subset (seed 0)"}, False),
     ],
 )
 def test_whether_a_release_is_whole_follows_from_what_a_file_says(
-    tmp_path: Path, benchmark: str, rows: list[dict[str, object]], about: dict[str, object], shown: bool
+    tmp_path: Path, benchmark: str, subset: str, about: dict[str, Any], shown: bool
 ) -> None:
-    asked = "grounding" if benchmark == "gebc" else "query"
-    save(tmp_path, benchmark, "our model", rows, SCHEMAS[asked], **about)
-    with released(gebc={}, cirr={"global": 8, "subset": 8}, genecis={"focus-object": 8, "change-object": 8}):
+    rows = [{**row, "subset": subset} for row in ranks(8, 10 if benchmark == "genecis" else 60)]
+    if benchmark == "winoground":
+        rows = matchings(8, 0, 0.5, [subset])
+    save(tmp_path, benchmark, "ours", rows, SCHEMAS["matching" if benchmark == "winoground" else "query"], **about)
+    counts = {"genecis": {subset: 8, "change-object": 8}, "winoground": {"test": 8 if shown else 400}}
+    with released(cirr={"global": 8, "subset": 8}, **counts):
         page = write_report(tmp_path, resamples=0)[0].read_text()
-    of_papers = [row.name for row in published() if row.benchmark == benchmark]
-    assert any(f">{name}<" in page for name in of_papers) == shown
-    assert ("what papers report of the whole is not shown" in page) == bool(about["left_out"])
-    beside = [path.read_text() for path in (tmp_path / "tables").glob(f"{benchmark}-papers-*.csv")]
-    assert all(re.search("our model.*[0-9]", text) for text in beside[:1])
+    texts = [page, *(path.read_text() for path in (tmp_path / "tables").glob("*-all*") if benchmark == "winoground")]
+    assert len(texts) == (4 if benchmark == "winoground" else 1)
+    assert all(bool(re.search(r"Combiner \(CC3M|FIBER \+ EqSim", text)) == shown for text in texts)
+    title = "W (n = 8): all examples" if shown else "W (n = 8 of 400): all examples"
+    assert all((title in text) == (benchmark == "winoground") for text in texts)
+    lost = "".join(f"left out: {count} {reason}. Its figures are of" for reason, count in about["left_out"].items())
+    assert lost in page and ("what papers report of the whole is not shown" in page) == bool(lost)
+    beside = [path.read_text() for path in (tmp_path / "tables").glob("*-papers-*.csv")]
+    assert all(re.search(r"ours,.*\d\.", text) for text in beside[:1])
 
 
 def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_together(tmp_path: Path) -> None:
@@ -184,7 +176,10 @@ def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_togethe
     found = measure(paths[0], ["subset"])
     assert not found.all.figures and "no figures of all rows" in found.notes[0]
     assert {name: one.figures["recall@1"].value for name, one in found.by.items()} == {ways[0]: 100, ways[1]: 0}
-    assert {*compare(*paths).table["rows"]} == {*ways}
+    assert {*measure(paths[0], ["category"]).by} == {f"{way} / " for way in ways}
+    plain = pq.read_table(paths[0]).replace_schema_metadata()
+    for other in ((paths[1], paths[0]), (plain, paths[0]), (paths[0], plain)):
+        assert {*compare(*other).table["rows"]} == {*ways}
     with released(flickr30k=dict.fromkeys(ways, 4)):
         write_report(tmp_path, resamples=0)
     of_model = results(tmp_path)["flickr30k"]["models"]["a"]  # type: ignore[index]
@@ -221,6 +216,9 @@ def test_the_mean_stands_with_its_deviation_and_an_interval(out: Path) -> None:
         low, high = of_mean["interval"]["text"]
         # The seeds differ, so their mean is less certain than each of them.
         assert high - low > max(one["interval"]["text"][1] - one["interval"]["text"][0] for one in runs)
+    paths = sorted(out.glob("scores/winoground/*"))[:1]
+    alone, same = measure(paths).all.figures["group"], measure(paths * 3).all.figures["group"]
+    assert (same.value, same.low, same.high, same.sd) == (alone.value, alone.low, alone.high, 0), "runs that agree"
     value, sd = ours["all"]["group"], ours["all"]["sd"]["group"]
     assert f"{value:.2f} ± {sd:.2f}" in (out / "report.html").read_text()
     for ending, sign in (("tex", r"$\pm$"), ("md", "±")):

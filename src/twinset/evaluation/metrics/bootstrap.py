@@ -60,10 +60,11 @@ def percents(
     with np.errstate(invalid="ignore", divide="ignore"):
         whole, shares = 100 * each[0] / each[1], 100 * drawn[:, 0] / drawn[:, 1]
     shares[:, asking < 2] = np.nan
-    figures = dict(zip(runs[0], map(Share, whole.T, shares.T, rows.astype(int), asking.tolist()), strict=True))
+    figures = dict(zip(runs[0], map(Share, whole.T, shares.T, rows.astype(int).tolist(), asking.tolist()), strict=True))
     if {"p_c", "p_f"} <= figures.keys():
         caption, foil = figures["p_c"], figures["p_f"]
-        figures["min"] = Share(*map(np.minimum, caption[:2], foil[:2]), *caption[2:])
+        runs_lesser, again_lesser = np.minimum(caption.runs, foil.runs), np.minimum(caption.again, foil.again)
+        figures["min"] = caption._replace(runs=runs_lesser, again=again_lesser)
     return figures
 
 

@@ -60,8 +60,7 @@ def measure(
         for value, rows in labelled(tables[0], by)
     }
     everything = replace(everything, figures={}) if apart else everything
-    notes = [*readings[0].notes, *_notes(everything, readings[0].kind, column)]
-    return Results(everything, values, tuple(notes))
+    return Results(everything, values, (*readings[0].notes, *_notes(everything, readings[0].kind, column)))
 
 
 def parted(files: Sequence[ScoreFile], by: Sequence[str]) -> tuple[bool, Sequence[str]]:

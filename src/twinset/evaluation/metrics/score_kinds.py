@@ -43,7 +43,7 @@ COLUMNS: dict[tuple[str, ...], tuple[str, Callable[..., RowValues]]] = {
 class Reading:
     """How row values are read from a file.
 
-    kind: what its columns ask, or the name of a metric. parts: functions of a batch of columns. notes: what is not read.
+    kind: what its columns ask, or the name of a metric. parts: functions of a batch of columns. notes: what is left.
     """
 
     kind: str

@@ -52,8 +52,8 @@ def chance(answered: Mapping[Path, Iterable[str]]) -> dict[str, dict[str, float]
             their galleries differ, or one has scores and the other choices.
     """
     every = list[pl.DataFrame]()
-    for path, figures in answered.items():
-        names, coins = {*figures}, TWO_IMAGES | ONE_IMAGE
+    for path, asked in answered.items():
+        names, coins = {*asked}, TWO_IMAGES | ONE_IMAGE
         if FINER[0] in pq.read_schema(path).names:
             coins |= CHOSEN if "image" in names else PAIRED
         known: dict[str, Any] = {name: pl.lit(value) for name, value in coins.items() if name in names}
@@ -64,12 +64,8 @@ def chance(answered: Mapping[Path, Iterable[str]]) -> dict[str, dict[str, float]
         rows = rows.select("subset", **known)
         means = pl.concat([rows.with_columns(subset=pl.lit("")), rows]).group_by("subset").mean().sort("subset")
         every.append(means.unpivot(index="subset", variable_name="figure"))
-    value = pl.col("value")
-    agreed = (
-        pl.concat(every)
-        .group_by("subset", "figure", maintain_order=True)
-        .agg(value.first(), range=value.max() - value.min())
-    )
+    figures = pl.concat(every, how="vertical_relaxed").group_by("subset", "figure", maintain_order=True)
+    agreed = figures.agg(pl.first("value"), range=pl.max("value") - pl.min("value"))
     by_subset = agreed.filter(pl.col("range") < 1e-9).group_by("subset", maintain_order=True)
     return {str(subset): dict(rows.select("figure", "value").rows()) for (subset,), rows in by_subset}
 

@@ -17,9 +17,8 @@ COUNTS = ("n", "groups", "ties %")  # columns beside figures
 SHORT = {"text": "I2T", "image": "T2I", "group": "Group", "accuracy": "Acc.", "min": "min", "acc": "acc"}
 SHORT |= dict.fromkeys(("text_detection", "text detector"), "Text det.") | {"i2t": "I2T", "t2i": "T2I"}
 SHORT |= dict.fromkeys(("image_detection", "image detector"), "Img det.")
-SHORT |= {"natural": "natural", "synthetic": "synthetic"}
 SHORT |= {"grounding": "Acc.", "mean": "Avg", **{f"recall@{k}": f"R@{k}" for k in (1, 2, 3, 5, 10)}}
-SHORT |= {name: name for name in ("mean_kendall", "mean_spearman", "overlap@5")}
+SHORT |= {name: name for name in ("natural", "synthetic", "mean_kendall", "mean_spearman", "overlap@5")}
 BEST, SECOND = "best", "second"
 LATEX, MARKDOWN = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}"}, {BEST: "**{}**", SECOND: "<u>{}</u>"}
 Cell = str | int | float | Figure | None
@@ -28,7 +27,7 @@ Marks = Mapping[tuple[int, int], str]  # of cells, by row and column
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line. kind: ``model``; ``seed``, of several with a mean; ``part`` of one; ``chance``, ``human``, ``published``."""
+    """A line. kind: ``model``; ``seed``, one of several; ``part`` of one; ``chance``, ``human``, ``published``."""
 
     cells: Sequence[Cell]
     kind: str = "model"
