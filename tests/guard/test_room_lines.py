@@ -18,7 +18,7 @@ LINES = {
     "cards": 1699,
     "review": 1451,
     "training": 4786,
-    "evaluation": 7665,
+    "evaluation": 7735,
     "cli": 1550,
     "demo": 152,
     "extras": 5354,

@@ -79,6 +79,11 @@ def test_means_are_those_of_the_cells() -> None:
         assert mean(one["group"] for one in figures.values()) == pytest.approx(
             whole[name]["eq-kubric"]["group"], abs=0.06
         ), name
+    # Of several subsets together, over the rows that are asked it.
+    of_parts = {"x": (2, Figure(100.0, rows=2)), "y": (10, Figure(0.0, rows=1))}
+    measured = {part: Measured(n, n, None, {"group": figure}) for part, (n, figure) in of_parts.items()}
+    paper = Published("b", "n", "published", {}, "source", {"xy": ["x", "y"]}, (("xy", "group"),), {})
+    assert _columns(measured, paper) == [pytest.approx(200 / 3)]
 
 
 TABLE = Table(
@@ -150,17 +155,7 @@ def test_figures_of_papers_stay_with_their_heads_and_the_best_are_marked() -> No
     ranked = [Row(["a", Figure(0.5012)]), Row(["b", Figure(0.5049)])]
     lines = as_markdown(compact(Table("all", "title", ["model", "mean_kendall"], 1, ranked))).splitlines()
     assert lines[4:] == ["| a | <u>0.5012</u> |", "| b | **0.5049** |"], "with as many decimals as it is shown with"
-
-
-def test_subsets_of_one_model_are_not_marked_against_each_other() -> None:
     heads = ["examples", "n", "text detector", "image detector", "i2t", "t2i", "group"]
     rows = [Row([name, 9, *[Figure(value)] * 5], "part") for name, value in (("all", 40.0), ("swap", 70.0))]
-    found = compact(Table("detectors", "title", heads, 1, rows))
+    found = compact(Table("detectors", "title", heads, 1, rows))  # subsets of one model, of which none is best
     assert found.heads == ["examples", "Text det.", "Img det.", "I2T", "T2I", "Group"] and marked(found) == {}
-
-
-def test_a_figure_of_several_subsets_is_over_the_rows_that_are_asked_it() -> None:
-    of_parts = {"x": (2, Figure(100.0, rows=2)), "y": (10, Figure(0.0, rows=1))}
-    measured = {part: Measured(n, n, None, {"group": figure}) for part, (n, figure) in of_parts.items()}
-    paper = Published("b", "n", "published", {}, "source", {"xy": ["x", "y"]}, (("xy", "group"),), {})
-    assert _columns(measured, paper) == [pytest.approx(200 / 3)]

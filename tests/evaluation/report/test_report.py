@@ -12,7 +12,6 @@ from html.parser import HTMLParser
 from itertools import combinations, permutations
 from pathlib import Path
 from statistics import fmean, mean, stdev
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -136,36 +135,35 @@ def test_a_real_tex_reads_every_table(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:].decode("utf-8", "replace")
 
 
+MIT, PAPERS = BENCHMARKS.find("mit-states").title, r"Combiner \(CC3M|FIBER \+ EqSim"
+
+
 @pytest.mark.parametrize(
-    ("benchmark", "subset", "about", "shown"),
+    ("benchmark", "subset", "lost", "title", "shown"),
     [
-        ("winoground", "test", {"left_out": {"missing image": 392}, "title": "W"}, False),
-        ("winoground", "test", {"left_out": {}, "title": "W"}, True),
-        ("cirr", "global", {"left_out": {"missing gallery image": 9}}, False),
-        ("genecis", "focus-object", {"left_out": {}}, True),
-        ("mit-states", "test", {"left_out": {}, "title": BENCHMARKS.find("mit-states").title}, True),
-        ("mit-states", "test", {"left_out": {}, "title": "MIT-States, 8 of each subset (seed 0)"}, False),
+        ("winoground", "test", {"missing image": 392}, "W", False),
+        ("winoground", "test", {}, "W", True),
+        ("cirr", "global", {"missing gallery image": 9}, "W", False),
+        ("genecis", "focus-object", {}, "W", True),
+        ("mit-states", "test", {}, MIT, True),
+        ("mit-states", "test", {}, f"{MIT}, 8 of each subset (seed 0)", False),
     ],
 )
-def test_whether_a_release_is_whole_follows_from_what_a_file_says(
-    tmp_path: Path, benchmark: str, subset: str, about: dict[str, Any], shown: bool
+def test_papers_stand_beside_what_is_whole(
+    tmp_path: Path, benchmark: str, subset: str, lost: dict[str, int], title: str, shown: bool
 ) -> None:
-    rows = [{**row, "subset": subset} for row in ranks(8, 10 if benchmark == "genecis" else 60)]
-    if benchmark == "winoground":
-        rows = matchings(8, 0, 0.5, [subset])
-    save(tmp_path, benchmark, "ours", rows, SCHEMAS["matching" if benchmark == "winoground" else "query"], **about)
-    counts = {"genecis": {subset: 8, "change-object": 8}, "winoground": {"test": 8 if shown else 400}}
-    with released(cirr={"global": 8, "subset": 8}, **counts):
+    pairs, whole = benchmark == "winoground", {"genecis": {subset: 8, "change-object": 8}, "cirr": {subset: 8}}
+    rows = [{**row, "subset": subset} for row in (matchings(8, 0, 0.5) if pairs else ranks(8, 10))]
+    save(tmp_path, benchmark, "m", rows, SCHEMAS["matching" if pairs else "query"], left_out=lost, title=title)
+    with released(**whole, winoground={"test": 8 if shown else 400}):
         page = write_report(tmp_path, resamples=0)[0].read_text()
-    texts = [page, *(path.read_text() for path in (tmp_path / "tables").glob("*-all*") if benchmark == "winoground")]
-    assert len(texts) == (4 if benchmark == "winoground" else 1)
-    assert all(bool(re.search(r"Combiner \(CC3M|FIBER \+ EqSim", text)) == shown for text in texts)
-    title = "W (n = 8): all examples" if shown else "W (n = 8 of 400): all examples"
-    assert all((title in text) == (benchmark == "winoground") for text in texts)
-    lost = "".join(f"left out: {count} {reason}. Its figures are of" for reason, count in about["left_out"].items())
-    assert lost in page and ("what papers report of the whole is not shown" in page) == bool(lost)
-    beside = [path.read_text() for path in (tmp_path / "tables").glob("*-papers-*.csv")]
-    assert all(re.search(r"ours,.*\d\.", text) for text in beside[:1])
+    texts = [page, *(path.read_text() for path in (tmp_path / "tables").glob("winoground-all*"))]
+    assert len(texts) == 1 + 3 * pairs and all(bool(re.search(PAPERS, text)) == shown for text in texts)
+    assert not pairs or all(f"W (n = 8{'' if shown else ' of 400'}): all examples" in text for text in texts)
+    warned = "".join(f"; left out: {count} {reason}. Its figures are of" for reason, count in lost.items())
+    assert warned in page and ("what papers report of the whole is not shown" in page) == bool(lost)
+    beside = [path.read_text() for path in (tmp_path / "tables").glob("genecis-papers-*.csv")]
+    assert all(re.search(r"m,.*\d\.", text) for text in beside[:1])
 
 
 def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_together(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ class Comparison:
     """What two tables have in common and how they differ; only_in_a, only_in_b: rows that the other lacks.
 
     table: a row for each figure (``figure``) of all rows or of a value of the asked columns (``rows``), over the ``n``
-    rows of ``groups`` groups that are asked it. ``a``, ``b`` are percent, ``difference`` is a - b; ``low``, ``high`` its
-    95 % interval, by the paired bootstrap clustered by group. ``only_a``, ``only_b``: rows in which A, or B, is
+    rows of ``groups`` groups that are asked it. ``a``, ``b`` are percent, ``difference`` is a - b; ``low``, ``high``
+    its 95 % interval, by the paired bootstrap clustered by group. ``only_a``, ``only_b``: rows in which A, or B, is
     better; ``p``: McNemar's exact test of these two, which takes rows as independent; ``p_holm``: corrected for all
     rows of the table (Holm 1979).
     """
