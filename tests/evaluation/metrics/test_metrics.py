@@ -147,8 +147,3 @@ def test_a_table_of_no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare(table, table).table["difference"].to_list() == [0]
     with pytest.raises(WrongUse, match="different kinds"):
         compare(table, scores(1))
-
-
-def test_a_key_that_two_rows_have_is_refused() -> None:
-    with pytest.raises(WrongUse, match=r"rows 1 and 3 have the same key, 'a' .*; keep one row of each"):
-        measure(pa.table({"key": ["a", "b", "a"], "correct": [True, False, True]}))
