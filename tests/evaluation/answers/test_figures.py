@@ -101,6 +101,8 @@ def test_files_that_are_not_of_answers_or_do_not_belong_together_are_said(write:
     write(positive__s={"0": answer("(1)")}, negative__s={"0": answer("(1)", "other.jpg")})
     with pytest.raises(WrongUse, match=r"negative-first/s\.json: 0: another image or other captions"):
         read_answers(tmp_path)
+    with pytest.raises(WrongUse, match="the name of a split is 'all'"):
+        read_answers(write(positive__all={"0": answer("(1)")}))
 
 
 def test_the_command_prints_a_table_and_writes_choices_as_scores(

@@ -96,6 +96,7 @@ def test_a_benchmark_without_pairs_is_refused_with_what_it_has() -> None:
         ([query], r"Small \(2026\): no pairs of captions to probe \(1 not a pair of captions: a query"),
         ([LeftOut("a", "missing image"), LeftOut("b", "missing image")], "2 missing image"),
         ([], "no examples at all"),
+        ([pair(n, ("a", "b"), subset=name) for n, name in enumerate(("all", "x"))], "the name of a subset is 'all'"),
     ):
         with pytest.raises(WrongUse, match=message):
             read_pairs(benchmark_of(made))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, identity, matchings, picture, ranks, save
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import Query
+from twinset.evaluation.examples import STATEMENT_MARGINS, Query
 from twinset.evaluation.report.distributions import equivariance_panels, plot
 from twinset.evaluation.report.gallery import mistake_blocks, pictures
 from twinset.evaluation.report.mistakes import answers_to, worst_mistakes
@@ -72,7 +72,10 @@ def test_beside_a_mistake_stands_a_model_that_is_right(tmp_path: Path) -> None:
     save(tmp_path, "pairs", "wrong", matchings(6, 0, -0.5), SCHEMAS["matching"])
     save(tmp_path, "pairs", "right", matchings(6, 1, 0.5), SCHEMAS["matching"])
     save(tmp_path, "pairs", "a tie", [{**row, "s01": row["s00"]} for row in matchings(6, 1, 0.5)], SCHEMAS["matching"])
+    for model, margin in (("far", -0.4), ("on the threshold", -0.0)):
+        save(tmp_path, "vsr", model, [{**identity(0), "margin": margin, "correct": False}], STATEMENT_MARGINS)
     page = write_report(tmp_path)[0].read_text("utf-8")
+    assert "threshold is right:" not in page
     models = {model.name: model for model in measured(tmp_path).models}
     count = len(models["wrong"].mistakes) + len(models["a tie"].mistakes)
     assert count >= 6 and page.count("right is right:") == count and "a tie is right:" not in page
