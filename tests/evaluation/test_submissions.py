@@ -7,8 +7,8 @@ import pytest
 
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
 from tests.evaluation.benchmarks.test_published_counts import at_hand
-from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from tests.tiny_encoders import open_clip_config
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
