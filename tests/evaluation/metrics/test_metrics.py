@@ -80,14 +80,6 @@ def test_recall_equals_sorting_every_gallery(galleries: list[list[float]], targe
     assert found.ties == pytest.approx(100 * len(tied) / len(galleries))
 
 
-def test_large_galleries_have_the_ks_of_retrieval() -> None:
-    table = pa.table({"higher": [0, 7], "tied": [0, 0], "entries": [1000, 15], "targets": [5, 1], "at": ["big", "15"]})
-    found = measure(table, ["at"])
-    recall = {name: figure.value for name, figure in found.all.figures.items()}
-    assert recall == {"recall@1": 50, "recall@5": 50, "recall@10": 100, "recall@50": 100}
-    assert [*found.by["15"].figures] == ["recall@1", "recall@2", "recall@3"]
-
-
 def test_a_metric_that_a_file_names_is_measured_or_the_notes_say_why() -> None:
     named = {b"twinset": json.dumps({"metrics": ["map", "semantic-map"]})}
     table = ranks([[1.0, 0.0], [0.0, 1.0]])

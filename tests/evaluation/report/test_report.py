@@ -1,6 +1,5 @@
-"""The report of a run: everything on the page, nothing that runs or loads, the same bytes again. Parts of a benchmark:
-no figure of a paper beside them. Runs of one model: their mean, with an interval over runs and groups. What answers at
-random get, counted out.
+"""The report of a run: everything on the page, nothing that runs or loads, the same bytes again. Parts of a benchmark,
+seeds of a model, and what answers at random get.
 """
 
 import json
