@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.tiny_encoders import open_clip_config
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPE = """

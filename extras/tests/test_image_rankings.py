@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 import twinset
-from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.generators.decisions.tasks import answer, insert
 from tests.generators.finished_stage import write_index
+from tests.tiny_encoders import open_clip_config
 from twinset.cli.main import main
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.kinds.template import GALLERY

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from tests.tiny_encoders import open_clip_config
 from twinset.cli.main import main
 from twinset_demo import scoring as demo
 

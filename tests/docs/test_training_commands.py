@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.scorers.tiny_models import save_transformers
+from tests.tiny_encoders import save_transformers
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 COMMAND = re.compile(r"^    ((?:twinset|torchrun) (?:.*\\\n)*.*)$", re.MULTILINE)

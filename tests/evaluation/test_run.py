@@ -9,8 +9,8 @@ import pytest
 from tests.evaluation.benchmarks.made_layouts import winoground
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.evaluation.features.test_ranks_and_grounding import queries
-from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from tests.tiny_encoders import open_clip_config
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.built_dataset import open_benchmarks

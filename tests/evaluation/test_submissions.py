@@ -1,4 +1,4 @@
-"""Parts of a built dataset, and files for servers in the form of the released examples."""
+"""Files for servers in the form of the released examples."""
 
 import json
 from pathlib import Path
@@ -7,26 +7,11 @@ import pytest
 
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
 from tests.evaluation.benchmarks.test_published_counts import at_hand
-from tests.evaluation.scorers.tiny_models import open_clip_config
-from tests.made_datasets import MadeDataset
-from twinset.cli.main import main
+from tests.tiny_encoders import open_clip_config
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.submissions import write_submissions
 from twinset.generators.annotation_files import read_json
-
-
-def test_a_dataset_of_several_kinds_is_probed_in_the_parts_that_a_run_has(
-    made_pairs: MadeDataset,
-    made_text_pairs: MadeDataset,
-    made_templates: MadeDataset,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert made_pairs.root == made_text_pairs.root == made_templates.root
-    assert main(["eval", "blind", f"twinset={made_pairs.root}", "--out", str(tmp_path)]) == 0
-    assert {path.name for path in (tmp_path / "probes").iterdir()} == {"twinset-pairs.json", "twinset-text-pairs.json"}
-    assert "twinset-galleries: not probed, it has no pairs of captions" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import yaml
 from prefect.exceptions import ObjectNotFound
 
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe
-from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.tiny_encoders import open_clip_config
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import shipped_recipes
 from twinset.flows import pools

@@ -18,7 +18,7 @@ LINES = {
     "cards": 1699,
     "review": 1451,
     "training": 4594,
-    "evaluation": 7705,
+    "evaluation": 7775,
     "cli": 1550,
     "demo": 152,
     "extras": 5354,

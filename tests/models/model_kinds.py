@@ -10,13 +10,13 @@ from typing import Any
 from safetensors.torch import save_file
 
 from tests.evaluation.scorers.opened import FAST
-from tests.evaluation.scorers.tiny_models import open_clip_config, open_clip_network, save_transformers
 from tests.generators.caption_scores import tiny_scorers
 from tests.models.diffusion.tiny_models import save_clip, save_small
 from tests.models.diffusion.tiny_pipelines import save as save_pipeline
 from tests.models.language_models import tiny_model
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt
 from tests.models.visual_questions.tiny_vision_language import save as save_vision_language
+from tests.tiny_encoders import open_clip_config, open_clip_network, save_transformers
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.filters.clip_scores import TrueOfBoth
 from twinset.models.diffusion.settings import DiffusersImages

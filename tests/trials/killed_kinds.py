@@ -183,7 +183,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         return Command(folder / "flow", lambda out: (*command, "--out", str(out)), prefect.started())
 
     def clip() -> Command:
-        from tests.evaluation.scorers.tiny_models import open_clip_config
+        from tests.tiny_encoders import open_clip_config
 
         config, data = open_clip_config(folder / "clip"), built()
         told = ("--batch", "4", "--steps", "30", "--checkpoint-every", "4", "--lr", "1e-3")
@@ -192,7 +192,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         return Command(folder / "train-clip", lambda out: (*command, "--out", str(out)), variables, ())
 
     def fusion() -> Command:
-        from tests.evaluation.scorers.tiny_models import save_transformers
+        from tests.tiny_encoders import save_transformers
 
         model = save_transformers(folder / "blip", "blip")
         told = ("--batch", "4", "--epochs", "1", "--checkpoint-every", "3", "--threads", "1")
@@ -204,7 +204,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         return Command(folder / "export", lambda out: (*command, "--out", str(out)), variables, once=True)
 
     def evaluation() -> Command:
-        from tests.evaluation.scorers.tiny_models import open_clip_config
+        from tests.tiny_encoders import open_clip_config
 
         config = open_clip_config(folder / "scored")
         command = ("eval", "run", "--benchmark", f"twinset={built()}", "--only", "eq-gebc", "--threads", "1")

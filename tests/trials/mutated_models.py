@@ -39,8 +39,8 @@ def open_it(name: str, folder: Path) -> None:
 
 def trained(folder: Path) -> None:
     """Twins and their export, a configuration of a tiny model, and a run that stopped after two of its four steps."""
-    from tests.evaluation.scorers.tiny_models import open_clip_config
     from tests.made_datasets import MadeDataset, _pairs
+    from tests.tiny_encoders import open_clip_config
     from twinset.shards.storage.store import Store
 
     of = MadeDataset(Store(str(folder / "out")), folder / "out")

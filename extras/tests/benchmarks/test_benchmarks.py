@@ -26,8 +26,8 @@ from tests.evaluation.questions.test_own_table import put_text
 from tests.evaluation.scorers.conftest import environment
 from tests.evaluation.scorers.opened import FAST
 from tests.evaluation.scorers.shown_images import likely, looks
-from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.models.language_models.chat_server import Body, Reply, serving
+from tests.tiny_encoders import open_clip_config
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader

@@ -8,7 +8,7 @@ import pytest
 
 from tests.end_to_end.server.conftest import parameters
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe, winoground
-from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.tiny_encoders import open_clip_config
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from tests.end_to_end.server.conftest import kill_below
-from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from tests.tiny_encoders import open_clip_config
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.train import ClipTask
 from twinset.training.runs.settings import checked

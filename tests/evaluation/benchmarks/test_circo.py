@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.evaluation.benchmarks.made_layouts import circo
 from tests.evaluation.benchmarks.test_published_counts import at_hand
-from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.tiny_encoders import open_clip_config
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import QUERY_TARGETS, Query

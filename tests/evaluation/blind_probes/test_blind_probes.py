@@ -73,29 +73,13 @@ def test_features_are_the_encoders_and_not_normalised(tmp_path: Path) -> None:
     assert none is None and texts.shape == (1, 2, 6)
 
 
-def test_rows_are_all_subsets_and_their_categories_in_order() -> None:
-    made = [
-        pair(0, ("a", "b"), subset="swap", category="obj"),
-        pair(1, ("c", "d"), subset="add", category="add"),
-        LeftOut("file", "missing image"),
-        pair(2, ("e", "f"), subset="swap", category="att", group="g0"),
-        LeftOut("file", "missing image"),
-    ]
-    pairs = read_pairs(benchmark_of(made))
-    rows = {"all": [0, 1, 2], "swap": [0, 2], "swap / obj": [0], "swap / att": [2], "add": [1]}
-    assert {row: places.tolist() for row, places in pairs.rows.items()} == rows and [*pairs.rows] == [*rows]
-    assert pairs.captions == (["a", "c", "e"], ["b", "d", "f"]) and pairs.groups.tolist() == [0, 1, 0]
-    assert {name: places.tolist() for name, places in pairs.subsets.items()} == {"swap": [0, 2], "add": [1]}
-    assert pairs.left_out == {"missing image": 2}
-    assert [*read_pairs(benchmark_of(made[:1])).rows] == ["all"], "a single subset is not repeated"
-
-
 def test_a_benchmark_without_pairs_is_refused_with_what_it_has() -> None:
     query = Query(key="q", subset="s", group="g", image=NONE, text="t", gallery=(NONE,), targets=frozenset({0}))
     for made, message in (
         ([query], r"Small \(2026\): no pairs of captions to probe \(1 not a pair of captions: a query"),
         ([LeftOut("a", "missing image"), LeftOut("b", "missing image")], "2 missing image"),
         ([], "no examples at all"),
+        ([pair(n, ("a", "b"), subset=name) for n, name in enumerate(("all", "x"))], "the name of a subset is 'all'"),
     ):
         with pytest.raises(WrongUse, match=message):
             read_pairs(benchmark_of(made))

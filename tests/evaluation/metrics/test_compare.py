@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 import scipy.stats
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.compare import compare, holm
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.measure import measure
@@ -66,3 +67,5 @@ def test_rows_are_joined_by_key_and_the_others_counted() -> None:
     found = compare(a, b.slice(30), resamples=0)
     assert (found.n, found.only_in_a, found.only_in_b) == (70, 30, 0)
     assert any("30 rows of table are not in table" in note for note in found.notes)
+    with pytest.raises(WrongUse, match="is 'all', which all together are called"):
+        compare(a.append_column("side", pa.array(["all", "x"] * 50)), b, ["side"])

@@ -1,14 +1,11 @@
-"""The bootstrap clustered by group: what groups, seeds and copies do to an interval. Means over runs of a model."""
-
-from pathlib import Path
+"""The bootstrap clustered by group: what groups and seeds do to an interval."""
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from twinset.evaluation.metrics.bootstrap import resampled
-from twinset.evaluation.metrics.matching import SCORES
+from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
 
 
@@ -52,22 +49,11 @@ def test_the_error_of_a_mean_is_that_of_its_clusters_and_it_begins_at_0_or_above
     assert figure.value == 1.5 and figure.low == 0
 
 
-def run(path: Path, seed: int, skill: float, groups: int = 60) -> Path:
-    """Scores of two pairs a group; skill: what the right score is higher by, on average."""
-    scores = np.random.default_rng(seed).normal(size=(4, 2 * groups)) + skill * np.array([[1], [0], [0], [1]])
-    keys = {"key": [f"k{i}" for i in range(2 * groups)], "group": [f"g{i // 2}" for i in range(2 * groups)]}
-    pq.write_table(pa.table({**keys, **dict(zip(SCORES, scores, strict=True))}), path)
-    return path
-
-
-def test_runs_that_agree_add_nothing_and_runs_that_differ_widen_the_interval(tmp_path: Path) -> None:
-    weak, strong = run(tmp_path / "w.parquet", 1, 0.2), run(tmp_path / "s.parquet", 2, 1.5)
-    alone, same, apart, strong_alone = (
-        measure(paths).all.figures["group"] for paths in ([weak], [weak] * 3, [weak, strong], [strong])
-    )
-    assert alone == measure(weak).all.figures["group"]
-    assert (same.value, same.low, same.high, same.sd) == (alone.value, alone.low, alone.high, 0)
-    assert apart.value == pytest.approx((alone.value + strong_alone.value) / 2)
-    assert apart.sd == pytest.approx(np.std([alone.value, strong_alone.value], ddof=1))
-    widths = [one.high - one.low for one in (apart, alone, strong_alone)]  # type: ignore[operator]
-    assert widths[0] > max(widths[1:])
+def test_a_figure_that_one_group_is_asked_has_no_interval() -> None:
+    scores = {"s00": [1.0, 0.0, 1.0] + [1.0] * 6, "s01": [0.0, 1.0, 0.0] + [0.0] * 6}
+    scores |= {"s10": [None] * 3 + [0.0] * 6, "s11": [None] * 3 + [1.0] * 6}
+    table = pa.table({"key": [*"abcdefghi"], "group": ["x"] * 3 + [*"stuvwy"], **scores})
+    found = measure(table).all.figures
+    assert (found["accuracy"].low, found["accuracy"].rows) == (None, 3) and found["text"].low == 100
+    counts = compare(table, table).table.select("figure", "n", "groups", "low").rows()
+    assert {("accuracy", 3, 1, None), ("text", 6, 6, 0)} < {*counts}

@@ -1,5 +1,6 @@
 """Figures of matchings against what loops over every row say, and the values that are known beforehand."""
 
+import json
 from itertools import permutations
 from typing import Any
 
@@ -101,9 +102,23 @@ def test_valse(pairs: list[tuple[float, float]]) -> None:
     assert {name: figure.value for name, figure in found.all.figures.items()} == pytest.approx(wanted)
 
 
+def test_a_row_without_an_answer_is_wrong_of_caption_and_foil() -> None:
+    """Seven of ten are refused by a model that says yes to all; its file has the threshold for their scores."""
+    about = json.dumps({"threshold": 0.3, "unanswered": {"refusal": 14}})
+    given = table([(0.6, 0.6, None, None)] * 3 + [(0.3, 0.3, None, None)] * 7)
+    found = measure(given.replace_schema_metadata({b"twinset": about})).all.figures
+    assert [found[name].value for name in ("p_c", "acc", "p_f", "min")] == [30, 15, 0, 0]
+    assert found["accuracy"].expected == 50
+
+
 def test_float64_is_not_rounded() -> None:
     near = pa.table({"s00": [1.0 + 1e-12], "s01": [1.0]})
     assert measure(near).all.figures["accuracy"].value == 100
+    sums = {"s00": [-1000.00001], "s01": [-1000.00002], "s10": [-1000.00002], "s11": [-1000.00001]}
+    assert measure(pa.table(sums)).all.figures["group_match"].value == 100
+    for score in (np.float16(0.3), np.float32(0.3), 0.3, "0.3"):  # is not above a threshold of 0.3
+        figures = measure(pa.table({"s00": [score], "s01": [score]}), threshold=0.3).all.figures
+        assert (figures["p_c"].value, figures["p_f"].value) == (0, 100)
     half = pa.table({"s00": pa.array(np.array([0.5], np.float16)), "s01": pa.array([1], pa.int8())})
     assert measure(half).all.figures["accuracy"].value == 0
 

@@ -2,6 +2,7 @@
 installed packages; EqBen's equivariance score.
 """
 
+import json
 from importlib.metadata import EntryPoint
 from itertools import permutations
 from typing import Any
@@ -79,12 +80,15 @@ def test_recall_equals_sorting_every_gallery(galleries: list[list[float]], targe
     assert found.ties == pytest.approx(100 * len(tied) / len(galleries))
 
 
-def test_large_galleries_have_the_ks_of_retrieval() -> None:
-    table = pa.table({"higher": [0, 7], "tied": [0, 0], "entries": [1000, 15], "targets": [5, 1], "at": ["big", "15"]})
-    found = measure(table, ["at"])
-    recall = {name: figure.value for name, figure in found.all.figures.items()}
-    assert recall == {"recall@1": 50, "recall@5": 50, "recall@10": 100, "recall@50": 100}
-    assert [*found.by["15"].figures] == ["recall@1", "recall@2", "recall@3"]
+def test_a_metric_that_a_file_names_is_measured_or_the_notes_say_why() -> None:
+    named = {b"twinset": json.dumps({"metrics": ["map", "semantic-map"]})}
+    table = ranks([[1.0, 0.0], [0.0, 1.0]])
+    assert (
+        "map is not measured: table has no column above, level" in measure(table.replace_schema_metadata(named)).notes
+    )
+    for name, column in {"above": [[0], [1]], "level": [[0], [0]], "tags": ["", ""]}.items():  # CIRCO's first release
+        table = table.append_column(name, pa.array(column))
+    assert measure(table.replace_schema_metadata(named)).all.figures["map@5"].value == 75
 
 
 def diagonal(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> dict[str, Floats]:
@@ -135,8 +139,3 @@ def test_a_table_of_no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compare(table, table).table["difference"].to_list() == [0]
     with pytest.raises(WrongUse, match="different kinds"):
         compare(table, scores(1))
-
-
-def test_a_key_that_two_rows_have_is_refused() -> None:
-    with pytest.raises(WrongUse, match=r"rows 1 and 3 have the same key, 'a' .*; keep one row of each"):
-        measure(pa.table({"key": ["a", "b", "a"], "correct": [True, False, True]}))

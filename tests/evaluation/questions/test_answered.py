@@ -14,7 +14,7 @@ import pytest
 from tests.evaluation.benchmarks.made_layouts import flickr30k, picture, put, winoground
 from tests.evaluation.features.small_benchmark import SmallBenchmark
 from tests.evaluation.scorers.shown_images import matching
-from tests.evaluation.scorers.tiny_models import save_transformers
+from tests.tiny_encoders import save_transformers
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import OwnQuestion

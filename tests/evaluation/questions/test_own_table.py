@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.evaluation.benchmarks.made_layouts import flickr30k, sugarcrepe, winoground
-from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.tiny_encoders import open_clip_config
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.from_python import evaluate, put_scores
 

@@ -1,4 +1,4 @@
-"""The worst mistakes: the right ones, spread over groups; their pictures, kept; plots of scores; score files.
+"""The worst mistakes: the right ones, spread over groups; their pictures, kept; plots of scores.
 
 Beside a mistake stands a model that is right; of a query each answer has the entries that are ranked first.
 """
@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, identity, matchings, picture, ranks, save
-from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import Query
+from twinset.evaluation.examples import STATEMENT_MARGINS, Query
 from twinset.evaluation.report.distributions import equivariance_panels, plot
 from twinset.evaluation.report.gallery import mistake_blocks, pictures
 from twinset.evaluation.report.mistakes import answers_to, worst_mistakes
@@ -72,7 +71,10 @@ def test_beside_a_mistake_stands_a_model_that_is_right(tmp_path: Path) -> None:
     save(tmp_path, "pairs", "wrong", matchings(6, 0, -0.5), SCHEMAS["matching"])
     save(tmp_path, "pairs", "right", matchings(6, 1, 0.5), SCHEMAS["matching"])
     save(tmp_path, "pairs", "a tie", [{**row, "s01": row["s00"]} for row in matchings(6, 1, 0.5)], SCHEMAS["matching"])
+    for model, margin in (("far", -0.4), ("on the threshold", -0.0)):
+        save(tmp_path, "vsr", model, [{**identity(0), "margin": margin, "correct": False}], STATEMENT_MARGINS)
     page = write_report(tmp_path)[0].read_text("utf-8")
+    assert "threshold is right:" not in page
     models = {model.name: model for model in measured(tmp_path).models}
     count = len(models["wrong"].mistakes) + len(models["a tie"].mistakes)
     assert count >= 6 and page.count("right is right:") == count and "a tie is right:" not in page
@@ -121,15 +123,3 @@ def test_plots_are_of_each_models_deviations_and_the_same_again(tmp_path: Path) 
     assert panels[1].x[[0, -1]] == pytest.approx([low + width / 2, high - width / 2], rel=1e-3)
     svg = plot(panels)
     assert svg == plot(panels) and b"<script" not in base64.b64decode(svg.partition(",")[2])
-
-
-def test_files_that_are_no_score_files_or_contradict_each_other_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="no score files"):
-        score_files(tmp_path)
-    save(tmp_path, "pairs", "m", matchings(4, 0, 0.0), SCHEMAS["matching"])
-    other = save(tmp_path, "pairs", "m", matchings(4, 1, 0.0), SCHEMAS["matching"])
-    with pytest.raises(WrongUse, match="scores of m on pairs, as in"):
-        score_files(tmp_path)
-    save(tmp_path, "elsewhere", "n", matchings(4, 0, 0.0), SCHEMAS["matching"]).rename(other)
-    with pytest.raises(WrongUse, match=r"scores on elsewhere; move it to"):
-        score_files(tmp_path)

@@ -14,10 +14,11 @@ from twinset.evaluation.benchmarks.captioned_images import IMAGE_TO_TEXT, TEXT_T
 from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, GeneCis
 from twinset.evaluation.benchmarks.eqben import SUBSETS
 from twinset.evaluation.benchmarks.sets_of_pairs import SugarCrepe
-from twinset.evaluation.metrics.figures import Figure
+from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.metrics.galleries import AT, THRESHOLDS
 from twinset.evaluation.metrics.matching import FINER, ORDERS
-from twinset.evaluation.report.published import MEAN, published
+from twinset.evaluation.report.published import MEAN, Published, published
+from twinset.evaluation.report.result_tables import _columns
 from twinset.evaluation.report.tables import (
     BEST,
     SECOND,
@@ -34,7 +35,7 @@ from twinset.evaluation.report.tables import (
 ROWS = published()
 FIGURES = {"text", "image", "group", *FINER, *ORDERS, "accuracy", "acc", "min", "grounding"}
 FIGURES |= {*(f"recall@{k}" for ks in AT.values() for k in ks), *(f"grounding@{one}" for one in THRESHOLDS)}
-FIGURES |= {"text detection", "image detection"}  # of detectors, BiVLC's Table 4
+FIGURES |= {"text_detection", "image_detection"}  # of detectors, BiVLC's Table 4
 #: Subsets and categories of the benchmarks that papers tell apart.
 PARTS = {
     "eqben": {*SUBSETS.values()}, "genecis": {*GeneCis.counts}, "cirr": {GLOBAL}, "bivlc": {*SugarCrepe.files},
@@ -78,6 +79,11 @@ def test_means_are_those_of_the_cells() -> None:
         assert mean(one["group"] for one in figures.values()) == pytest.approx(
             whole[name]["eq-kubric"]["group"], abs=0.06
         ), name
+    # Of several subsets together, over the rows that are asked it.
+    of_parts = {"x": (2, Figure(100.0, rows=2)), "y": (10, Figure(0.0, rows=1))}
+    measured = {part: Measured(n, n, None, {"group": figure}) for part, (n, figure) in of_parts.items()}
+    paper = Published("b", "n", "published", {}, "source", {"xy": ["x", "y"]}, (("xy", "group"),), {})
+    assert _columns(measured, paper) == [pytest.approx(200 / 3)]
 
 
 TABLE = Table(
@@ -146,3 +152,10 @@ def test_figures_of_papers_stay_with_their_heads_and_the_best_are_marked() -> No
     assert marked(found) == {(2, 1): BEST, (1, 1): SECOND}  # where all tie, none is the best
     tied = [Row([name, Figure(value)]) for name, value in (("a", 25.0), ("b", 25.001), ("c", 20.0))]
     assert marked(Table("all", "title", ["model", "Group"], 1, tied)) == {(0, 1): BEST, (1, 1): BEST, (2, 1): SECOND}
+    ranked = [Row(["a", Figure(0.5012)]), Row(["b", Figure(0.5049)])]
+    lines = as_markdown(compact(Table("all", "title", ["model", "mean_kendall"], 1, ranked))).splitlines()
+    assert lines[4:] == ["| a | <u>0.5012</u> |", "| b | **0.5049** |"], "with as many decimals as it is shown with"
+    heads = ["examples", "n", "text detector", "image detector", "i2t", "t2i", "group"]
+    rows = [Row([name, 9, *[Figure(value)] * 5], "part") for name, value in (("all", 40.0), ("swap", 70.0))]
+    found = compact(Table("detectors", "title", heads, 1, rows))  # subsets of one model, of which none is best
+    assert found.heads == ["examples", "Text det.", "Img det.", "I2T", "T2I", "Group"] and marked(found) == {}

@@ -1,6 +1,5 @@
-"""The report of a run: everything on the page, nothing that runs or loads, the same bytes again. Parts of a benchmark:
-no figure of a paper beside them. Runs of one model: their mean, with an interval over runs and groups. What answers at
-random get, counted out.
+"""The report of a run: everything on the page, nothing that runs or loads, the same bytes again. Parts of a benchmark,
+seeds of a model, and what answers at random get.
 """
 
 import json
@@ -14,6 +13,7 @@ from pathlib import Path
 from statistics import fmean, mean, stdev
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +30,7 @@ from tests.evaluation.report.made_scores import (
     save,
 )  # fmt: skip
 from twinset.cli.main import main
+from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.examples import MATCHING_CHOICES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.matching import FINER
@@ -95,7 +96,7 @@ def test_figures_stand_with_intervals_ties_chance_papers_and_probes(run: Path) -
     tied = [name for name, value in everything["expected"].items() if f"{value:.2f}" != f"{everything[name]:.2f}"]
     assert tied and f"expected {everything['expected'][tied[0]]:.2f}" in text
     assert of_model["by_subset"].keys() == {"first", "second"} and f"|first|A {SCRIPT}|15" in text
-    assert "|Human (MTurk)1|–|–|–|89.50|88.50|85.50|" in text, "with the number of its source"
+    assert "|Human (MTurk)2|–|–|–|89.50|88.50|85.50|" in text, "with the number of its source"
     assert "Thrush et al., Winoground, 2022, Table 3" in text
     assert "|chance|–|–|–|6.67|" in text, "of galleries it is counted"
     assert "|FIBER + FT (F30K)|–|–|–|30.16|" in text, "the mean over thresholds comes first, as it is measured"
@@ -133,20 +134,35 @@ def test_a_real_tex_reads_every_table(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:].decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_papers_stand_beside_figures_of_the_whole_benchmark_alone(tmp_path: Path, whole: bool) -> None:
-    lost = {} if whole else {"missing image": 392}
-    save(tmp_path, "winoground", "m", matchings(8, 0, 0.5, ["test"]), SCHEMAS["matching"], left_out=lost, title="Wino")
-    with released(winoground={"test": 8 if whole else 400}):
+MIT, PAPERS = BENCHMARKS.find("mit-states").title, r"Combiner \(CC3M|FIBER \+ EqSim"
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "subset", "lost", "title", "shown"),
+    [
+        ("winoground", "test", {"missing image": 392}, "W", False),
+        ("winoground", "test", {}, "W", True),
+        ("cirr", "global", {"missing gallery image": 9}, "W", False),
+        ("genecis", "focus-object", {}, "W", True),
+        ("mit-states", "test", {}, MIT, True),
+        ("mit-states", "test", {}, f"{MIT}, 8 of each subset (seed 0)", False),
+    ],
+)
+def test_papers_stand_beside_what_is_whole(
+    tmp_path: Path, benchmark: str, subset: str, lost: dict[str, int], title: str, shown: bool
+) -> None:
+    pairs, whole = benchmark == "winoground", {"genecis": {subset: 8, "change-object": 8}, "cirr": {subset: 8}}
+    rows = [{**row, "subset": subset} for row in (matchings(8, 0, 0.5) if pairs else ranks(8, 10))]
+    save(tmp_path, benchmark, "m", rows, SCHEMAS["matching" if pairs else "query"], left_out=lost, title=title)
+    with released(**whole, winoground={"test": 8 if shown else 400}):
         page = write_report(tmp_path, resamples=0)[0].read_text()
-    title = "Wino (n = 8): all examples" if whole else "Wino (n = 8 of 400): all examples"
-    texts = [page, *(path.read_text() for path in sorted((tmp_path / "tables").glob("winoground-all*")))]
-    assert len(texts) == 4 and all(title in text.replace("\\(", "(").replace("\\)", ")") for text in texts)
-    for text in texts:
-        assert ("FIBER + EqSim" in text) == whole
-    warning = "m was asked 8 of the 400 examples of the release; left out: 392 missing image."
-    assert (warning in " ".join(page.split())) == (not whole)
-    assert whole or page.index("was asked 8") < page.index("<table")
+    texts = [page, *(path.read_text() for path in (tmp_path / "tables").glob("winoground-all*"))]
+    assert len(texts) == 1 + 3 * pairs and all(bool(re.search(PAPERS, text)) == shown for text in texts)
+    assert not pairs or all(f"W (n = 8{'' if shown else ' of 400'}): all examples" in text for text in texts)
+    warned = "".join(f"; left out: {count} {reason}. Its figures are of" for reason, count in lost.items())
+    assert warned in page and ("what papers report of the whole is not shown" in page) == bool(lost)
+    beside = [path.read_text() for path in (tmp_path / "tables").glob("genecis-papers-*.csv")]
+    assert all(re.search(r"m,.*\d\.", text) for text in beside[:1])
 
 
 def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_together(tmp_path: Path) -> None:
@@ -157,7 +173,10 @@ def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_togethe
     found = measure(paths[0], ["subset"])
     assert not found.all.figures and "no figures of all rows" in found.notes[0]
     assert {name: one.figures["recall@1"].value for name, one in found.by.items()} == {ways[0]: 100, ways[1]: 0}
-    assert {*compare(*paths).table["rows"]} == {*ways}
+    assert {*measure(paths[0], ["category"]).by} == {f"{way} / " for way in ways}
+    plain = pq.read_table(paths[0]).replace_schema_metadata()
+    for other in ((paths[1], paths[0]), (plain, paths[0]), (paths[0], plain)):
+        assert {*compare(*other).table["rows"]} == {*ways}
     with released(flickr30k=dict.fromkeys(ways, 4)):
         write_report(tmp_path, resamples=0)
     of_model = results(tmp_path)["flickr30k"]["models"]["a"]  # type: ignore[index]
@@ -194,6 +213,9 @@ def test_the_mean_stands_with_its_deviation_and_an_interval(out: Path) -> None:
         low, high = of_mean["interval"]["text"]
         # The seeds differ, so their mean is less certain than each of them.
         assert high - low > max(one["interval"]["text"][1] - one["interval"]["text"][0] for one in runs)
+    paths = sorted(out.glob("scores/winoground/*"))[:1]
+    alone, same = measure(paths).all.figures["group"], measure(paths * 3).all.figures["group"]
+    assert (same.value, same.low, same.high, same.sd) == (alone.value, alone.low, alone.high, 0), "runs that agree"
     value, sd = ours["all"]["group"], ours["all"]["sd"]["group"]
     assert f"{value:.2f} ± {sd:.2f}" in (out / "report.html").read_text()
     for ending, sign in (("tex", r"$\pm$"), ("md", "±")):
@@ -220,7 +242,7 @@ def test_recall_is_the_share_of_all_first_entries_with_a_target(sizes: tuple[int
 def test_chance_is_counted_for_the_galleries_that_there_are(tmp_path: Path) -> None:
     rows = [*ranks(9, 15), *({**row, "key": f"b{row['key']}", "subset": "third"} for row in ranks(3, 10))]
     path = save(tmp_path, "galleries", "m", rows, SCHEMAS["query"])
-    found = chance(path, "query", ["recall@1", "recall@3"])
+    found = chance({path: ["recall@1", "recall@3"]})
     assert found["third"] == pytest.approx({"recall@1": 10, "recall@3": 30})
     assert found["first"] == pytest.approx({"recall@1": 100 / 15, "recall@3": 20})
     assert found[""]["recall@1"] == pytest.approx((9 * 100 / 15 + 3 * 10) / 12)
@@ -232,8 +254,15 @@ def test_chance_is_that_of_choices(tmp_path: Path) -> None:
     save(tmp_path, "four", "vlm/choose:F", four, MATCHING_CHOICES, **about)
     pairs = [identity(n) | {"pairing": 0.5, "order12": 1.0, "order21": 0.0} for n in range(12)]
     save(tmp_path, "whole", "vlm/eqben:F", pairs, MATCHING_CHOICES)
-    write_report(tmp_path)
+    save(tmp_path, "both", "vlm/choose:F", four, MATCHING_CHOICES)
+    save(tmp_path, "both", "a", matchings(12, 0, 0.1), SCHEMAS["matching"])
+    for model, entries in (("a", 10), ("b", 100)):
+        save(tmp_path, "sizes", model, ranks(12, entries), SCHEMAS["query"])
+    write_report(tmp_path, resamples=0)
     found = json.loads((tmp_path / "results.json").read_text())["benchmarks"]
     assert found["four"]["chance"][""]["group"] == 6.25 and found["four"]["chance"][""]["text"] == 25
     assert found["whole"]["chance"][""] == {"group": 50, "order12": 50, "order21": 50}
+    both = found["both"]["chance"][""]
+    assert both["text"] == 25 and "group" not in both, "scores get 16.67 by chance, choices 6.25"
+    assert "recall@1" not in found["sizes"]["chance"].get("", {}), "10 % of a, 1 % of b"
     assert "four,vlm/choose:F,refusal,2" in (tmp_path / "tables" / "unanswered.csv").read_text()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder, queries
-from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network
+from tests.tiny_encoders import images, open_clip_config, open_clip_network
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Composer, NotApplicable, unit

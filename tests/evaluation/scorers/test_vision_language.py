@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from PIL import Image
 
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.evaluation.scorers.opened import FAST
@@ -79,16 +78,3 @@ def test_one_that_loops_and_one_that_gives_nan_say_so(
     monkeypatch.setattr(vision_language, "open_vision_language", lambda name, running: model)
     with pytest.raises(WrongUse, match=r"answers nothing \(12 not a number\)"):
         run([SmallBenchmark(lambda: matchings(Shelf(), 3))], [f"vlm:{folder}"], tmp_path / "out", tmp_path / "c", FAST)
-
-
-def test_an_image_that_the_processor_does_not_take_is_refused_and_others_are_answered(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    folder = save(tmp_path / "qwen", "qwen2_vl")  # it takes none that is over 200 times as wide as high
-    wide, usual = Image.new("RGB", (900, 4)), pictures(1)[0]
-    scorer = open_model(f"vlm:{folder}", FAST)
-    assert isinstance(scorer, PromptedYes)
-    scores = scorer.score([wide, usual], ["a red wall"] * 2)
-    assert np.isnan(scores[0, 0]) and scorer.reasons[int(scores[0, 1])] == "refused" and not np.isnan(scores[1]).any()
-    assert chooser(f"vlm/choose:{folder}").choose([Question("text", (wide,), CAPTIONS)]) == ["refused"]
-    assert "images of 900 x 4" in caplog.text

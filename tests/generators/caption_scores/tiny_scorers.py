@@ -17,8 +17,8 @@ from transformers import (
     T5EncoderModel,
 )
 
-from tests.evaluation.scorers.tiny_models import TEXT, VISION, open_clip_network
 from tests.models.diffusion.tiny_models import save_clip
+from tests.tiny_encoders import TEXT, VISION, open_clip_network
 from twinset.generators.caption_scores.scorers.classifiers import Cola, Vera
 from twinset.generators.caption_scores.scorers.clip import Clip
 from twinset.generators.caption_scores.scorers.scorer import ScorerSettings

@@ -8,8 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.evaluation.scorers.tiny_models import save_transformers
 from tests.generators.finished_stage import finish
+from tests.tiny_encoders import save_transformers
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.neighbours import source as search

@@ -11,7 +11,7 @@ import transformers
 from PIL import Image
 
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
-from tests.evaluation.scorers.tiny_models import SIZE, images, open_clip_config, save_tokenizer, save_transformers
+from tests.tiny_encoders import SIZE, images, open_clip_config, save_tokenizer, save_transformers
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.features.similarities import cosines
 from twinset.evaluation.scorers.kinds import open_model

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
-from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network, save_tokenizer
 from tests.models.model_kinds import HOSTILE, evaluated, filtered, save_open_clip
+from tests.tiny_encoders import images, open_clip_config, open_clip_network, save_tokenizer
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.checkpoints import read_weights

@@ -8,7 +8,7 @@ import torch
 import transformers
 from PIL import Image
 
-from tests.evaluation.scorers.tiny_models import save_tokenizer
+from tests.tiny_encoders import save_tokenizer
 
 KINDS = ("qwen2_vl", "llava", "idefics3")
 ENCODING = ("blip-2", "instructblip")  # with T5

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.evaluation.scorers.tiny_models import images, open_clip_config
 from tests.made_datasets import MadeDataset
+from tests.tiny_encoders import images, open_clip_config
 from tests.training.runs.contract import resumes_exactly, rows_of, sha256, trains_alike_in_two_processes
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import open_model

@@ -22,9 +22,9 @@ from torch.nn.functional import normalize
 
 from tests.evaluation.benchmarks.made_files import picture, put
 from tests.evaluation.benchmarks.made_layouts import cirr
-from tests.evaluation.scorers.tiny_models import TEXT, open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
+from tests.tiny_encoders import TEXT, open_clip_config
 from tests.training.runs.contract import resumes_exactly, rows_of, trains_alike_in_two_processes
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import BuildFailed, WrongUse

@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from tests.tiny_encoders import open_clip_config
 from tests.training.runs.contract import resumes_exactly, rows_of
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse

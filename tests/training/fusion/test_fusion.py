@@ -14,9 +14,9 @@ import pytest
 from PIL import Image, ImageDraw
 from safetensors import safe_open
 
-from tests.evaluation.scorers.tiny_models import save_transformers
 from tests.made_datasets import MadeDataset
 from tests.made_samples import VIDEO_SUBSET, Planned
+from tests.tiny_encoders import save_transformers
 from tests.training.runs.contract import Killed, killed_after, resumes_exactly, rows_of
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import BuildFailed, WrongUse

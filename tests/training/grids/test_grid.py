@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.evaluation.scorers.tiny_models import open_clip_config, save_transformers
 from tests.made_datasets import MadeDataset
+from tests.tiny_encoders import open_clip_config, save_transformers
 from tests.waiting import wait_until
 from twinset.contracts.errors import WrongUse
 from twinset.training.grids.design import PAPERS, load_design

@@ -20,12 +20,12 @@ from twinset.evaluation.answers.parser import as_published, parse
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.metrics.figures import Figure, figures_json
 from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.row_values import ALL, refuse_all
 from twinset.evaluation.score_files.opening import save_scores
 from twinset.generators.annotation_files import read_json
 from twinset.generators.record_fields import problems_of
 
 ORDERS = ("positive-first", "negative-first")
-ALL = "all"  # splits together
 EXAMPLE = ["split", "key"]  # columns that name an example, which is asked in two orders
 QUESTION = ["image", "caption", "negative_caption"]
 #: choice: number of the caption that is chosen, null for ``reason``. right: whether it is the true one. as_published:
@@ -58,6 +58,7 @@ def read_answers(folder: Path) -> pl.DataFrame:
     if not rows:
         raise WrongUse(f"{folder}: no answers; write positive-first/SPLIT.json and negative-first/SPLIT.json into it")
     answers = pl.DataFrame(rows, COLUMNS, orient="row").sort("split", maintain_order=True)
+    refuse_all({*answers["split"]}, f"{folder}: the name of a split")
     unlike = answers.unique([*EXAMPLE, *QUESTION], maintain_order=True).filter(pl.len().over(EXAMPLE) > 1)
     if len(unlike):
         file, key = unlike.select("file", "key").row(-1)

@@ -100,6 +100,7 @@ class Modified(BaseModel):
 
 MODIFIED = TypeAdapter(Modified)
 GLOBAL, SUBSET = "global", "subset"
+MISSING_ENTRY = "missing gallery image"  # every query is asked among fewer
 
 
 class Cirr(Reader):
@@ -131,7 +132,7 @@ class Cirr(Reader):
         """As `Reader.items`: images that are missing leave the gallery, and with them the queries that need them."""
         if subset != SUBSET:
             absent = (name for name, picture in self._pictures.items() if picture is None)
-            yield from (LeftOut(f"{self._listing}: {name}", "missing gallery image") for name in absent)
+            yield from (LeftOut(f"{self._listing}: {name}", MISSING_ENTRY) for name in absent)
         yield from super().items(subset)
 
     def example(self, row: Row) -> Item:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Benchmark, LeftOut, Matching, Picture
+from twinset.evaluation.metrics.row_values import ALL, refuse_all
 
-ALL = "all"
 Places = NDArray[np.intp]
 
 
@@ -61,6 +61,8 @@ def read_pairs(benchmark: Benchmark) -> Pairs:
     for place, matching in enumerate(matchings):
         subsets[matching.subset].setdefault(matching.category or "none", []).append(place)
     by_subset = {subset: np.sort(np.concatenate([*parts.values()])) for subset, parts in subsets.items()}
+    if len(subsets) > 1:
+        refuse_all(subsets, f"{benchmark.title}: the name of a subset")
     rows = {ALL: np.arange(len(matchings))}
     for subset, categories in subsets.items():
         if len(subsets) > 1:

@@ -160,7 +160,10 @@ def _row(example: Asked, similarities: Similarities, threshold: float | None) ->
                 f"{similarities.name}: has no score above which a text is true of an image, which example "
                 f"{example.key} asks; name a model with P(yes) or a matching head, such as blip-itm:FOLDER"
             )
-        score = float(similarities.matrix([example.image], [example.text])[0, 0])
+        score, threshold = (
+            float(similarities.matrix([example.image], [example.text])[0, 0]),
+            float(np.float32(threshold)),
+        )
         correct = score > threshold if example.true else score < threshold  # without an answer it is the threshold
         return row | {"margin": abs(score - threshold) * (1 if correct else -1), "correct": correct}
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}

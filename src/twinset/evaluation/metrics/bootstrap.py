@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,17 +14,28 @@ from twinset.evaluation.metrics.row_values import Floats, Places
 _CELLS = 4_000_000  # weights at a time
 
 
+class Share(NamedTuple):
+    """A figure in percent of each run, shape (runs,), and over resamples, shape (draws,), NaN without a row; all are
+    NaN where fewer than two clusters are asked the figure. rows, clusters: how many are asked it.
+    """
+
+    runs: Floats
+    again: Floats
+    rows: int
+    clusters: int
+
+
 def percents(
     runs: Sequence[Mapping[str, Floats]], groups: Places, seed: int, resamples: int, label: str
-) -> dict[str, tuple[Floats, Floats]]:
-    """Figures in percent: of each run, shape (runs,), and over resamples, shape (draws,), NaN without a row.
+) -> dict[str, Share]:
+    """Figures in percent, by name.
 
     A resample draws clusters and runs of a model, such as its seeds: all runs answer the same examples, so the clusters
     hold for each of them (Owen, 2007, "The pigeonhole bootstrap"). VALSE's ``min`` is the lesser of two figures.
 
     Args:
         runs: row values by figure, of shape (n,) each, the same figures of each run.
-        groups: numbers of the rows' clusters from 0, shape (n,); of a single one there are no resamples.
+        groups: numbers of the rows' clusters from 0, shape (n,).
     """
     columns = [column for run in runs for column in run.values()]
     if not columns:
@@ -39,17 +50,21 @@ def percents(
     counts, both = ways["clusters"].to_numpy().astype(np.int64), ways.drop("clusters").to_numpy()
     if clusters == len(groups):
         both = np.hstack([np.nan_to_num(both), ~np.isnan(both)])
-    again = resampled(both, counts, resamples if clusters > 1 else 0, seed, label)
+    again = resampled(both, counts, resamples, seed, label)
     chances = np.full(len(runs), 1 / len(runs))
     weights = np.random.default_rng(seed).multinomial(len(runs), chances, len(again))
     drawn = np.einsum("dr,dhrf->dhf", weights, again.reshape(len(again), 2, len(runs), len(runs[0])))
     each = (counts @ both).reshape(2, len(runs), -1)
+    asked_of = counts @ (both[:, both.shape[1] // 2 :] > 0)
+    asking, rows = asked_of.reshape(len(runs), -1).min(axis=0), each[1].min(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         whole, shares = 100 * each[0] / each[1], 100 * drawn[:, 0] / drawn[:, 1]
-    figures = dict(zip(runs[0], zip(whole.T, shares.T, strict=True), strict=True))
+    shares[:, asking < 2] = np.nan
+    figures = dict(zip(runs[0], map(Share, whole.T, shares.T, rows.astype(int).tolist(), asking.tolist()), strict=True))
     if {"p_c", "p_f"} <= figures.keys():
-        lesser = [np.minimum(caption, foil) for caption, foil in zip(figures["p_c"], figures["p_f"], strict=True)]
-        figures["min"] = lesser[0], lesser[1]
+        caption, foil = figures["p_c"], figures["p_f"]
+        runs_lesser, again_lesser = np.minimum(caption.runs, foil.runs), np.minimum(caption.again, foil.again)
+        figures["min"] = caption._replace(runs=runs_lesser, again=again_lesser)
     return figures
 
 

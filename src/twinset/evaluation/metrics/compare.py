@@ -12,8 +12,8 @@ import pyarrow as pa
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.bootstrap import interval, percents
 from twinset.evaluation.metrics.matching import FINER, ORDERS
-from twinset.evaluation.metrics.measure import ALL, APART, NO_GROUP, opened
-from twinset.evaluation.metrics.row_values import MEAN, Floats, chosen, clusters, labelled
+from twinset.evaluation.metrics.measure import NO_GROUP, opened, parted
+from twinset.evaluation.metrics.row_values import ALL, MEAN, Floats, chosen, clusters, labelled, refuse_all
 from twinset.evaluation.score_files.opening import open_scores
 
 #: Figures that no comparison has: parts of others, or means of them.
@@ -25,7 +25,7 @@ class Comparison:
     """What two tables have in common and how they differ; only_in_a, only_in_b: rows that the other lacks.
 
     table: a row for each figure (``figure``) of all rows or of a value of the asked columns (``rows``), over the ``n``
-    rows of ``groups`` groups that both are asked. ``a``, ``b`` are percent, ``difference`` is a - b; ``low``, ``high``
+    rows of ``groups`` groups that are asked it. ``a``, ``b`` are percent, ``difference`` is a - b; ``low``, ``high``
     its 95 % interval, by the paired bootstrap clustered by group. ``only_a``, ``only_b``: rows in which A, or B, is
     better; ``p``: McNemar's exact test of these two, which takes rows as independent; ``p_holm``: corrected for all
     rows of the table (Holm 1979).
@@ -70,8 +70,7 @@ def compare(
         WrongUse: a key twice in a file, no key in common, or tables of different kinds.
     """
     files = [open_scores(one) for one in (a, b)]
-    apart = bool(files[0].about.get(APART))
-    by = by or (["subset"] if apart else [])
+    apart, by = parted(files, by)
     readings, sides, column, only = opened(files, by, group, key or (), None)
     where = f"{files[0].where} and {files[1].where}"
     if readings[0].kind != readings[1].kind:
@@ -80,7 +79,9 @@ def compare(
         problem = "no key in common" if key else "not as many rows, so are not in one order"
         raise WrongUse(f"{where} have {problem}; name the columns of their keys with --key")
     lines, notes = list[dict[str, Any]](), list[str]()
-    for label, rows in [*([] if apart else [(ALL, np.arange(len(sides[0])))]), *labelled(sides[0], by)]:
+    parts = dict(labelled(sides[0], by))
+    refuse_all(parts, f"{where}: a value of --by {','.join(by)}")
+    for label, rows in (parts if apart else {ALL: np.arange(len(sides[0]))} | parts).items():
         first, second = (reading.rows(chosen(side, rows)) for reading, side in zip(readings, sides, strict=True))
         differences = dict[str, Floats]()
         for name in dict.fromkeys([*first.asked, *second.asked]):
@@ -92,18 +93,18 @@ def compare(
             else:
                 differences[name] = of_a - of_b
         groups = clusters(chosen(sides[0], rows), column)
-        for name, (difference, again) in percents([differences], groups, seed, resamples, label).items():
+        for name, share in percents([differences], groups, seed, resamples, label).items():
             of_a, of_b = first.strict[name], second.strict[name]
-            only_a, only_b, (low, high) = int((of_a > of_b).sum()), int((of_b > of_a).sum()), interval(again)
+            only_a, only_b, (low, high) = int((of_a > of_b).sum()), int((of_b > of_a).sum()), interval(share.again)
             lines.append({
-                "rows": label, "figure": name, "n": int((~np.isnan(of_a)).sum()), "groups": int(groups.max()) + 1,
-                "a": 100 * np.nanmean(of_a), "b": 100 * np.nanmean(of_b), "difference": difference[0],
+                "rows": label, "figure": name, "n": share.rows, "groups": share.clusters,
+                "a": 100 * np.nanmean(of_a), "b": 100 * np.nanmean(of_b), "difference": share.runs[0],
                 "low": low, "high": high, "only_a": only_a, "only_b": only_b,
                 "p": mcnemar(only_a, only_b),
             })  # fmt: skip
     for count, file, other in zip(only, files, files[::-1], strict=True):
         notes += [f"{count:,} rows of {file.where} are not in {other.where} and are left out"] if count else []
-    notes += [NO_GROUP] if column is None else []
+    notes += [note for reading in readings for note in reading.notes] + ([NO_GROUP] if column is None else [])
     notes += [] if lines else ["no figure is asked of the same rows in both files"]
     corrected = [{**line, "p_holm": p} for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True)]
     table = pl.DataFrame(corrected, infer_schema_length=None)

@@ -12,6 +12,7 @@ class Figure:
     value: strict, a tie is wrong. expected: with ties broken at random; None where that is not known.
     low, high: 95 % interval of ``value``, clustered by group; None for fewer than 2 groups, or 0 resamples.
     sd: of a mean over runs of a model, their standard deviation (of a sample: n - 1); else None.
+    rows: how many are asked it; 0 where that is not known.
     """
 
     value: float
@@ -19,6 +20,7 @@ class Figure:
     low: float | None = None
     high: float | None = None
     sd: float | None = None
+    rows: int = 0
 
 
 def figures_json(figures: Mapping[str, Figure]) -> dict[str, Any]:

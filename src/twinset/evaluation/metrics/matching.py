@@ -51,8 +51,11 @@ def equivariance(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> tuple[Fl
     return (s00 - s01) - (s11 - s10), (s00 - s10) - (s11 - s01)
 
 
-def of_scores(table: Batch, threshold: float | None) -> RowValues:
-    """From `SCORES`, or from the first two; rows whose last two are null have one image."""
+def of_scores(table: Batch, threshold: float | None, silent: float = np.nan) -> RowValues:
+    """From `SCORES`, or from the first two; rows whose last two are null have one image.
+
+    silent: both scores of a row that the model did not answer, which is wrong of caption and foil.
+    """
     s00, s01 = (table.numbers(name) for name in SCORES[:2])
     s10, s11 = np.full((2, len(table)), np.nan)
     if {*SCORES} <= table.columns.keys():
@@ -61,14 +64,14 @@ def of_scores(table: Batch, threshold: float | None) -> RowValues:
     if (halves := one != np.isnan(s11)).any():
         what = "one is null; give both scores, or neither where there is one image"
         raise table.wrong("columns s10 and s11", halves, what)
-    # The sum of two float32 is exact in float64; numbers of a CSV have other bits there than in a table of float32.
-    f00, f01, f10, f11 = (score.astype(np.float32).astype(np.float64) for score in (s00, s01, s10, s11))
     finer = [_right(s00, s01), _right(s11, s10), _right(s00, s10), _right(s11, s01)]
     chances = _two_images([_of(~one, finer[0]), *finer[1:]], _group(s00, s01, s10, s11))
-    values = certain({**chances, "group_match": _right(f00 + f11, f01 + f10), "accuracy": _of(one, finer[0])})
+    values = certain({**chances, "group_match": _right(s00 + s11, s01 + s10), "accuracy": _of(one, finer[0])})
     strict = dict(values.strict)
     if threshold is not None:
-        caption, foil = _of(one, s00 > threshold), _of(one, s01 <= threshold)
+        limits = [table.as_stored(name, threshold) for name in SCORES[:2]]
+        answered = (s00 != s01) | (s00 != table.as_stored(SCORES[0], silent))
+        caption, foil = _of(one, answered & (s00 > limits[0])), _of(one, answered & (s01 <= limits[1]))
         strict |= {"acc": (caption + foil) / 2, "p_c": caption, "p_f": foil}
     for direction, change in zip(DIRECTIONS, equivariance(s00, s01, s10, s11), strict=True):
         strict[f"mean_equivariance_{direction}"] = np.abs(change)

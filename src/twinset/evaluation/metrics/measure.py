@@ -10,11 +10,11 @@ import pyarrow as pa
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.bootstrap import interval, percents
 from twinset.evaluation.metrics.figures import Figure, Measured, Results
-from twinset.evaluation.metrics.row_values import MEAN, Floats, Places, chosen, clusters, common, labelled, whole
+from twinset.evaluation.metrics.row_values import ALL, MEAN, Floats, Places, chosen, clusters, common, labelled
 from twinset.evaluation.metrics.score_kinds import Reading, reading_of
 from twinset.evaluation.score_files.opening import Batch, ScoreFile, open_scores
 
-ALL, KEY = "all", "key"
+KEY = "key"
 APART = "apart"  # in a file's metadata: its subsets ask in different ways
 NO_GROUP = "every row is its own group; where rows share an image or video, name its column with --group"
 KEYS = "name columns that identify a row with --key"
@@ -36,6 +36,7 @@ def measure(
         source: a table, or the path of one: `evaluation.metrics.score_kinds.COLUMNS` lists the columns; paths of
             several runs of one model on the same examples, for means over runs.
         by: columns; the figures are also given for the rows of each value, or of each pair of values for two columns.
+            Where subsets ask in different ways (`parted`), ``subset`` is the first of them.
         resamples: of the bootstrap; 0 for no intervals.
         group: column whose rows are resampled together; None: ``group`` where there is one, else every row by itself.
         threshold: score above which image and caption are said to match (VALSE).
@@ -48,6 +49,7 @@ def measure(
     sources = [source] if isinstance(source, pa.Table | str | Path) else source
     files = [open_scores(one) for one in sources]
     keys = [KEY] if len(files) > 1 or KEY in files[0].names else []
+    apart, by = parted(files, by)
     readings, tables, column, lacking = opened(files, by, group, keys, threshold)
     if any(lacking):
         where = " and ".join(file.where for file in files)
@@ -57,9 +59,14 @@ def measure(
         value: _measured(readings, [chosen(table, rows) for table in tables], column, seed, resamples, f"by {value}")
         for value, rows in labelled(tables[0], by)
     }
-    if files[0].about.get(APART):
-        everything = replace(everything, figures={})
-    return Results(everything, values, _notes(everything, readings[0].kind, column))
+    everything = replace(everything, figures={}) if apart else everything
+    return Results(everything, values, (*readings[0].notes, *_notes(everything, readings[0].kind, column)))
+
+
+def parted(files: Sequence[ScoreFile], by: Sequence[str]) -> tuple[bool, Sequence[str]]:
+    """Whether subsets ask in different ways, as any of the files says; and the columns, which then tell them apart."""
+    apart = any(file.about.get(APART) for file in files)
+    return apart, ["subset", *by] if apart and "subset" not in by else by
 
 
 def opened(
@@ -81,7 +88,7 @@ def opened(
         if key:
             remedy = f"rename the column {KEY} where it is not a row's own" if len(files) == 1 else KEYS
             file.refuse_repeats(key, f"keep one row of each, or {remedy}")
-        tables.append(whole(file, [*reading.columns, *key, *more]))
+        tables.append(file.read([*reading.columns, *key, *more]))
     same = common(tables, key) if len(files) > 1 else tables
     return readings, same, column, [len(table) - len(same[0]) for table in tables]
 
@@ -94,15 +101,16 @@ def _measured(
     asked = [name for name in runs[0].asked if all(name in one.strict for one in runs)]
     shares = [{name: one.strict[name] for name in asked if not name.startswith(MEAN)} for one in runs]
     means = {name: np.array([np.nanmean(one.strict[name]) for one in runs]) for name in asked if name.startswith(MEAN)}
+    rows = {name: int((~np.isnan(runs[0].strict[name])).sum()) for name in means}
     groups, figures = clusters(tables[0], group), dict[str, Figure]()
     spreads = {name: _of_mean(runs[0].strict[name], groups) for name in means if resamples and len(runs) == 1}
     known = [name for name in asked if all(name in one.expected for one in runs)]
     expected = {name: 100 * float(np.mean([np.nanmean(one.expected[name]) for one in runs])) for name in known}
     ties = [one.ties for one in runs if one.ties is not None]
     del runs  # what the bootstrap does not need: of millions of rows gigabytes
-    for name, (each, again) in percents(shares, groups, seed, resamples, label).items():
-        figures[name] = _figure(each, expected.get(name), *interval(again))
-    figures |= {name: _figure(each, None, *spreads.get(name, (None, None))) for name, each in means.items()}
+    for name, share in percents(shares, groups, seed, resamples, label).items():
+        figures[name] = _figure(share.runs, share.rows, expected.get(name), *interval(share.again))
+    figures |= {name: _figure(each, rows[name], None, *spreads.get(name, (None, None))) for name, each in means.items()}
     return Measured(len(tables[0]), int(groups.max()) + 1, float(np.mean(ties)) if ties else None, figures)
 
 
@@ -120,13 +128,14 @@ def _of_mean(numbers: Floats, groups: Places) -> tuple[float | None, float | Non
     return mean - half if (numbers < 0).any() else max(mean - half, 0.0), mean + half
 
 
-def _figure(runs: Floats, expected: float | None, low: float | None, high: float | None) -> Figure:
-    return Figure(float(runs.mean()), expected, low, high, float(runs.std(ddof=1)) if len(runs) > 1 else None)
+def _figure(runs: Floats, rows: int, expected: float | None, low: float | None, high: float | None) -> Figure:
+    sd = float(runs.std(ddof=1)) if len(runs) > 1 else None
+    return Figure(float(runs.mean()), expected, low, high, sd, rows)
 
 
 def _notes(everything: Measured, kind: str, group: str | None) -> tuple[str, ...]:
     notes = {
-        "no figures of all rows: subsets ask in different ways; name --by subset": not everything.figures,
+        "no figures of all rows: subsets ask in different ways": not everything.figures,
         NO_GROUP: group is None,
         "some rows have one image: accuracy is of these alone": {"accuracy", "text"} <= everything.figures.keys(),
         "ties are not known: the file has outcomes, not scores": everything.ties is None and kind == "matching",

@@ -1,6 +1,6 @@
 """Row values: a column for each figure, whose mean over the rows that are asked it is the figure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -10,10 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.score_files.opening import Batch, ScoreFile
+from twinset.evaluation.score_files.opening import Batch
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+ALL = "all"  # what all rows are called
 MOST_VALUES = 1000  # of the columns that figures are given by
 MEAN = "mean_"  # figures that begin so are means of plain numbers; all others are percent
 
@@ -46,11 +47,6 @@ def certain(chances: Mapping[str, Floats]) -> RowValues:
     return RowValues({name: np.where(np.isnan(one), np.nan, one == 1) for name, one in chances.items()}, chances)
 
 
-def whole(file: ScoreFile, columns: Sequence[str]) -> Batch:
-    """Some columns of a file as one batch."""
-    return file.read(columns)
-
-
 def chosen(table: Batch, rows: Places) -> Batch:
     """Some rows of a batch."""
     return replace(table, columns={name: column.take(pa.array(rows)) for name, column in table.columns.items()})
@@ -81,6 +77,12 @@ def labelled(table: Batch, by: Sequence[str]) -> Iterator[tuple[str, Places]]:
         raise WrongUse(f"--by {','.join(by)}: values with ' / ' in them cannot be told apart")
     for label, rows in labels.iter_rows():
         yield label, np.array(rows)
+
+
+def refuse_all(names: Collection[str], what: str) -> None:
+    """Raise `WrongUse` where a part has the name of all of them."""
+    if ALL in names:
+        raise WrongUse(f"{what} is {ALL!r}, which all together are called; give it another name")
 
 
 def clusters(table: Batch, group: str | None) -> Places:

@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
@@ -43,12 +43,13 @@ COLUMNS: dict[tuple[str, ...], tuple[str, Callable[..., RowValues]]] = {
 class Reading:
     """How row values are read from a file.
 
-    kind: what its columns ask, or the name of a metric. parts: functions of a batch of columns.
+    kind: what its columns ask, or the name of a metric. parts: functions of a batch of columns. notes: what is left.
     """
 
     kind: str
     columns: tuple[str, ...]
     parts: tuple[Callable[[Batch], RowValues], ...]
+    notes: tuple[str, ...] = ()
 
     def rows(self, table: Batch) -> RowValues:
         """The row values of all parts."""
@@ -72,37 +73,44 @@ def reading_of(file: ScoreFile, threshold: float | None = None) -> Reading:
     columns = next((kind for kind in COLUMNS if there >= {*kind}), ())
     if columns == SCORES[:2] and there & {*SCORES[2:]}:
         columns = ()
-    if (scored := columns[:1] == SCORES[:1]) and threshold is None:
-        threshold = file.about.get("threshold")
-        if threshold is not None and not (type(threshold) in (int, float) and math.isfinite(threshold)):
-            raise WrongUse(f"{file.where}: its metadata has the threshold {threshold!r}; write a number, or none")
-    if threshold is not None and not scored:
+    if scored := columns[:1] == SCORES[:1]:
+        own = file.about.get("threshold")
+        if own is not None and not (type(own) in (int, float) and math.isfinite(own)):
+            raise WrongUse(f"{file.where}: its metadata has the threshold {own!r}; write a number, or none")
+        threshold = own if threshold is None else threshold
+        silent = own or 0.0 if file.about.get("unanswered") else math.nan  # as `evaluation.features.pairs` scores them
+    elif threshold is not None:
         raise WrongUse(f"{file.where}: --threshold is about scores, and it has none; leave the option out")
     kind, read = COLUMNS.get(columns, ("", matching.of_scores))
     parts: list[Callable[[Batch], RowValues]] = []
     if columns:
-        parts.append(partial(read, threshold=threshold) if scored else read)
+        parts.append(partial(read, threshold=threshold, silent=silent) if scored else read)
     named = file.about.get("metrics", ())
     metrics = {name: NAMED_METRICS.find(name) for name in (named if isinstance(named, list) else ())}
+    notes = list[str]()
     for name, metric in (metrics | {name: METRICS.find(name) for name in METRICS.kinds()}).items():
         parameters = [one for one in inspect.signature(metric).parameters if one != "threshold"]
         if {*parameters} <= there:
             kind, columns = kind or name, (*columns, *parameters)
             parts.append(partial(_of_metric, name, metric, parameters, threshold))
+        elif name in metrics:
+            absent = ", ".join(one for one in parameters if one not in there)
+            notes.append(f"{name} is not measured: {file.where} has no column {absent}")
     if not parts:
         kinds = "; or ".join(", ".join(names) for names in COLUMNS)
         raise WrongUse(f"{file.where}: no scores in its columns: {file.listed}; needed are {kinds}")
     for column in columns:
         file.require(column, "")
-    return Reading(kind, columns, tuple(parts))
+    return Reading(kind, columns, tuple(parts), tuple(notes))
 
 
 def _of_metric(name: str, metric: Metric, columns: list[str], threshold: float | None, table: Batch) -> RowValues:
     """What a metric gives, checked."""
-    given = {column: _values(table, column) for column in columns}
-    values = metric(
-        **given, **({"threshold": threshold} if "threshold" in inspect.signature(metric).parameters else {})
-    )
+    parameters = inspect.signature(metric).parameters
+    given = {column: _values(table, column, parameters[column].annotation) for column in columns}
+    if "threshold" in parameters:
+        given["threshold"] = threshold if threshold is None else table.as_stored(columns[0], threshold)
+    values = metric(**given)
     values = values if isinstance(values, RowValues) else RowValues(values)
     for figure, column in values.strict.items():
         right = figure.startswith(MEAN) | np.isnan(column) | ((np.asarray(column) >= 0) & (np.asarray(column) <= 1))
@@ -112,9 +120,11 @@ def _of_metric(name: str, metric: Metric, columns: list[str], threshold: float |
     return RowValues({figure: np.asarray(one, np.float64) for figure, one in values.strict.items()}, values.expected)
 
 
-def _values(table: Batch, name: str) -> Any:
-    """A column for metrics: numbers with NaN for null, texts, or an array of numbers a row."""
+def _values(table: Batch, name: str, annotation: object) -> Any:
+    """A column for metrics: numbers with NaN for null, texts (always for ``Sequence[str]``), or numbers of each row."""
     kind = table.columns[name].type
+    if annotation in (Sequence[str], "Sequence[str]"):
+        return table.texts(name).to_numpy(zero_copy_only=False)
     if pa.types.is_nested(kind):
         numbers, begins = table.lists(name)
         return np.split(numbers, begins[1:])

@@ -11,7 +11,7 @@ from twinset.evaluation.report.published import Column, Published
 from twinset.evaluation.report.results import ALL, CATEGORY, SUBSET, BenchmarkResults
 from twinset.evaluation.report.tables import COUNTS, Cell, Row, Table
 
-RANDOM = "chance: what random answers to these questions get, on average"
+RANDOM = "chance: what random answers to these questions get on average, ties broken at random"
 Made = Iterator[tuple[str, str, list[str], int, list[Row]]]  # name, title, heads, labels, rows
 
 
@@ -44,6 +44,8 @@ def _parts(results: BenchmarkResults) -> Made:
         for label in rows if part == SUBSET else ():
             if label in results.chance:
                 rows[label].append(_values([label, "chance"], results.chance[label], figures, "chance", RANDOM))
+        if part == SUBSET and len(rows) == 1:
+            continue  # the same as all examples
         every = [row for of_label in rows.values() for row in of_label]
         yield f"by-{part}", f"by {part}", [head, *heads], 2, every
 
@@ -63,9 +65,10 @@ def _beside(results: BenchmarkResults) -> list[Row]:
     whole = not results.whole or all(model.n == results.whole for model in results.models)
     printed = [row for row in results.published if whole and row.figures.get("", {}).keys() & {*results.figures}]
     rows = list[tuple[str, str, dict[str, float], list[str]]]()
-    # Where a paper prints chance, it is what follows from the questions, and one row is enough.
-    if results.chance and not any(row.kind == "chance" for row in printed):
-        rows.append(("chance", "chance", dict(results.chance[""]), [RANDOM]))
+    if chance := results.chance.get(""):
+        # What a paper prints is for models that score pairs; one row is enough.
+        printed = [row for row in printed if row.kind != "chance"]
+        rows.append(("chance", "chance", dict(chance), [RANDOM]))
     for row in sorted(printed, key=lambda row: ("chance", "human", "published").index(row.kind)):
         same = [one for one in rows if one[1] == row.name and row.figures[""].items() <= one[2].items()]
         if same:
@@ -117,7 +120,8 @@ def _pooled(measured: Mapping[str, Measured], paper: Published, column: Column) 
     every = [one for of_part in parts for one in of_part]
     if not all(parts) or not all(name in one.figures for one in every):
         return None
-    return sum(one.n * one.figures[name].value for one in every) / sum(one.n for one in every)
+    figures = [one.figures[name] for one in every]
+    return sum(figure.rows * figure.value for figure in figures) / sum(figure.rows for figure in figures)
 
 
 def _is(label: str, part: str) -> bool:
@@ -151,7 +155,7 @@ def _probes(results: BenchmarkResults) -> Made:
     yield "probes", "what blind probes get right, ties broken at random", heads, 2, rows
     names = [*results.probes.all.detectors]
     rows = [
-        Row([part, one.pairs, *(Figure(one.detectors[name]) for name in names)])
+        Row([part, one.pairs, *(Figure(one.detectors[name]) for name in names)], "part")
         for part, one in every.items()
         if names and one.detectors.keys() >= {*names}
     ]

@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.benchmarks.captioned_images import CaptionedImages
+from twinset.evaluation.benchmarks.composed_retrieval import MISSING_ENTRY
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.blind_probes.document import Probes, probes_of
 from twinset.evaluation.metrics.compare import compare, holm
 from twinset.evaluation.metrics.figures import Figure, Measured
+from twinset.evaluation.metrics.galleries import RANKS
 from twinset.evaluation.metrics.matching import FINER, ORDERS
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
@@ -34,7 +36,7 @@ ONE_IMAGE = {"accuracy": 50.0}
 CHOSEN, PAIRED = {"group": 100 / 16}, dict.fromkeys(("group", *ORDERS), 50.0)
 RECALL, RESAMPLES = "recall@", 2000
 ALL, SUBSET, CATEGORY = "all", "subset", "category"  # parts of a frame
-_FIGURE = ("value", "expected", "low", "high", "sd")
+_FIGURE = ("value", "expected", "low", "high", "sd", "rows")
 _SCHEMA = {
     **dict.fromkeys(("benchmark", "part", "label", "model", "kind"), pl.String),
     **{"n": pl.Int64, "groups": pl.Int64, "ties": pl.Float64, "figure": pl.String},
@@ -42,30 +44,30 @@ _SCHEMA = {
 }
 
 
-def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Percent by subset ("": all) and figure, where it follows from the questions alone.
+def chance(answered: Mapping[Path, Iterable[str]]) -> dict[str, dict[str, float]]:
+    """Percent by subset ("": all) and figure, where it follows from the questions alone; ties broken at random.
 
     Args:
-        path: of a score file of the benchmark.
-        figures: names of the figures that are asked for.
+        answered: the figures of score files of one benchmark. One that has another chance in another file is left out:
+            their galleries differ, or one has scores and the other choices.
     """
-    names, columns = {*figures}, pq.read_schema(path).names
-    coins = TWO_IMAGES | ONE_IMAGE
-    if FINER[0] in columns:
-        coins |= CHOSEN if "image" in names else PAIRED
-    ranks = [int(name.removeprefix(RECALL)) for name in names if name.startswith(RECALL)] if asked == "query" else []
-    rows = _columns(path, ["subset", *(("entries", "targets") if ranks else ())])
-    known: dict[str, Any] = {
-        name: pl.lit(value) for name, value in coins.items() if name in names and asked in ("matching", "statement")
-    }
-    if ranks:
-        of = rows["entries"].to_list(), rows["targets"].to_list()
-        known = {f"{RECALL}{k}": pl.Series([recall(k, *pair) for pair in zip(*of, strict=True)]) for k in sorted(ranks)}
-    if not known:
-        return {}
-    rows = rows.select("subset", **known)
-    every = pl.concat([rows.with_columns(subset=pl.lit("")), rows]).group_by("subset").mean().sort("subset")
-    return {row.pop("subset"): row for row in every.to_dicts()}
+    every = list[pl.DataFrame]()
+    for path, asked in answered.items():
+        names, coins = {*asked}, TWO_IMAGES | ONE_IMAGE
+        if FINER[0] in pq.read_schema(path).names:
+            coins |= CHOSEN if "image" in names else PAIRED
+        known: dict[str, Any] = {name: pl.lit(value) for name, value in coins.items() if name in names}
+        ranks = sorted(int(name.removeprefix(RECALL)) for name in names if name.startswith(RECALL))
+        rows = _columns(path, ["subset", *(RANKS[2:] if ranks else ())])
+        for k in ranks:
+            known[f"{RECALL}{k}"] = pl.Series([recall(k, *sizes) for sizes in rows.select(RANKS[2:]).rows()])
+        rows = rows.select("subset", **known)
+        means = pl.concat([rows.with_columns(subset=pl.lit("")), rows]).group_by("subset").mean().sort("subset")
+        every.append(means.unpivot(index="subset", variable_name="figure"))
+    figures = pl.concat(every, how="vertical_relaxed").group_by("subset", "figure", maintain_order=True)
+    agreed = figures.agg(pl.first("value"), range=pl.max("value") - pl.min("value"))
+    by_subset = agreed.filter(pl.col("range") < 1e-9).group_by("subset", maintain_order=True)
+    return {str(subset): dict(rows.select("figure", "value").rows()) for (subset,), rows in by_subset}
 
 
 def _columns(path: Path, names: Sequence[str]) -> pl.DataFrame:
@@ -103,7 +105,8 @@ class BenchmarkResults:
 
     frame: a row for each figure of a model (``kind`` ``model``; ``seed`` of one that is a run of another, whose
     ``mean`` has rows too), of all examples, by subset, and by category where these say more (``part``, ``label``).
-    figures: names in order, of all models. chance: percent by subset ("": all) and figure.
+    figures: names in order, of all models. chance: percent by subset ("": all) and figure, where it is the same for all
+    models that have the figure.
     differences: rows of `metrics.compare.Comparison.table`, with the names of both models, ``model`` and ``other``.
     probes: what the data give away.
     seeds: models by the name of their mean. whole: examples of the release; 0 where it is not known.
@@ -201,8 +204,8 @@ def _benchmark(
         models=[ModelResults(one, totals[model], worst_mistakes(one)) for model, one in models.items()],
         frame=frame,
         figures=figures,
-        chance=chance(next((one for one in scored if one.scores), scored[0]).path, scored[0].asked, figures),
-        published=rows if rows and all(_is_whole(one, reader) for one in scored) else [],
+        chance=chance({one.path: frame.filter(model=model)["figure"].drop_nulls() for model, one in models.items()}),
+        published=rows if all(_is_whole(one, reader) for one in scored) else [],
         differences=_differences(scored, seed, resamples),
         probes=probes_of(out, name),
         seeds=seeds,
@@ -218,7 +221,7 @@ def _lines(
     finer = ((rows["category"] != "") & (rows["category"] != rows["subset"])).any()
     by_subset = measure(paths, ["subset"], seed, resamples)
     by_category = measure(paths, ["subset", "category"], seed, resamples).by if finer else {}
-    parts = {ALL: {"": by_subset.all}, SUBSET: by_subset.by if len(by_subset.by) > 1 else {}, CATEGORY: by_category}
+    parts = {ALL: {"": by_subset.all}, SUBSET: by_subset.by, CATEGORY: by_category}
     for part, measured in parts.items():
         for label, one in measured.items():
             row: dict[str, Any] = {"benchmark": benchmark, "part": part, "label": label, "model": model, "kind": kind}
@@ -228,10 +231,16 @@ def _lines(
 
 
 def _is_whole(scored: ModelAnswers, release: type[Reader]) -> bool:
-    """Whether a model answered all of some subsets of the release, so that figures of papers may stand beside."""
+    """Whether a model answered all of some subsets of the release, among all that is ranked there; where no counts of
+    it are known, whether nothing was left out and none drawn.
+    """
+    lost, counts = scored.about.left_out, release.counts
+    if not counts:
+        return not lost and scored.about.title == getattr(release, "title", "")
     asked = dict(_columns(scored.path, ["subset"]).group_by("subset").len().rows())
     # Each way of retrieval is asked among all that the other asks.
-    return asked == release.counts if issubclass(release, CaptionedImages) else asked.items() <= release.counts.items()
+    every = asked == counts if issubclass(release, CaptionedImages) else asked.items() <= counts.items()
+    return every and MISSING_ENTRY not in lost
 
 
 def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> list[dict[str, Any]]:

@@ -15,9 +15,10 @@ from twinset.generators.markdown import table as markdown_table
 COUNTS = ("n", "groups", "ties %")  # columns beside figures
 #: Figures as papers head them; those that are not here have no place in a compact table.
 SHORT = {"text": "I2T", "image": "T2I", "group": "Group", "accuracy": "Acc.", "min": "min", "acc": "acc"}
-SHORT |= {"text detection": "Text det.", "image detection": "Img det.", "natural": "natural", "synthetic": "synthetic"}
+SHORT |= dict.fromkeys(("text_detection", "text detector"), "Text det.") | {"i2t": "I2T", "t2i": "T2I"}
+SHORT |= dict.fromkeys(("image_detection", "image detector"), "Img det.")
 SHORT |= {"grounding": "Acc.", "mean": "Avg", **{f"recall@{k}": f"R@{k}" for k in (1, 2, 3, 5, 10)}}
-SHORT |= {"mean_kendall": "Kendall", "mean_spearman": "Spearman", "overlap@5": "Overlap@5"}
+SHORT |= {name: name for name in ("natural", "synthetic", "mean_kendall", "mean_spearman", "overlap@5")}
 BEST, SECOND = "best", "second"
 LATEX, MARKDOWN = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}"}, {BEST: "**{}**", SECOND: "<u>{}</u>"}
 Cell = str | int | float | Figure | None
@@ -26,7 +27,7 @@ Marks = Mapping[tuple[int, int], str]  # of cells, by row and column
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line. kind: ``model``; ``seed``, one of several with a mean; ``chance``, ``human`` or ``published``."""
+    """A line. kind: ``model``; ``seed``, one of several; ``part`` of one; ``chance``, ``human``, ``published``."""
 
     cells: Sequence[Cell]
     kind: str = "model"
@@ -91,7 +92,7 @@ def marked(table: Table) -> Marks:
         for place, cell in enumerate(row.cells):
             if isinstance(cell, Figure) and row.kind in ("model", "published"):
                 part = row.cells[0] if table.labels > 1 else ""
-                values.setdefault((place, part), {})[number, place] = round(cell.value, 2)
+                values.setdefault((place, part), {})[number, place] = float(decimals(cell.value, table.heads[place]))
     marks = dict[tuple[int, int], str]()
     for column in values.values():
         best = sorted({*column.values()}, reverse=True)

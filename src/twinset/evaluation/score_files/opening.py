@@ -63,6 +63,11 @@ class Batch:
         self._refuse(wrong, f"column {name} is {value}. Score the row again in float32, or leave it out and say so.")
         return values
 
+    def as_stored(self, name: str, number: float) -> float:
+        """A number as a column has it: 0.3 is another one in float32."""
+        kind = self.columns[name].type
+        return float(kind.to_pandas_dtype()(number)) if pa.types.is_floating(kind) else number
+
     def counts(self, name: str) -> NDArray[np.int64]:
         """A column of integers, 0 or more."""
         values = self.numbers(name)
