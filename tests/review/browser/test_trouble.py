@@ -86,7 +86,9 @@ def test_an_answer_that_is_refused_is_said_and_the_work_goes_on(serve: Serve, tm
     anna.page.wait_for_selector("#note:has-text('could not be saved: The image was made again.')")
     replies[0] = {"status": 429, "headers": {"Retry-After": "1"}}  # by a proxy
     anna.press("1")
-    anna.page.wait_for_selector("#trouble:has-text('asks to wait')")
+    anna.page.wait_for_selector("#trouble:has-text('asks to wait: status 429')")
+    replies[0] = {"status": 404, "body": "<h1>No tunnel here</h1>"}
+    anna.page.wait_for_selector("#trouble:has-text('asks to wait: status 404')")
     replies.clear()
     anna.saved()
     assert len(served.answers()) == 1
