@@ -72,7 +72,8 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
     @app.get("/")
     def page(request: Request) -> Response:
         person = _person(request)
-        return _page("page.html.j2", csrf=access.csrf(person), annotator=person.name, dataset=dataset)
+        unsent = f"twinset-answer:{access.dataset}:{person.name}:"
+        return _page("page.html.j2", csrf=access.csrf(person), unsent=unsent, annotator=person.name, dataset=dataset)
 
     @app.get("/api/next")
     def next_tasks(request: Request, after: Annotated[int, Query(ge=0, le=MOST_AHEAD)] = 3) -> Response:

@@ -3,7 +3,7 @@
 const meta = (name) => document.querySelector(`meta[name="${name}"]`).content;
 const TIMEOUT = 20_000; // ms
 
-export const annotator = meta("annotator");
+export const UNSENT = meta("unsent"); // how keys of answers that wait in this browser begin: of one dataset and person
 
 // kind: again (repeat the request, after `pause` seconds if given), closed (the link is no longer valid), or refused
 // (this request will never succeed, as the server itself says: a proxy or tunnel before it knows nothing of it).
