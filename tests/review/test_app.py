@@ -1,5 +1,6 @@
 """The page over HTTP: what the script is told, what is stored, who is refused, and what the admin sees."""
 
+import asyncio
 import io
 import json
 import re
@@ -145,6 +146,19 @@ def test_nothing_is_reached_without_a_link(tmp_path: Path) -> None:
     assert nobody.get("/", params={"token": forged}).status_code == 401
     nobody.cookies.set(ACCESS.cookie("admin"), tokens["anna"])
     assert nobody.get("/admin").status_code == 403
+
+
+@pytest.mark.parametrize(("method", "target"), [("OPTIONS", "*"), ("CONNECT", "host:443")])
+def test_a_request_without_a_path_is_refused_as_one_without_a_link(anna: Browser, method: str, target: str) -> None:
+    replies: list[Any] = []
+
+    async def send(message: Any) -> None:
+        replies.append(message.get("status"))
+
+    asyncio.run(
+        anna.app({"type": "http", "method": method, "path": target, "query_string": b"", "headers": []}, None, send)
+    )
+    assert replies[0] == 401
 
 
 def test_a_link_becomes_a_cookie_that_no_script_and_no_other_site_can_use(tmp_path: Path) -> None:
