@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.review.asked import SECRET, all_kinds, candidate, painted_app, painted_desk, stage_of
+from tests.review.asked import SECRET, Painted, all_kinds, candidate, painted_app, painted_desk, stage_of
 from twinset.generators.decisions.answers import Answer, read_answers
 from twinset.review.access import Access, Person, Refused
 from twinset.review.app import HEADERS, make_app
@@ -74,9 +74,12 @@ def test_the_order_of_options_differs_by_task_and_annotator_and_the_shown_one_is
 
 
 def test_what_fails_on_the_server_names_none_of_its_files(
-    tmp_path: Path, anna: Browser, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, anna: Browser, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = anna.get("/api/next").json()[0]
+    monkeypatch.setattr(Painted, "picture", lambda self, task, number: b"\xff\xd8 cut off")
+    assert anna.get(task["options"][0]["image"]).status_code == 500
+    assert "best-image: an image of best-image-" in caplog.text and "cannot be shown" in caplog.text
     answers = tmp_path / "_review" / "answers.sqlite"
     answers.rename(answers.with_name("elsewhere"))
     reply = anna.say("/api/answer", id=task["id"], option="o0")

@@ -15,6 +15,7 @@ from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 from twinset.generators.decisions.answers import Answer, read_answers
 from twinset.review.neutral_images import in_one_form
 from twinset.review.store import AnsweredOtherwise, AnswerStore
+from twinset.shards.media.decode import UnreadableImage
 
 FIRST = Answer(
     stage="s", task="s-a", binding="b", annotator="anna", answer="0", shown=("1", "0"), position=1, at="2020-01-01"
@@ -104,7 +105,7 @@ ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 MARK = b"made by a generator"
 
 
-def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24)) -> bytes:
+def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24), icc: bytes = ICC) -> bytes:
     """An image with marks in all that a form can hold beside it."""
     exif, text = Image.Exif(), PngImagePlugin.PngInfo()
     exif[0x0112], exif[0x010E] = orientation, MARK.decode()  # ImageDescription
@@ -115,7 +116,7 @@ def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24)) -
         "WEBP": {"xmp": MARK, "lossless": True},
     }
     content = io.BytesIO()
-    DRAWN.resize(size).save(content, form, exif=exif, icc_profile=ICC, **more[form])
+    DRAWN.resize(size).save(content, form, exif=exif, icc_profile=icc, **more[form])
     return content.getvalue()
 
 
@@ -129,6 +130,12 @@ def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str, orienta
         assert not {*second.info} & {"exif", "icc_profile", "comment", "xmp", "parameters"}
         off = np.abs(np.asarray(ImageOps.exif_transpose(first)).astype(int) - np.asarray(second))
     assert (second.format, off.mean() < 8) == ("JPEG", True)  # of noise, at the quality of datasets
+
+
+def test_a_broken_image_or_profile_shows_no_mark() -> None:
+    assert MARK not in in_one_form([encoded("JPEG", icc=b"no profile")])[0]
+    with pytest.raises(UnreadableImage):
+        in_one_form([encoded("PNG"), encoded("JPEG")[:-200]])
 
 
 def test_a_photo_and_a_generated_image_come_in_one_form() -> None:
