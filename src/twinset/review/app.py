@@ -33,7 +33,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # an image's id is bound to its content, a photo's to its name
+KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # an id is bound to content (a photo's: to its name)
 logger = logging.getLogger("twinset")
 
 # A redirect would do, but a browser that follows a link from another site sends no strict cookie with what a redirect
