@@ -5,9 +5,9 @@ import io
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pyarrow.parquet as pq
 import pytest
@@ -91,11 +91,9 @@ def test_what_fails_on_the_server_names_none_of_its_files(
     ("body", "words"),
     [
         ({"option": "o9"}, "no option"),
-        ({"option": "0"}, "no option"),
         ({"option": "o0", "reason": "other"}, "not a reason"),
         ({"option": "o0", "seconds": -1}, "seconds"),
         ({"option": "o0", "who": "ben"}, "who"),
-        ({}, "option"),
     ],
 )
 def test_what_is_no_answer_is_refused_in_words(tmp_path: Path, anna: Browser, body: Any, words: str) -> None:
@@ -105,8 +103,8 @@ def test_what_is_no_answer_is_refused_in_words(tmp_path: Path, anna: Browser, bo
     assert stored(tmp_path, task["stage"]) == []
 
 
-@pytest.mark.skipif(find_spec("twinset_extras") is None, reason="twinset-extras, which asks so, is not installed")
 def test_an_order_of_images_is_an_answer(tmp_path: Path) -> None:
+    pytest.importorskip("twinset_extras", reason="which asks so")
     asked = [candidate("s", "best-image", n, question="rank-images") for n in range(2)]
     desk = painted_desk(tmp_path, [stage_of("s", asked, tmp_path)])
     first, second = desk.next("anna", 2)
@@ -153,15 +151,11 @@ def test_nothing_is_reached_without_a_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("method", "target"), [("OPTIONS", "*"), ("CONNECT", "host:443")])
 def test_a_request_without_a_path_is_refused_as_one_without_a_link(anna: Browser, method: str, target: str) -> None:
-    replies: list[Any] = []
-
-    async def send(message: Any) -> None:
-        replies.append(message.get("status"))
-
+    send = AsyncMock()
     asyncio.run(
         anna.app({"type": "http", "method": method, "path": target, "query_string": b"", "headers": []}, None, send)
     )
-    assert replies[0] == 401
+    assert send.await_args_list[0].args[0]["status"] == 401
 
 
 def test_a_link_becomes_a_cookie_that_no_script_and_no_other_site_can_use(tmp_path: Path) -> None:
