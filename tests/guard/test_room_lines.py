@@ -16,7 +16,7 @@ LINES = {
     "shards": 3968,
     "models": 4812,
     "cards": 1699,
-    "review": 1451,
+    "review": 1467,
     "training": 4594,
     "evaluation": 7775,
     "cli": 1550,

@@ -1,18 +1,19 @@
 """The page over HTTP: what the script is told, what is stored, who is refused, and what the admin sees."""
 
+import asyncio
 import io
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.review.asked import SECRET, all_kinds, candidate, painted_app, painted_desk, stage_of
+from tests.review.asked import SECRET, Painted, all_kinds, candidate, painted_app, painted_desk, stage_of
 from twinset.generators.decisions.answers import Answer, read_answers
 from twinset.review.access import Access, Person, Refused
 from twinset.review.app import HEADERS, make_app
@@ -73,9 +74,12 @@ def test_the_order_of_options_differs_by_task_and_annotator_and_the_shown_one_is
 
 
 def test_what_fails_on_the_server_names_none_of_its_files(
-    tmp_path: Path, anna: Browser, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, anna: Browser, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = anna.get("/api/next").json()[0]
+    monkeypatch.setattr(Painted, "picture", lambda self, task, number: b"\xff\xd8 cut off")
+    assert anna.get(task["options"][0]["image"]).status_code == 500
+    assert "best-image: an image of best-image-" in caplog.text and "cannot be shown" in caplog.text
     answers = tmp_path / "_review" / "answers.sqlite"
     answers.rename(answers.with_name("elsewhere"))
     reply = anna.say("/api/answer", id=task["id"], option="o0")
@@ -87,11 +91,9 @@ def test_what_fails_on_the_server_names_none_of_its_files(
     ("body", "words"),
     [
         ({"option": "o9"}, "no option"),
-        ({"option": "0"}, "no option"),
         ({"option": "o0", "reason": "other"}, "not a reason"),
         ({"option": "o0", "seconds": -1}, "seconds"),
         ({"option": "o0", "who": "ben"}, "who"),
-        ({}, "option"),
     ],
 )
 def test_what_is_no_answer_is_refused_in_words(tmp_path: Path, anna: Browser, body: Any, words: str) -> None:
@@ -101,8 +103,8 @@ def test_what_is_no_answer_is_refused_in_words(tmp_path: Path, anna: Browser, bo
     assert stored(tmp_path, task["stage"]) == []
 
 
-@pytest.mark.skipif(find_spec("twinset_extras") is None, reason="twinset-extras, which asks so, is not installed")
 def test_an_order_of_images_is_an_answer(tmp_path: Path) -> None:
+    pytest.importorskip("twinset_extras", reason="which asks so")
     asked = [candidate("s", "best-image", n, question="rank-images") for n in range(2)]
     desk = painted_desk(tmp_path, [stage_of("s", asked, tmp_path)])
     first, second = desk.next("anna", 2)
@@ -145,6 +147,15 @@ def test_nothing_is_reached_without_a_link(tmp_path: Path) -> None:
     assert nobody.get("/", params={"token": forged}).status_code == 401
     nobody.cookies.set(ACCESS.cookie("admin"), tokens["anna"])
     assert nobody.get("/admin").status_code == 403
+
+
+@pytest.mark.parametrize(("method", "target"), [("OPTIONS", "*"), ("CONNECT", "host:443")])
+def test_a_request_without_a_path_is_refused_as_one_without_a_link(anna: Browser, method: str, target: str) -> None:
+    send = AsyncMock()
+    asyncio.run(
+        anna.app({"type": "http", "method": method, "path": target, "query_string": b"", "headers": []}, None, send)
+    )
+    assert send.await_args_list[0].args[0]["status"] == 401
 
 
 def test_a_link_becomes_a_cookie_that_no_script_and_no_other_site_can_use(tmp_path: Path) -> None:

@@ -37,10 +37,6 @@ class Room:
                 done[name] += tasks
         return done
 
-    def left(self, annotator: str) -> int:
-        progress = self.desk.progress(annotator)
-        return int(progress["total"] - progress["done"])
-
 
 def room_of(folder: Path, count: int, shape: str = "best-image", **settings: Any) -> Room:
     return Room(folder, stage_of("s", [candidate("s", shape, n) for n in range(count)], folder, **settings))
@@ -102,7 +98,7 @@ def test_questions_about_one_pair_are_far_apart_and_one_stage_follows_another(tm
 
 def test_two_annotators_answer_25_instances_each_first_all_about_text(tmp_path: Path) -> None:
     room = Room(tmp_path, survey_of(tmp_path, 60))
-    assert room.left("anna") == 100
+    assert room.desk.progress("anna")["total"] == 100
     done = room.work("anna", "ben")
     for tasks in done.values():
         assert len(tasks) == 100 and {*instances(tasks).values()} == {4} and len(instances(tasks)) == 25

@@ -2,8 +2,6 @@
 
 import io
 import sqlite3
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +13,12 @@ from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 from twinset.generators.decisions.answers import Answer, read_answers
 from twinset.review.neutral_images import in_one_form
 from twinset.review.store import AnsweredOtherwise, AnswerStore
+from twinset.shards.media.decode import UnreadableImage
 
 FIRST = Answer(
     stage="s", task="s-a", binding="b", annotator="anna", answer="0", shown=("1", "0"), position=1, at="2020-01-01"
 )
 SECOND = replace(FIRST, task="s-b")
-CHECKOUT = Path(__file__).resolve().parents[2]
 ASKED = {("s", "s-a", "b"), ("s", "s-b", "b")}
 
 
@@ -50,9 +48,15 @@ def test_undo_takes_the_last_answer_that_is_still_asked_and_keeps_it_in_the_file
         assert connection.execute("SELECT task, answer FROM undone").fetchall() == [("s-b", "0"), ("s-a", "0")]
 
 
-def test_an_answer_is_on_the_disk_when_saving_returns(store: AnswerStore) -> None:
+def test_an_answer_is_on_the_disk_when_saving_returns_and_its_lease_is_gone(store: AnswerStore) -> None:
     names = ("journal_mode", "synchronous")
     assert [store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == ["wal", 2]
+    store.lease("anna", dict.fromkeys(ASKED, 20.0))
+    statements: list[str] = []
+    store._connection.set_trace_callback(statements.append)
+    store.save(FIRST)
+    assert [statement.split()[0] for statement in statements] == ["BEGIN", "INSERT", "DELETE", "COMMIT"]
+    assert AnswerStore(store.path).leases(10.0) == {("s", "s-b", "b"): {"anna": 20.0}}
 
 
 def test_a_lease_that_is_over_or_has_no_time_holds_nothing(store: AnswerStore) -> None:
@@ -62,49 +66,12 @@ def test_a_lease_that_is_over_or_has_no_time_holds_nothing(store: AnswerStore) -
     assert store.leases(10.0) == {("s", "s-a", "b"): {"anna": 20.0}}
 
 
-#: Leases and answers tasks in turn, and writes the number of each when the call has returned.
-LEASES = """
-import sys
-from pathlib import Path
-from twinset.generators.decisions.answers import Answer
-from twinset.review.store import AnswerStore
-store = AnswerStore(Path(sys.argv[1]))
-for number in range(int(sys.argv[2]), 100_000):
-    store.lease("anna", {("s", f"s-{number}", "b"): 2e9, ("s", f"s-{number}-next", "b"): 2e9})
-    print("leased", number, flush=True)
-    store.save(Answer(stage="s", task=f"s-{number}", binding="b", annotator="anna", answer="0", at="2020-01-01"))
-    print("saved", number, flush=True)
-"""
-
-
-def test_a_kill_loses_no_lease_and_no_answer(tmp_path: Path) -> None:
-    path, first = tmp_path / "answers.sqlite", 0
-    for lines in (1, 4, 13, 30):
-        command = [sys.executable, "-c", LEASES, str(path), str(first)]
-        with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout is not None
-            printed = [child.stdout.readline() for _ in range(lines)]
-            child.kill()
-            printed += child.stdout.readlines()
-        done = [(act, int(number)) for act, number in (line.split() for line in printed if line.endswith("\n"))]
-        store = AnswerStore(path)
-        answers, leases = store.answers(), store.leases(1e9)
-        for act, number in done:
-            task, following = ("s", f"s-{number}", "b"), ("s", f"s-{number}-next", "b")
-            assert leases[following] == {"anna": 2e9}
-            # A lease goes in the transaction that brings its answer.
-            assert (task in answers) != (task in leases) and (task in answers or act == "leased")
-        store.close()
-        first = done[-1][1] + 2
-    assert first > 20
-
-
 DRAWN = Image.fromarray(np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8))
 ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 MARK = b"made by a generator"
 
 
-def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24)) -> bytes:
+def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24), icc: bytes = ICC) -> bytes:
     """An image with marks in all that a form can hold beside it."""
     exif, text = Image.Exif(), PngImagePlugin.PngInfo()
     exif[0x0112], exif[0x010E] = orientation, MARK.decode()  # ImageDescription
@@ -115,7 +82,7 @@ def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24)) -
         "WEBP": {"xmp": MARK, "lossless": True},
     }
     content = io.BytesIO()
-    DRAWN.resize(size).save(content, form, exif=exif, icc_profile=ICC, **more[form])
+    DRAWN.resize(size).save(content, form, exif=exif, icc_profile=icc, **more[form])
     return content.getvalue()
 
 
@@ -129,6 +96,12 @@ def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str, orienta
         assert not {*second.info} & {"exif", "icc_profile", "comment", "xmp", "parameters"}
         off = np.abs(np.asarray(ImageOps.exif_transpose(first)).astype(int) - np.asarray(second))
     assert (second.format, off.mean() < 8) == ("JPEG", True)  # of noise, at the quality of datasets
+
+
+def test_a_broken_image_or_profile_shows_no_mark() -> None:
+    assert MARK not in in_one_form([encoded("JPEG", icc=b"no profile")])[0]
+    with pytest.raises(UnreadableImage):
+        in_one_form([encoded("PNG"), encoded("JPEG")[:-200]])
 
 
 def test_a_photo_and_a_generated_image_come_in_one_form() -> None:

@@ -128,12 +128,17 @@ class Access:
             raise Refused(403, f"This is not the page of your link: yours is for {owned}s.")
         return str(name)
 
+    @property
+    def dataset(self) -> str:
+        """What tells the dataset from others whose pages have had the same address."""
+        return hashlib.sha256(b"cookie" + self._secret).hexdigest()[:8]
+
     def cookie(self, role: Role) -> str:
         """The name of the cookie that holds a token.
 
         Browsers do not tell ports apart: pages of two datasets on one host would replace each other's cookies.
         """
-        return f"twinset_{role}_{hashlib.sha256(b'cookie' + self._secret).hexdigest()[:8]}"
+        return f"twinset_{role}_{self.dataset}"
 
     def csrf(self, person: Person) -> str:
         """What a page of this person sends with each change; another site cannot know it."""

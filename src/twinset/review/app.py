@@ -33,7 +33,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # the id of an image is bound to its content
+KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # an id is bound to content (a photo's: to its name)
 logger = logging.getLogger("twinset")
 
 # A redirect would do, but a browser that follows a link from another site sends no strict cookie with what a redirect
@@ -72,7 +72,8 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
     @app.get("/")
     def page(request: Request) -> Response:
         person = _person(request)
-        return _page("page.html.j2", csrf=access.csrf(person), annotator=person.name, dataset=dataset)
+        unsent = f"twinset-answer:{access.dataset}:{person.name}:"
+        return _page("page.html.j2", csrf=access.csrf(person), unsent=unsent, annotator=person.name, dataset=dataset)
 
     @app.get("/api/next")
     def next_tasks(request: Request, after: Annotated[int, Query(ge=0, le=MOST_AHEAD)] = 3) -> Response:
@@ -142,7 +143,7 @@ def _guard(app: FastAPI, access: Access) -> None:
     async def guard(request: Request, forward: RequestResponseEndpoint) -> Response:
         # The path that routes are found by: `request.url` is put together with the Host header, which anybody writes.
         path = str(request.scope["path"])
-        role: Role = "admin" if path.split("/")[1] == "admin" else "annotator"
+        role: Role = "admin" if path.split("/")[1:2] == ["admin"] else "annotator"  # `OPTIONS *` has no slash
         token = request.query_params.get("token") if path == HOMES[role] else None
         try:
             if token is not None:

@@ -39,7 +39,8 @@ class Imported:
 
 
 def write_answers(path: Path, desk: ReviewDesk) -> tuple[int, int]:
-    """Write all answers into a file, which is there whole or not at all; returns the numbers of tasks and answers.
+    """Write the answers to what is asked now into a file, which is there whole or not at all; returns the numbers of
+    tasks and answers.
 
     CSV also has a row for each task that nobody answered, to be filled in. Raises `WrongUse`: the path has another
     suffix than those of `SUFFIXES`.

@@ -3,6 +3,7 @@
 Metadata, a format or a size would tell where a photo was taken, and which image was generated.
 """
 
+import contextlib
 import io
 from collections.abc import Sequence
 
@@ -20,24 +21,25 @@ def in_one_form(images: Sequence[bytes]) -> list[bytes]:
     their shapes are seen anyhow.
 
     Returns:
-        As many images, in order; one that cannot be opened as it is, since browsers may still show it.
+        As many images, in order.
+
+    Raises:
+        UnreadableImage: one cannot be opened whole; as it is, it would show its metadata.
     """
     opened = [_opened(image) for image in images]
-    longest = min((max(picture.size) for picture in opened if picture), default=0)
-    return [_written(picture, longest) if picture else image for picture, image in zip(opened, images, strict=True)]
+    longest = min((max(picture.size) for picture in opened), default=0)
+    return [_written(picture, longest) for picture in opened]
 
 
-def _opened(image: bytes) -> Image.Image | None:
-    """The picture as it is seen: upright, in sRGB, on white where it is transparent; None of a broken image."""
-    try:
-        upright = open_image(image, upright=True)
-        profile = upright.info.get("icc_profile")
-        if profile and upright.mode == "RGB":
+def _opened(image: bytes) -> Image.Image:
+    """The picture as it is seen: upright, in sRGB, on white where it is transparent."""
+    upright = open_image(image, upright=True)
+    profile = upright.info.get("icc_profile")
+    if profile and upright.mode == "RGB":
+        with contextlib.suppress(OSError, ImageCms.PyCMSError):  # a broken profile counts as sRGB, as in browsers
             source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
             upright = ImageCms.profileToProfile(upright, source, ImageCms.createProfile("sRGB")) or upright
-        return upright.convert("RGB")
-    except Exception:  # there is no end to what a broken image makes Pillow raise
-        return None
+    return upright.convert("RGB")
 
 
 def _written(picture: Image.Image, longest: int) -> bytes:

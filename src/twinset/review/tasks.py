@@ -24,6 +24,7 @@ from twinset.generators.decisions.question import (
 from twinset.generators.decisions.source import Decisions
 from twinset.review.neutral_images import in_one_form
 from twinset.review.store import Asked
+from twinset.shards.media.decode import UnreadableImage
 from twinset.shards.read import read_settings
 from twinset.shards.records import stages_in
 from twinset.shards.storage import layout
@@ -152,7 +153,7 @@ class ReviewTasks:
     def picture(self, task: ReviewTask, number: int) -> bytes:
         """An image of a task as people see it: nothing but the picture tells it from the task's other images.
 
-        Raises what `Decisions.picture` raises, and `WrongUse` when the task is gone.
+        Raises what `Decisions.picture` raises, and `WrongUse` when the task is gone or one of its images is broken.
         """
         return self._pictures(task.id)[number]
 
@@ -165,7 +166,13 @@ class ReviewTasks:
         if task is None:
             raise WrongUse(f"{self.store.root}: the stage was planned again; reload the page")
         generator, numbers = self._loaded.stages[task.stage].generator, range(len(task.candidate.images))
-        return in_one_form([generator.picture(task.candidate, number) for number in numbers])
+        try:
+            return in_one_form([generator.picture(task.candidate, number) for number in numbers])
+        except UnreadableImage as error:
+            raise WrongUse(
+                f"{task.stage}: an image of {task.candidate.key} ({', '.join(task.candidate.images)}) cannot be shown: "
+                f"{error}; replace it and build again, or answer the task by --import"
+            ) from error
 
     def _stamps_now(self) -> dict[str, str]:
         """What changes when a stage is planned again, by home."""

@@ -100,8 +100,8 @@ class Visitor:
     def saved(self) -> None:
         """Wait until the server has all answers."""
         self.page.wait_for_function(
-            "() => Object.keys(localStorage).every(key => !key.startsWith('twinset-answer:')) && "
-            "document.getElementById('trouble').hidden"
+            "() => Object.keys(localStorage).every(key => !key.startsWith(document.querySelector('meta[name=unsent]')"
+            ".content)) && document.getElementById('trouble').hidden"
         )
 
     def findings(self) -> list[str]:

@@ -9,6 +9,7 @@ from playwright.sync_api import Route
 
 from tests.review.browser.conftest import END, Served, Visitor
 from tests.review.browser.test_page import of
+from twinset.review.access import Access
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,8 @@ def test_answers_given_without_a_network_outlive_the_page_and_are_sent_when_it_i
 ) -> None:
     served = serve(of("fits-caption", tmp_path, 6))
     anna = served.visit()
+    other = f"twinset-answer:{Access(bytes(32), []).dataset}:anna:1"  # its page had this address before
+    anna.page.evaluate("other => localStorage[other] = '{}'", other)
     anna.press("1")
     anna.saved()
     anna.page.wait_for_load_state("networkidle")  # the next images are there
@@ -53,7 +56,7 @@ def test_answers_given_without_a_network_outlive_the_page_and_are_sent_when_it_i
     again = Visitor(anna.context, served.link())
     again.saved()
     assert sorted(answer.position for answer in served.answers()) == [0, 0, 1]
-    assert again.done == 3
+    assert (again.done, again.page.evaluate("Object.keys(localStorage)")) == (3, [other])
 
 
 def test_a_lost_reply_neither_doubles_an_answer_nor_an_undo(serve: Serve, tmp_path: Path) -> None:
@@ -86,7 +89,9 @@ def test_an_answer_that_is_refused_is_said_and_the_work_goes_on(serve: Serve, tm
     anna.page.wait_for_selector("#note:has-text('could not be saved: The image was made again.')")
     replies[0] = {"status": 429, "headers": {"Retry-After": "1"}}  # by a proxy
     anna.press("1")
-    anna.page.wait_for_selector("#trouble:has-text('asks to wait')")
+    anna.page.wait_for_selector("#trouble:has-text('asks to wait: status 429')")
+    replies[0] = {"status": 404, "body": "<h1>No tunnel here</h1>"}
+    anna.page.wait_for_selector("#trouble:has-text('asks to wait: status 404')")
     replies.clear()
     anna.saved()
     assert len(served.answers()) == 1

@@ -1,7 +1,7 @@
 // The review page. It shows one task at a time, preloads the images of the next ones, and keeps an answer in the
 // browser's storage until the server has confirmed it.
 
-import { annotator, ask, Trouble } from "./server.js";
+import { ask, Trouble, UNSENT } from "./server.js";
 import { fit } from "./fitting.js";
 import { listen } from "./hands.js";
 import { $, announce, chooser, drawOrder, drawTask, drawWords, make, note, prepare } from "./view.js";
@@ -9,8 +9,6 @@ import { $, announce, chooser, drawOrder, drawTask, drawWords, make, note, prepa
 const AHEAD = 3; // tasks that are loaded beside the one shown
 const GUARD = 150; // ms after a task appears before it takes an answer: else a double press would answer two tasks
 const [SHORTEST_PAUSE, LONGEST_PAUSE] = [0.5, 15]; // s between two attempts to reach the server
-
-const UNSENT = `twinset-answer:${annotator}:`;
 
 let queue = []; // tasks that wait; the first is the one shown
 let progress = null; // {done, total, per_hour, minutes} as the server counted last

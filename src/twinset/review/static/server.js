@@ -3,10 +3,10 @@
 const meta = (name) => document.querySelector(`meta[name="${name}"]`).content;
 const TIMEOUT = 20_000; // ms
 
-export const annotator = meta("annotator");
+export const UNSENT = meta("unsent"); // how keys of answers that wait in this browser begin: of one dataset and person
 
 // kind: again (repeat the request, after `pause` seconds if given), closed (the link is no longer valid), or refused
-// (this request will never succeed).
+// (this request will never succeed, as the server itself says: a proxy or tunnel before it knows nothing of it).
 export class Trouble extends Error {
   constructor(kind, words, pause) {
     super(words);
@@ -27,9 +27,10 @@ export async function ask(path, body) {
     data = {};
   }
   if (reply.ok) return data;
-  const words = typeof data.detail === "string" ? data.detail : `status ${reply.status}`;
+  const detailed = typeof data?.detail === "string"; // as every refusal of the server
+  const words = detailed ? data.detail : `status ${reply.status}`;
   if (reply.status === 401 || reply.status === 403) throw new Trouble("closed", "Your link is no longer valid: open it again.");
-  if (reply.status === 408 || reply.status === 429 || reply.status >= 500)
+  if (!detailed || reply.status === 408 || reply.status === 429 || reply.status >= 500)
     throw new Trouble("again", `The server asks to wait: ${words}.`, Number(reply.headers.get("Retry-After")) || undefined);
   throw new Trouble("refused", words);
 }
