@@ -22,7 +22,7 @@ from twinset.models.image_engine import Drawn, ImageGenerator, Request
 from twinset.models.images_server.settings import ServedImages
 from twinset.models.language_models import answers
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
-from twinset.models.language_models.server_faults import SHOWN, BrokenAnswer
+from twinset.models.language_models.server_faults import BrokenAnswer
 from twinset.models.language_models.server_model import HANDED_OVER, PaidModel
 from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.metering import Tally
@@ -60,7 +60,7 @@ class ImagesModel(PaidModel[ServedImages]):
             text = json.loads(content)["data"][0]["b64_json"]
             open_image(base64.b64decode(text, validate=True))
         except (ValueError, LookupError, TypeError, RecursionError, binascii.Error, UnreadableImage) as error:
-            said = content[:SHOWN].decode("utf-8", "replace")
+            said = content.decode("utf-8", "replace")
             raise BrokenAnswer(f"no picture as b64_json ({error!r:.100}): {said!r}") from error
         return Answer(text, STOP)
 

@@ -116,7 +116,7 @@ class Completion(BaseModel):
         try:
             return cls.model_validate(json.loads(content))
         except (ValueError, RecursionError) as error:
-            raise BrokenAnswer(f"not a chat completion: {content[:SHOWN].decode('utf-8', 'replace')!r}") from error
+            raise BrokenAnswer(f"not a chat completion: {content.decode('utf-8', 'replace')!r}") from error
 
     def alternatives(self) -> list[tuple[str, float]]:
         """Tokens and log-probabilities at the first place of the answer; empty where a server does not give them."""
@@ -130,6 +130,11 @@ class Completion(BaseModel):
 def printable(text: str) -> str:
     """A text without half surrogate pairs, which can be in JSON, and in no file."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _without_key(text: str, settings: PaidServer) -> str:
+    """What a server says, printable, where it may repeat the header with the key."""
+    return printable(text).replace(settings.api_key(), "***") if settings.api_key_variable else printable(text)
 
 
 async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopeless: Callable[[], bool]) -> T:
@@ -152,7 +157,7 @@ async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopel
             async with asyncio.timeout(settings.timeout):
                 return await ask()
         except openai.APIStatusError as error:
-            problem, asked = _status_problem(error, where), error.response.headers.get("retry-after", "")
+            problem, asked = _status_problem(error, settings), error.response.headers.get("retry-after", "")
             wait = float(asked) if asked.isdecimal() else wait
         except openai.APITimeoutError:
             problem = f"no connection within {CONNECT:g} seconds"
@@ -162,6 +167,7 @@ async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopel
             problem = f"{error} ({error.__cause__ or 'no cause given'})"
         except (BrokenAnswer, openai.APIError, UnicodeDecodeError) as error:
             problem = str(error)
+        problem = _without_key(problem, settings)
         if attempt == settings.retries or hopeless():
             break
         wait = min(wait, settings.longest_wait)
@@ -174,21 +180,22 @@ async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopel
     raise BuildFailed(f"{where}: tried {attempt + 1} times, last: {problem[: 2 * SHOWN]}; {remedy}")
 
 
-def _status_problem(error: openai.APIStatusError, where: str) -> str:
+def _status_problem(error: openai.APIStatusError, settings: PaidServer) -> str:
     """What a server says in a fault that may pass; raises `Refused` or `BuildFailed` for another one."""
     body: Any = error.body
     message = body.get("message") if isinstance(body, dict) else None
-    status, problem = error.status_code, printable(f"{error.status_code}: {message or error.response.text or error}")
-    problem = problem[:SHOWN]
+    status, where = error.status_code, f"{settings.base_url} ({settings.model})"
+    problem = _without_key(f"{status}: {message or error.response.text or error}", settings)[:SHOWN]
+    # From None: the client's error repeats the whole message.
     if status in _OF_THE_REQUEST:
-        raise Refused(problem) from error
+        raise Refused(problem) from None
     if status < 400:  # a redirect, or nothing new
-        onward = printable(error.response.headers.get("location", "nowhere"))[:SHOWN]
+        onward = _without_key(error.response.headers.get("location", "nowhere"), settings)[:SHOWN]
         raise BuildFailed(
             f"{where} sends requests on ({status}) to {onward}, which are not sent there; set base_url to an address "
             "that answers itself"
-        ) from error
+        ) from None
     if status not in _LATER and status < 500:
         remedy = "correct base_url, model or the key in api_key_variable"
-        raise BuildFailed(f"{where} refuses requests ({problem}); {remedy}") from error
+        raise BuildFailed(f"{where} refuses requests ({problem}); {remedy}") from None
     return problem
