@@ -204,7 +204,8 @@ def test_images_are_sent_once_and_yes_is_read_from_the_first_token(tmp_path: Pat
     [
         (["Yes, there is.", "yes"], [], YES_NO, 1.0),
         (["no."], [], YES_NO, 0.0),
-        ([" yes"], [(" yes", -1.2), ("▁no", -2.3)], YES_NO, 1.0),
+        ([" yes"], [(" yes", -0.6), ("▁no", -2.3)], YES_NO, 1.0),
+        (["yes", "I"], [("I", -0.01), ("yes", -20.7), ("no", -1.0)], YES_NO, None),  # both together have 0.37
         (["no"], [("Yes", -69.07755), ("no", 0.0)], YES_NO, pytest.approx(1e-30, rel=1e-3)),
         (["yes"], [("yes", 0.1)], YES_NO, 1.0),  # no log-probability is above 0
         (["A", "", "I cannot see it"], [("A", -0.1)], YES_NO, None),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: since the network gives NaN.
 STOP, LENGTH, REFUSED, NOT_A_NUMBER = "stop", "length", "refused", "not a number"
 YES_NO = ("yes", "no")
+LIKELY = 0.5  # that two words must have together, so that one of them is the answer
 
 
 class Message(NamedTuple):
@@ -105,8 +106,8 @@ class Answer:
 
     text: of the turn, or why the model did not accept the request. finish: `STOP`, `LENGTH`, `REFUSED`, `NOT_A_NUMBER`
     or as a server says it. prompt_tokens, completion_tokens: tokens read and written. probability: of the first of the
-    request's words, 0 to 1, by the log-probabilities of the first token; None without words, or where neither is
-    likely:
+    request's words, 0 to 1, by the log-probabilities of the first token; None without words, or where both together
+    have less than `LIKELY`:
 
         P(first) / (P(first) + P(second))
     """

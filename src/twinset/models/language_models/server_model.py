@@ -19,7 +19,7 @@ import openai
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.models.engines import Engine
-from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, Answers, Request
+from twinset.models.language_models.answers import LIKELY, REFUSED, YES_NO, Answer, Answers, Request
 from twinset.models.language_models.server_faults import SHOWN, Completion, Refused, client_of, patiently, printable
 from twinset.models.language_models.settings import OpenAI
 from twinset.models.paid_server import PaidServer
@@ -183,7 +183,8 @@ def _probability(alternatives: Sequence[tuple[str, float]], text: str, words: tu
 
         p = sum over tokens "yes" of exp(logprob) / sum over tokens "yes" and "no" of exp(logprob)
 
-    1 or 0 by the text where a server gives no probabilities; None where neither word is there.
+    1 or 0 by the text where a server gives no probabilities of either; None where both together have less than
+    `LIKELY`, or the text has neither.
     """
     shares = dict.fromkeys(words, 0.0)
     for token, logprob in alternatives:
@@ -191,7 +192,7 @@ def _probability(alternatives: Sequence[tuple[str, float]], text: str, words: tu
         if word in shares and logprob <= 0:
             shares[word] += math.exp(logprob)
     if (total := sum(shares.values())) > 0:
-        return shares[words[0]] / total
+        return shares[words[0]] / total if total >= LIKELY else None
     match = (_LETTER if all(len(word) == 1 for word in words) else _WORD).match(text)
     return dict(zip(words, (1.0, 0.0), strict=True)).get(match[1].lower()) if match else None
 
