@@ -129,6 +129,8 @@ def test_what_a_request_says_decides_whether_it_is_asked_again(tmp_path: Path) -
         assert [answer.text for answer in model(server, tmp_path).ask(changed)] == ["to caption 0"] * 3
         model(server, tmp_path, temperature=0.1).ask(changed)
         assert len(server.bodies) == 20 + 2 + 2
+    with serving(lambda body, number: completion("of another model with this name")) as another:
+        assert model(another, tmp_path).ask(asked[:1])[0].text == "of another model with this name"
 
 
 def test_requests_say_what_the_recipe_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

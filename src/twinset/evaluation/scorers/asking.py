@@ -67,7 +67,8 @@ class ServerAsker:
     """A model on a server, whose weights are not known."""
 
     def __init__(self, settings: OpenAI) -> None:
-        self.ask, self.identity = settings.open().ask, ["openai", settings.model, settings.max_tokens]
+        self.ask = settings.open().ask
+        self.identity = ["openai", settings.base_url, settings.model, settings.max_tokens]
 
 
 def server_settings(text: str, model: str, max_tokens: int) -> OpenAI:

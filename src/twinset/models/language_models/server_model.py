@@ -100,7 +100,8 @@ class PaidModel(Engine, Generic[S]):
     def _digest(self, request: Request) -> str:
         turns = [*(["user", image.name] for image in request.images), *(list(turn) for turn in request.messages)]
         words = [] if request.words in (None, YES_NO) else [request.words]
-        return digest([self.settings.model, self.parameters(request), turns, request.seed, *words])
+        server = [self.settings.base_url, self.settings.model]  # another server may name another model so
+        return digest([*server, self.parameters(request), turns, request.seed, *words])
 
 
 class ServerModel(PaidModel[OpenAI]):

@@ -247,6 +247,7 @@ class LocalChats(LocalEngine[VisionLanguage]):
     """
 
     name = "answers"
+    version = 1  # yes or no needs half the probability
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """As `LanguageModel.ask`."""
