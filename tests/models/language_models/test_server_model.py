@@ -60,7 +60,7 @@ FAULTS: dict[str, Callable[[Body, int], Reply]] = {
     "429": lambda body, number: failure(429, "slow down", retry_after="0"),
     "503 of a proxy": lambda body, number: Reply(b"<html>busy</html>", 503, {"content-type": "text/html"}),
     "cut": lambda body, number: Reply(echo(body, number).content, cut=40),
-    "another JSON": lambda body, number: Reply(b'{"choices": []}'),
+    "200 of one that asks others": lambda body, number: Reply(b'{"error": {"message": "busy", "code": 502}}'),
     "no JSON": lambda body, number: Reply(b"hello"),
     "never answers": never,
     "without end": lambda body, number: Reply(b" " * 20_000),

@@ -22,7 +22,7 @@ from twinset.models.image_engine import Drawn, ImageGenerator, Request
 from twinset.models.images_server.settings import ServedImages
 from twinset.models.language_models import answers
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
-from twinset.models.language_models.server_faults import BrokenAnswer
+from twinset.models.language_models.server_faults import BrokenAnswer, WrongForm
 from twinset.models.language_models.server_model import HANDED_OVER, PaidModel
 from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.metering import Tally
@@ -61,7 +61,8 @@ class ImagesModel(PaidModel[ServedImages]):
             open_image(base64.b64decode(text, validate=True))
         except (ValueError, LookupError, TypeError, RecursionError, binascii.Error, UnreadableImage) as error:
             said = content.decode("utf-8", "replace")
-            raise BrokenAnswer(f"no picture as b64_json ({error!r:.100}): {said!r}") from error
+            last = isinstance(error, LookupError | TypeError) and b'"error"' not in content
+            raise (WrongForm if last else BrokenAnswer)(f"no picture as b64_json ({error!r:.100}): {said!r}") from error
         return Answer(text, STOP)
 
     def most(self, request: answers.Request) -> Tally:

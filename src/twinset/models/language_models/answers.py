@@ -148,8 +148,8 @@ SELECT digest, CAST(text AS TEXT), CAST(finish AS TEXT), CAST(prompt_tokens AS I
 _KEEP = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 # Earlier versions counted by parameters of requests.
 _COUNT = """
-INSERT INTO tally VALUES (?, '', 1, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
-    answers = answers + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+INSERT INTO tally VALUES (?, '', ?, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
+    answers = answers + excluded.answers, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
     completion_tokens = completion_tokens + excluded.completion_tokens
 """
 _SPENT = """
@@ -184,7 +184,12 @@ class Answers:
         counts = (answer.prompt_tokens, answer.completion_tokens)
         with self._lock, self._explained(), transaction(self._database):
             self._database.execute(_KEEP, (digest, model, answer.text, answer.finish, *counts))
-            self._database.execute(_COUNT, (model, *counts))
+            self._database.execute(_COUNT, (model, 1, *counts))
+
+    def count(self, model: str, tally: Tally) -> None:
+        """Count what was paid, and is no answer."""
+        with self._lock, self._explained(), transaction(self._database):
+            self._database.execute(_COUNT, (model, *tally))
 
     def spent(self, model: str) -> Tally:
         """What the answers of a model took, all of them, by whatever process."""

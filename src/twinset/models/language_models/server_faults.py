@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import openai
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe.allowed import OPENAI_KEY
@@ -39,6 +39,10 @@ class Refused(Exception):
 
 class BrokenAnswer(Exception):
     """What came is not an answer."""
+
+
+class WrongForm(BrokenAnswer):
+    """What came is whole, and of another form, as it would be again."""
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
@@ -116,7 +120,11 @@ class Completion(BaseModel):
         try:
             return cls.model_validate(json.loads(content))
         except (ValueError, RecursionError) as error:
-            raise BrokenAnswer(f"not a chat completion: {content.decode('utf-8', 'replace')!r}") from error
+            # Servers that ask others say their faults, which may pass, with status 200.
+            last = isinstance(error, ValidationError) and b'"error"' not in content
+            raise (WrongForm if last else BrokenAnswer)(
+                f"not a chat completion: {content.decode('utf-8', 'replace')!r}"
+            ) from error
 
     def alternatives(self) -> list[tuple[str, float]]:
         """Tokens and log-probabilities at the first place of the answer; empty where a server does not give them."""
@@ -144,15 +152,16 @@ async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopel
     instead. Neither is longer than ``longest_wait``. The first wait for a server is shown, the others are in the log.
 
     Args:
-        hopeless: whether the build fails anyway, so that nothing is tried again.
+        hopeless: whether the build fails anyway, or another try could cost too much, so that nothing is tried again.
 
     Raises:
         Refused: the server does not accept this request.
-        BuildFailed: the server stays away, or refuses all requests alike, such as those with a wrong key.
+        BuildFailed: the server stays away, refuses all requests alike, such as those with a wrong key, or its answers
+            have another form.
     """
     where = f"{settings.base_url} ({settings.model})"
     for attempt in range(settings.retries + 1):
-        wait = FIRST_WAIT * 2**attempt * random.uniform(0.5, 1)
+        wait, last = FIRST_WAIT * 2**attempt * random.uniform(0.5, 1), False
         try:
             async with asyncio.timeout(settings.timeout):
                 return await ask()
@@ -166,9 +175,9 @@ async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopel
         except openai.APIConnectionError as error:
             problem = f"{error} ({error.__cause__ or 'no cause given'})"
         except (BrokenAnswer, openai.APIError, UnicodeDecodeError) as error:
-            problem = str(error)
+            problem, last = str(error), isinstance(error, WrongForm)
         problem = _without_key(problem, settings)
-        if attempt == settings.retries or hopeless():
+        if last or attempt == settings.retries or hopeless():
             break
         wait = min(wait, settings.longest_wait)
         level = logging.INFO if where in _SHOWN else logging.WARNING

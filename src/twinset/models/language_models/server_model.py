@@ -20,7 +20,15 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.models.engines import Engine
 from twinset.models.language_models.answers import LIKELY, REFUSED, YES_NO, Answer, Answers, Request
-from twinset.models.language_models.server_faults import SHOWN, Completion, Refused, client_of, patiently, printable
+from twinset.models.language_models.server_faults import (
+    SHOWN,
+    BrokenAnswer,
+    Completion,
+    Refused,
+    client_of,
+    patiently,
+    printable,
+)
 from twinset.models.language_models.settings import OpenAI
 from twinset.models.paid_server import PaidServer
 from twinset.shards.metering import Tally, count
@@ -236,29 +244,40 @@ class _Batch:
 
     async def _one(self, client: openai.AsyncOpenAI, name: str, request: Request) -> None:
         async def attempt() -> Answer:
-            return self.model.parsed(request, await self.model.send(client, request))
+            try:
+                return self.model.parsed(request, await self.model.send(client, request))
+            except (BrokenAnswer, openai.APIConnectionError) as error:  # the client wraps what its transport raises
+                if BrokenAnswer in (*type(error).__mro__, type(error.__cause__)):
+                    await asyncio.to_thread(self.answers.count, self.settings.model, self.model.most(request))
+                raise
 
         most = self.settings.cost(self.model.most(request)) or 0.0
         await self._reserve(most)
         try:
             if self.failure is not None:  # while this request waited for the others
                 return
-            answer = await patiently(attempt, self.settings, lambda: self.failure is not None)
+            answer = await patiently(attempt, self.settings, lambda: self.failure is not None or self._over())
             await asyncio.to_thread(self.answers.keep, name, self.settings.model, self.model.kept(answer))
         except Refused as error:
             self.refused[name] = str(error)
         finally:
             self.reserved.remove(most)
 
+    def _over(self, more: float = 0.0) -> bool:
+        """Whether the requests under way, and what one more can cost, may go above the ceiling."""
+        spent = self.settings.cost(self.answers.spent(self.settings.model)) or 0.0
+        ceiling = self.settings.max_cost
+        return ceiling is not None and spent + sum(self.reserved) + more > ceiling
+
     async def _reserve(self, most: float) -> None:
         """Wait until a request fits below the ceiling, whatever those under way will cost."""
         ceiling = self.settings.max_cost
         while ceiling is not None and self.failure is None:
-            tally = self.answers.spent(self.settings.model)
-            spent = self.settings.cost(tally) or 0.0
-            if spent + sum(self.reserved) + most <= ceiling:
+            if not self._over(most):
                 break
             if not self.reserved:
+                tally = self.answers.spent(self.settings.model)
+                spent = self.settings.cost(tally) or 0.0
                 raise BuildFailed(
                     f"{self.settings.model}: max_cost is {ceiling:g}; the answers in {self.answers.path} took {tally}, "
                     f"which cost {spent:.4f}, and the next one could cost {most:.4f}. Raise max_cost and run the same "
