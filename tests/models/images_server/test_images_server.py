@@ -77,6 +77,13 @@ def test_pictures_come_in_order_are_asked_for_once_and_again_without_the_server(
         assert (picture.pixels == same.pixels).all() and (picture.pixels == expected).all()
 
 
+def test_a_picture_may_be_longer_than_answers_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinset.models.language_models.server_faults.LONGEST_ANSWER", 100)
+    with serving(drawing) as server:
+        (picture,) = drawn(server, tmp_path, requests(1))
+        assert isinstance(picture, Drawn)
+
+
 def test_what_openais_own_models_do_not_take_is_left_out(tmp_path: Path) -> None:
     with serving(drawing) as server:
         (picture,) = drawn(server, tmp_path, requests(1), plain=True)

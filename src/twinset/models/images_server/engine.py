@@ -39,6 +39,11 @@ class ImagesModel(PaidModel[ServedImages]):
 
     remedy = "where it takes neither seed nor response_format, set plain; see options, and run the same command again"
 
+    def __init__(self, settings: ServedImages) -> None:
+        super().__init__(settings)
+        width, height = map(int, settings.size.split("x"))
+        self.pictures = width * height * 12  # 8 bytes a pixel, two for each of 4 channels, are 11 as base64
+
     def parameters(self, request: answers.Request) -> dict[str, Any]:
         given: dict[str, Any] = {**self.settings.options, "n": 1, "size": self.settings.size}
         return given if self.settings.plain else {**given, "response_format": "b64_json"}
@@ -75,7 +80,7 @@ class ImagesModel(PaidModel[ServedImages]):
             beside.write_bytes(content)
         return Answer(sha256, answer.finish)
 
-    def pictures(self, requests: Sequence[answers.Request]) -> Iterator[tuple[str, Pixels | str]]:
+    def drawn(self, requests: Sequence[answers.Request]) -> Iterator[tuple[str, Pixels | str]]:
         """The sha256 and the pixels of each answer; for a refusal nothing, and what the server said.
 
         Raises `BuildFailed`: the model cannot be used now, or a file that was kept is not there any more.
@@ -121,7 +126,7 @@ class ServedPainter(ImageGenerator):
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         size = self.settings.size
-        found = self.model.pictures([_asked(one.prompt, one.seed) for one in requests])
+        found = self.model.drawn([_asked(one.prompt, one.seed) for one in requests])
         for one, (sha256, pixels) in zip(requests, found, strict=True):
             if isinstance(pixels, str):
                 yield Rejected(one.key, "refused", pixels[:200])

@@ -23,7 +23,7 @@ FIRST_WAIT = 0.5  # seconds; doubled with every try
 _LATER = (408, 409, 425, 429)
 _OF_THE_REQUEST = (400, 413, 422)
 SHOWN = 300  # characters of a server's message
-LONGEST_ANSWER = 1 << 24  # bytes, unpacked: 100,000 tokens are a few million
+LONGEST_ANSWER = 1 << 24  # bytes, unpacked, without pictures: 100,000 tokens are a few million
 #: What is no longer true of a body that was read and unpacked.
 _OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 #: Of requests. OpenAI's client adds others from the environment: OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS.
@@ -51,16 +51,17 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
     Args:
         key: that is sent.
         of_openai: whether it is OpenAI's, so that the headers go along that OpenAI's client takes from the environment.
+        longest: bytes of an answer, unpacked.
     """
 
-    def __init__(self, key: str, of_openai: bool) -> None:
+    def __init__(self, key: str, of_openai: bool, longest: int) -> None:
         super().__init__(follow_redirects=False)
-        self._key, self._of_openai = key, of_openai
+        self._key, self._of_openai, self._longest = key, of_openai, longest
 
     async def send(self, request: Any, *, stream: bool = False, **settings: Any) -> Any:
         """The response with its whole body, whatever ``stream`` says.
 
-        Raises `BrokenAnswer` for a body of more than `LONGEST_ANSWER` bytes, of which no more is read.
+        Raises `BrokenAnswer` for a body of more than ``longest`` bytes, of which no more is read.
         """
         if not self._of_openai:
             for name in [*request.headers]:
@@ -72,23 +73,27 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         try:
             async for part in response.aiter_bytes():
                 body += part
-                if len(body) > LONGEST_ANSWER:
-                    raise BrokenAnswer(f"an answer of more than {LONGEST_ANSWER:,} bytes")
+                if len(body) > self._longest:
+                    raise BrokenAnswer(f"an answer of more than {self._longest:,} bytes")
         finally:
             await response.aclose()
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE]
         return type(response)(response.status_code, headers=headers, content=bytes(body), request=request)
 
 
-def client_of(settings: PaidServer) -> openai.AsyncOpenAI:
-    """The client for a server. Retries are `patiently`'s; a try ends by the clock, not when a server falls silent."""
+def client_of(settings: PaidServer, pictures: int) -> openai.AsyncOpenAI:
+    """The client for a server. Retries are `patiently`'s; a try ends by the clock, not when a server falls silent.
+
+    Args:
+        pictures: bytes of them that an answer may hold.
+    """
     key = settings.api_key()
     return openai.AsyncOpenAI(
         base_url=settings.base_url,
         api_key=key,
         max_retries=0,
         timeout=openai.Timeout(None, connect=CONNECT),
-        http_client=BoundedClient(key, settings.api_key_variable == OPENAI_KEY),
+        http_client=BoundedClient(key, settings.api_key_variable == OPENAI_KEY, LONGEST_ANSWER + pictures),
     )
 
 

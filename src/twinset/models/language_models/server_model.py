@@ -50,11 +50,12 @@ class PaidModel(Engine, Generic[S]):
 
     What a server answers is kept, and taken as it is: nothing depends on this machine, and its weights are not known.
 
-    remedy: what to do where a server accepts nothing.
+    remedy: what to do where a server accepts nothing. pictures: bytes of them that an answer may hold.
     """
 
     micro_batch = HANDED_OVER
     remedy: ClassVar[str]
+    pictures = 0
 
     def __init__(self, settings: S) -> None:
         self.settings = settings
@@ -236,7 +237,7 @@ class _Batch:
                     self.failure = self.failure or error
 
         _say_where(settings.base_url, settings.api_key_variable)
-        async with client_of(settings) as client:
+        async with client_of(settings, self.model.pictures) as client:
             await asyncio.gather(*(work(client) for _ in range(min(settings.concurrency, len(wanted)))))
         if self.failure is not None:
             raise self.failure

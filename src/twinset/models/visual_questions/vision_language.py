@@ -95,8 +95,8 @@ class VisionLanguageModel:
             return [Answer(str(error), REFUSED)] * len(requests)
 
     def _likely(self, images: Sequence[Image], texts: Sequence[str], words: tuple[str, str]) -> list[Answer]:
-        """How likely the first word is after each text: of the first token, over all spellings of both words, which must
-        have `LIKELY` together.
+        """How likely the first word is after each text: of the first token, over all spellings of both words, which
+        must have `LIKELY` together.
         """
         spellings = [torch.tensor(ids, device=self.device) for ids in self._spellings(words)]
         answers = list[Answer]()
