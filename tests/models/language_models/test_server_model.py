@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import json
 import sqlite3
 import subprocess
 import sys
@@ -115,6 +116,16 @@ def test_a_refusal_is_an_answer_of_its_own_and_a_server_that_accepts_nothing_fai
         server.reply = lambda body, number: failure(400, "model not loaded")
         with pytest.raises(BuildFailed, match="accepts none of 30 requests"):
             model(server, tmp_path).ask(requests(30))
+
+
+def test_an_account_at_its_limit_is_no_refusal_of_a_caption(tmp_path: Path) -> None:
+    limit = {"message": "Billing hard limit has been reached", "code": "billing_hard_limit_reached"}
+    with serving(
+        lambda body, number: Reply(json.dumps({"error": limit}).encode(), 400) if number else echo(body, 0)
+    ) as server:
+        with pytest.raises(BuildFailed, match=r"is not paid for .400: Billing hard limit"):
+            model(server, tmp_path, concurrency=1).ask(requests(5))
+        assert len(server.bodies) == 2
 
 
 def test_what_a_request_says_decides_whether_it_is_asked_again(tmp_path: Path) -> None:

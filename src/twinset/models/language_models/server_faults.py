@@ -22,6 +22,7 @@ CONNECT = 10.0  # seconds that a server may take to be connected to: one that is
 FIRST_WAIT = 0.5  # seconds; doubled with every try
 _LATER = (408, 409, 425, 429)
 _OF_THE_REQUEST = (400, 413, 422)
+_OF_THE_ACCOUNT = ("billing_hard_limit_reached", "insufficient_quota")  # codes, with status 400 or 429
 SHOWN = 300  # characters of a server's message
 LONGEST_ANSWER = 1 << 24  # bytes, unpacked, without pictures: 100,000 tokens are a few million
 #: What is no longer true of a body that was read and unpacked.
@@ -201,6 +202,8 @@ def _status_problem(error: openai.APIStatusError, settings: PaidServer) -> str:
     status, where = error.status_code, f"{settings.base_url} ({settings.model})"
     problem = _without_key(f"{status}: {message or error.response.text or error}", settings)[:SHOWN]
     # From None: the client's error repeats the whole message.
+    if error.code in _OF_THE_ACCOUNT:
+        raise BuildFailed(f"{where} is not paid for ({problem}); raise the account's limit, or pay") from None
     if status in _OF_THE_REQUEST:
         raise Refused(problem) from None
     if status < 400:  # a redirect, or nothing new
