@@ -89,12 +89,15 @@ def test_a_fault_is_waited_out_or_fails_the_build_and_what_was_answered_stays(
         model(server, tmp_path, retries=0).ask(requests(10))
 
 
-def test_a_wait_that_the_server_asks_for_is_kept_and_bounded(tmp_path: Path) -> None:
-    slow = failure(429, "slow down", retry_after="3600")
+@pytest.mark.parametrize(("asked", "longest", "least"), [("3600", 0.3, 0.6), ("0", 60, 1)])
+def test_a_wait_that_the_server_asks_for_is_kept_and_bounded(
+    tmp_path: Path, asked: str, longest: float, least: float
+) -> None:
+    slow = failure(429, "slow down", retry_after=asked)
     with serving(lambda body, number: slow if number < 2 else echo(body, number)) as server:
         began = time.monotonic()
-        model(server, tmp_path, longest_wait=0.3, concurrency=1).ask(requests(1))
-    assert time.monotonic() - began >= 0.6
+        model(server, tmp_path, longest_wait=longest, concurrency=1).ask(requests(1))
+    assert time.monotonic() - began >= least
 
 
 def test_a_refusal_is_an_answer_of_its_own_and_a_server_that_accepts_nothing_fails_the_build(tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopel
     """What ``ask`` returns, tried again after faults that may pass.
 
     Waits double from half a second, less a random part so that requests spread; a server's ``Retry-After`` counts
-    instead. Neither is longer than ``longest_wait``. The first wait for a server is shown, the others are in the log.
+    instead, and at least half a second. Neither is longer than ``longest_wait``. The first wait for a server is shown,
+    the others are in the log.
 
     Args:
         hopeless: whether the build fails anyway, or another try could cost too much, so that nothing is tried again.
@@ -173,7 +174,7 @@ async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopel
                 return await ask()
         except openai.APIStatusError as error:
             problem, asked = _status_problem(error, settings), error.response.headers.get("retry-after", "")
-            wait = float(asked) if asked.isdecimal() else wait
+            wait = max(FIRST_WAIT, float(asked)) if asked.isdecimal() else wait
         except openai.APITimeoutError:
             problem = f"no connection within {CONNECT:g} seconds"
         except TimeoutError:
