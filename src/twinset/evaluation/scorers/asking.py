@@ -54,8 +54,7 @@ class LocalAsker:
         return [given[place] if place in given else kept[name or ""] for place, name in enumerate(names)]
 
     def _name(self, request: Request) -> str:
-        shown = [_sha256(image.pixels) for image in request.images]
-        return digest([self.identity, WRITTEN, shown, request.text])
+        return digest([self.identity, WRITTEN, [_sha256(image.pixels) for image in request.images], request.text])
 
 
 def _sha256(image: Image) -> str:

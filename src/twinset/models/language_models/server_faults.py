@@ -85,8 +85,7 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
 def client_of(settings: PaidServer, pictures: int) -> openai.AsyncOpenAI:
     """The client for a server. Retries are `patiently`'s; a try ends by the clock, not when a server falls silent.
 
-    Args:
-        pictures: bytes of them that an answer may hold.
+    pictures: bytes of them that an answer may hold.
     """
     key = settings.api_key()
     return openai.AsyncOpenAI(
@@ -163,8 +162,7 @@ async def patiently(ask: Callable[[], Awaitable[T]], settings: PaidServer, hopel
 
     Raises:
         Refused: the server does not accept this request.
-        BuildFailed: the server stays away, refuses all requests alike, such as those with a wrong key, or its answers
-            have another form.
+        BuildFailed: the server stays away, refuses all requests alike, or its answers have another form.
     """
     where = f"{settings.base_url} ({settings.model})"
     for attempt in range(settings.retries + 1):

@@ -19,16 +19,8 @@ import openai
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.models.engines import Engine
+from twinset.models.language_models import server_faults as faults
 from twinset.models.language_models.answers import LIKELY, REFUSED, YES_NO, Answer, Answers, Request
-from twinset.models.language_models.server_faults import (
-    SHOWN,
-    BrokenAnswer,
-    Completion,
-    Refused,
-    client_of,
-    patiently,
-    printable,
-)
 from twinset.models.language_models.settings import OpenAI
 from twinset.models.paid_server import PaidServer
 from twinset.shards.metering import Tally, count
@@ -153,14 +145,15 @@ class ServerModel(PaidModel[OpenAI]):
 
     def parsed(self, request: Request, content: bytes) -> Answer:
         """As `PaidModel.parsed`; raises `BuildFailed` where tokens are not counted and their cost has a ceiling."""
-        completion = Completion.read(content)
+        completion = faults.Completion.read(content)
         if completion.usage is None and self.settings.max_cost is not None:  # so it would be of the next answer
             raise BuildFailed(
                 f"{self.settings.model}: the server does not count tokens (`usage`), so their cost is unknown; leave "
                 "max_cost out"
             )
         usage, choice = completion.usage or Tally(), completion.choices[0]
-        text, finish = printable(choice.message.content or ""), printable(choice.finish_reason or "")[:SHOWN]
+        text = faults.printable(choice.message.content or "")
+        finish = faults.printable(choice.finish_reason or "")[: faults.SHOWN]
         if request.words:
             share = _probability(completion.alternatives(), text, request.words)
             text = "" if share is None else repr(share)
@@ -237,7 +230,7 @@ class _Batch:
                     self.failure = self.failure or error
 
         _say_where(settings.base_url, settings.api_key_variable)
-        async with client_of(settings, self.model.pictures) as client:
+        async with faults.client_of(settings, self.model.pictures) as client:
             await asyncio.gather(*(work(client) for _ in range(min(settings.concurrency, len(wanted)))))
         if self.failure is not None:
             raise self.failure
@@ -247,8 +240,9 @@ class _Batch:
         async def attempt() -> Answer:
             try:
                 return self.model.parsed(request, await self.model.send(client, request))
-            except (BrokenAnswer, openai.APIConnectionError) as error:  # the client wraps what its transport raises
-                if BrokenAnswer in (*type(error).__mro__, type(error.__cause__)):
+            # The client wraps what its transport raises.
+            except (faults.BrokenAnswer, openai.APIConnectionError) as error:
+                if faults.BrokenAnswer in (*type(error).__mro__, type(error.__cause__)):
                     await asyncio.to_thread(self.answers.count, self.settings.model, self.model.most(request))
                 raise
 
@@ -257,9 +251,9 @@ class _Batch:
         try:
             if self.failure is not None:  # while this request waited for the others
                 return
-            answer = await patiently(attempt, self.settings, lambda: self.failure is not None or self._over())
+            answer = await faults.patiently(attempt, self.settings, lambda: self.failure is not None or self._over())
             await asyncio.to_thread(self.answers.keep, name, self.settings.model, self.model.kept(answer))
-        except Refused as error:
+        except faults.Refused as error:
             self.refused[name] = str(error)
         finally:
             self.reserved.remove(most)
