@@ -77,6 +77,13 @@ def test_pictures_come_in_order_are_asked_for_once_and_again_without_the_server(
         assert (picture.pixels == same.pixels).all() and (picture.pixels == expected).all()
 
 
+def test_a_picture_may_be_longer_than_answers_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinset.models.language_models.server_faults.LONGEST_ANSWER", 100)
+    with serving(drawing) as server:
+        (picture,) = drawn(server, tmp_path, requests(1))
+        assert isinstance(picture, Drawn)
+
+
 def test_what_openais_own_models_do_not_take_is_left_out(tmp_path: Path) -> None:
     with serving(drawing) as server:
         (picture,) = drawn(server, tmp_path, requests(1), plain=True)
@@ -87,14 +94,21 @@ def test_what_openais_own_models_do_not_take_is_left_out(tmp_path: Path) -> None
             settings(server.url, tmp_path, **wrong)
 
 
-def test_pictures_that_are_not_whole_are_asked_for_again(tmp_path: Path) -> None:
+def test_pictures_that_are_not_whole_are_asked_for_again_others_are_not_and_all_are_counted(tmp_path: Path) -> None:
     content = png(painted("x"))
     faults = [base64.b64encode(content).decode()[:-3], base64.b64encode(content[: len(content) // 2]).decode(), None]
     broken = [Reply(json.dumps({"data": [{"b64_json": fault, "url": "http://x"}]}).encode()) for fault in faults]
-    with serving(lambda body, number: broken[number] if number < 3 else drawing(body, number)) as server:
+    with serving(lambda body, number: broken[number] if number < 2 else drawing(body, number)) as server:
         assert [picture.key for picture in drawn(server, tmp_path, requests(4))] == ["k0", "k1", "k2", "k3"]
-        assert (len(server.bodies), Answers(tmp_path).spent("m").answers) == (7, 4)
+        assert (len(server.bodies), Answers(tmp_path).spent("m").answers) == (6, 6)
         assert len(list(tmp_path.rglob("*.bin"))) == 4
+        server.reply = lambda body, number: broken[2]
+        with pytest.raises(BuildFailed, match="tried 1 times, last: no picture as b64_json"):
+            drawn(server, tmp_path, requests(9), concurrency=1)
+        server.reply = lambda body, number: broken[0]
+        with pytest.raises(BuildFailed, match="tried 3 times, last: no picture as b64_json"):
+            drawn(server, tmp_path, requests(9), price=1, max_cost=10, retries=100, concurrency=1)
+        assert len(server.bodies) == 10 == Answers(tmp_path).spent("m").answers
 
 
 def test_pictures_of_another_size_black_ones_and_refusals_are_reasons(tmp_path: Path) -> None:

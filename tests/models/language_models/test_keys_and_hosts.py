@@ -1,6 +1,7 @@
 """A recipe of others names a server and an environment variable. Who gets which key, and where answers may lie."""
 
 import logging
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 import twinset
-from tests.models.language_models.chat_server import Body, Reply, asked, completion, serving
+from tests.models.language_models.chat_server import Body, Reply, asked, completion, failure, serving
 from tests.models.language_models.test_server_model import echo, model, requests
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import allowed
@@ -144,3 +145,16 @@ def test_answers_lie_below_out_or_in_the_cache(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setenv(allowed.ANSWERS, str(elsewhere))
         twinset.build(recipe_of_others(tmp_path, server.url, answers=str(elsewhere)), tmp_path / "again")
     assert (elsewhere / "answers.sqlite").is_file()
+
+
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 500])
+def test_a_key_that_a_server_repeats_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    said = "x" * 281 + " Bearer sesame"  # cut within the key, half of it would be shown
+    with serving(lambda body, number: failure(status, said, location=said)) as server:
+        monkeypatch.setenv(allowed.KEYS, f"{server.url.removesuffix('/v1')}={SECRET}")
+        with caplog.at_level(logging.INFO), pytest.raises(BuildFailed) as failed:
+            model(server, tmp_path, api_key_variable=SECRET, retries=1).ask(requests(1))
+    shown = "".join(traceback.format_exception(failed.value)) + caplog.text
+    assert "xxx Bearer " in shown and "sesa" not in shown

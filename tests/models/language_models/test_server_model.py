@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import json
 import sqlite3
 import subprocess
 import sys
@@ -60,7 +61,7 @@ FAULTS: dict[str, Callable[[Body, int], Reply]] = {
     "429": lambda body, number: failure(429, "slow down", retry_after="0"),
     "503 of a proxy": lambda body, number: Reply(b"<html>busy</html>", 503, {"content-type": "text/html"}),
     "cut": lambda body, number: Reply(echo(body, number).content, cut=40),
-    "another JSON": lambda body, number: Reply(b'{"choices": []}'),
+    "200 of one that asks others": lambda body, number: Reply(b'{"error": {"message": "busy", "code": 502}}'),
     "no JSON": lambda body, number: Reply(b"hello"),
     "never answers": never,
     "without end": lambda body, number: Reply(b" " * 20_000),
@@ -88,12 +89,15 @@ def test_a_fault_is_waited_out_or_fails_the_build_and_what_was_answered_stays(
         model(server, tmp_path, retries=0).ask(requests(10))
 
 
-def test_a_wait_that_the_server_asks_for_is_kept_and_bounded(tmp_path: Path) -> None:
-    slow = failure(429, "slow down", retry_after="3600")
+@pytest.mark.parametrize(("asked", "longest", "least"), [("3600", 0.3, 0.6), ("0", 60, 1)])
+def test_a_wait_that_the_server_asks_for_is_kept_and_bounded(
+    tmp_path: Path, asked: str, longest: float, least: float
+) -> None:
+    slow = failure(429, "slow down", retry_after=asked)
     with serving(lambda body, number: slow if number < 2 else echo(body, number)) as server:
         began = time.monotonic()
-        model(server, tmp_path, longest_wait=0.3, concurrency=1).ask(requests(1))
-    assert time.monotonic() - began >= 0.6
+        model(server, tmp_path, longest_wait=longest, concurrency=1).ask(requests(1))
+    assert time.monotonic() - began >= least
 
 
 def test_a_refusal_is_an_answer_of_its_own_and_a_server_that_accepts_nothing_fails_the_build(tmp_path: Path) -> None:
@@ -117,6 +121,16 @@ def test_a_refusal_is_an_answer_of_its_own_and_a_server_that_accepts_nothing_fai
             model(server, tmp_path).ask(requests(30))
 
 
+def test_an_account_at_its_limit_is_no_refusal_of_a_caption(tmp_path: Path) -> None:
+    limit = {"message": "Billing hard limit has been reached", "code": "billing_hard_limit_reached"}
+    with serving(
+        lambda body, number: Reply(json.dumps({"error": limit}).encode(), 400) if number else echo(body, 0)
+    ) as server:
+        with pytest.raises(BuildFailed, match=r"is not paid for .400: Billing hard limit"):
+            model(server, tmp_path, concurrency=1).ask(requests(5))
+        assert len(server.bodies) == 2
+
+
 def test_what_a_request_says_decides_whether_it_is_asked_again(tmp_path: Path) -> None:
     with serving(echo) as server:
         asked = requests(20)
@@ -129,6 +143,8 @@ def test_what_a_request_says_decides_whether_it_is_asked_again(tmp_path: Path) -
         assert [answer.text for answer in model(server, tmp_path).ask(changed)] == ["to caption 0"] * 3
         model(server, tmp_path, temperature=0.1).ask(changed)
         assert len(server.bodies) == 20 + 2 + 2
+    with serving(lambda body, number: completion("of another model with this name")) as another:
+        assert model(another, tmp_path).ask(asked[:1])[0].text == "of another model with this name"
 
 
 def test_requests_say_what_the_recipe_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +220,8 @@ def test_images_are_sent_once_and_yes_is_read_from_the_first_token(tmp_path: Pat
     [
         (["Yes, there is.", "yes"], [], YES_NO, 1.0),
         (["no."], [], YES_NO, 0.0),
-        ([" yes"], [(" yes", -1.2), ("▁no", -2.3)], YES_NO, 1.0),
+        ([" yes"], [(" yes", -0.6), ("▁no", -2.3)], YES_NO, 1.0),
+        (["yes", "I"], [("I", -0.01), ("yes", -20.7), ("no", -1.0)], YES_NO, None),  # both together have 0.37
         (["no"], [("Yes", -69.07755), ("no", 0.0)], YES_NO, pytest.approx(1e-30, rel=1e-3)),
         (["yes"], [("yes", 0.1)], YES_NO, 1.0),  # no log-probability is above 0
         (["A", "", "I cannot see it"], [("A", -0.1)], YES_NO, None),

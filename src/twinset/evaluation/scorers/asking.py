@@ -54,8 +54,7 @@ class LocalAsker:
         return [given[place] if place in given else kept[name or ""] for place, name in enumerate(names)]
 
     def _name(self, request: Request) -> str:
-        shown = [_sha256(image.pixels) for image in request.images]
-        return digest([self.identity, WRITTEN, shown, request.text])
+        return digest([self.identity, WRITTEN, [_sha256(image.pixels) for image in request.images], request.text])
 
 
 def _sha256(image: Image) -> str:
@@ -67,7 +66,8 @@ class ServerAsker:
     """A model on a server, whose weights are not known."""
 
     def __init__(self, settings: OpenAI) -> None:
-        self.ask, self.identity = settings.open().ask, ["openai", settings.model, settings.max_tokens]
+        self.ask = settings.open().ask
+        self.identity = ["openai", settings.base_url, settings.model, settings.max_tokens]
 
 
 def server_settings(text: str, model: str, max_tokens: int) -> OpenAI:

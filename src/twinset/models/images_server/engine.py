@@ -22,7 +22,7 @@ from twinset.models.image_engine import Drawn, ImageGenerator, Request
 from twinset.models.images_server.settings import ServedImages
 from twinset.models.language_models import answers
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
-from twinset.models.language_models.server_faults import SHOWN, BrokenAnswer
+from twinset.models.language_models.server_faults import BrokenAnswer, WrongForm
 from twinset.models.language_models.server_model import HANDED_OVER, PaidModel
 from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.metering import Tally
@@ -38,6 +38,11 @@ class ImagesModel(PaidModel[ServedImages]):
     """
 
     remedy = "where it takes neither seed nor response_format, set plain; see options, and run the same command again"
+
+    def __init__(self, settings: ServedImages) -> None:
+        super().__init__(settings)
+        width, height = map(int, settings.size.split("x"))
+        self.pictures = width * height * 12  # 8 bytes a pixel, two for each of 4 channels, are 11 as base64
 
     def parameters(self, request: answers.Request) -> dict[str, Any]:
         given: dict[str, Any] = {**self.settings.options, "n": 1, "size": self.settings.size}
@@ -60,8 +65,9 @@ class ImagesModel(PaidModel[ServedImages]):
             text = json.loads(content)["data"][0]["b64_json"]
             open_image(base64.b64decode(text, validate=True))
         except (ValueError, LookupError, TypeError, RecursionError, binascii.Error, UnreadableImage) as error:
-            said = content[:SHOWN].decode("utf-8", "replace")
-            raise BrokenAnswer(f"no picture as b64_json ({error!r:.100}): {said!r}") from error
+            said = content.decode("utf-8", "replace")
+            last = isinstance(error, LookupError | TypeError) and b'"error"' not in content
+            raise (WrongForm if last else BrokenAnswer)(f"no picture as b64_json ({error!r:.100}): {said!r}") from error
         return Answer(text, STOP)
 
     def most(self, request: answers.Request) -> Tally:
@@ -74,7 +80,7 @@ class ImagesModel(PaidModel[ServedImages]):
             beside.write_bytes(content)
         return Answer(sha256, answer.finish)
 
-    def pictures(self, requests: Sequence[answers.Request]) -> Iterator[tuple[str, Pixels | str]]:
+    def drawn(self, requests: Sequence[answers.Request]) -> Iterator[tuple[str, Pixels | str]]:
         """The sha256 and the pixels of each answer; for a refusal nothing, and what the server said.
 
         Raises `BuildFailed`: the model cannot be used now, or a file that was kept is not there any more.
@@ -120,7 +126,7 @@ class ServedPainter(ImageGenerator):
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         size = self.settings.size
-        found = self.model.pictures([_asked(one.prompt, one.seed) for one in requests])
+        found = self.model.drawn([_asked(one.prompt, one.seed) for one in requests])
         for one, (sha256, pixels) in zip(requests, found, strict=True):
             if isinstance(pixels, str):
                 yield Rejected(one.key, "refused", pixels[:200])

@@ -23,7 +23,7 @@ class ServedImages(PaidServer, ImageEngineSettings):
     model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`.
     size: of the pictures, width x height. plain: leave out of requests what OpenAI's own models do not take, ``seed``
     and ``response_format``. options: further parameters of every request, such as ``{num_inference_steps: 28}``.
-    price: of a picture. max_cost: that all pictures of the model may cost, in the unit of ``price``.
+    price: of a picture. max_cost: that all pictures of the model may cost, damaged ones too, in the unit of ``price``.
     licence: of what is drawn.
     """
 

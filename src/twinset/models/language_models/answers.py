@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: since the network gives NaN.
 STOP, LENGTH, REFUSED, NOT_A_NUMBER = "stop", "length", "refused", "not a number"
 YES_NO = ("yes", "no")
+LIKELY = 0.5  # that two words must have together, so that one of them is the answer
 
 
 class Message(NamedTuple):
@@ -105,8 +106,8 @@ class Answer:
 
     text: of the turn, or why the model did not accept the request. finish: `STOP`, `LENGTH`, `REFUSED`, `NOT_A_NUMBER`
     or as a server says it. prompt_tokens, completion_tokens: tokens read and written. probability: of the first of the
-    request's words, 0 to 1, by the log-probabilities of the first token; None without words, or where neither is
-    likely:
+    request's words, 0 to 1, by the log-probabilities of the first token; None without words, or where both together
+    have less than `LIKELY`:
 
         P(first) / (P(first) + P(second))
     """
@@ -147,8 +148,8 @@ SELECT digest, CAST(text AS TEXT), CAST(finish AS TEXT), CAST(prompt_tokens AS I
 _KEEP = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 # Earlier versions counted by parameters of requests.
 _COUNT = """
-INSERT INTO tally VALUES (?, '', 1, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
-    answers = answers + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+INSERT INTO tally VALUES (?, '', ?, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
+    answers = answers + excluded.answers, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
     completion_tokens = completion_tokens + excluded.completion_tokens
 """
 _SPENT = """
@@ -183,7 +184,12 @@ class Answers:
         counts = (answer.prompt_tokens, answer.completion_tokens)
         with self._lock, self._explained(), transaction(self._database):
             self._database.execute(_KEEP, (digest, model, answer.text, answer.finish, *counts))
-            self._database.execute(_COUNT, (model, *counts))
+            self._database.execute(_COUNT, (model, 1, *counts))
+
+    def count(self, model: str, tally: Tally) -> None:
+        """Count what was paid, and is no answer."""
+        with self._lock, self._explained(), transaction(self._database):
+            self._database.execute(_COUNT, (model, *tally))
 
     def spent(self, model: str) -> Tally:
         """What the answers of a model took, all of them, by whatever process."""

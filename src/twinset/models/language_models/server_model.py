@@ -19,8 +19,8 @@ import openai
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
 from twinset.models.engines import Engine
-from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, Answers, Request
-from twinset.models.language_models.server_faults import SHOWN, Completion, Refused, client_of, patiently, printable
+from twinset.models.language_models import server_faults as faults
+from twinset.models.language_models.answers import LIKELY, REFUSED, YES_NO, Answer, Answers, Request
 from twinset.models.language_models.settings import OpenAI
 from twinset.models.paid_server import PaidServer
 from twinset.shards.metering import Tally, count
@@ -42,11 +42,12 @@ class PaidModel(Engine, Generic[S]):
 
     What a server answers is kept, and taken as it is: nothing depends on this machine, and its weights are not known.
 
-    remedy: what to do where a server accepts nothing.
+    remedy: what to do where a server accepts nothing. pictures: bytes of them that an answer may hold.
     """
 
     micro_batch = HANDED_OVER
     remedy: ClassVar[str]
+    pictures = 0
 
     def __init__(self, settings: S) -> None:
         self.settings = settings
@@ -100,7 +101,8 @@ class PaidModel(Engine, Generic[S]):
     def _digest(self, request: Request) -> str:
         turns = [*(["user", image.name] for image in request.images), *(list(turn) for turn in request.messages)]
         words = [] if request.words in (None, YES_NO) else [request.words]
-        return digest([self.settings.model, self.parameters(request), turns, request.seed, *words])
+        server = [self.settings.base_url, self.settings.model]  # another server may name another model so
+        return digest([*server, self.parameters(request), turns, request.seed, *words])
 
 
 class ServerModel(PaidModel[OpenAI]):
@@ -143,14 +145,15 @@ class ServerModel(PaidModel[OpenAI]):
 
     def parsed(self, request: Request, content: bytes) -> Answer:
         """As `PaidModel.parsed`; raises `BuildFailed` where tokens are not counted and their cost has a ceiling."""
-        completion = Completion.read(content)
+        completion = faults.Completion.read(content)
         if completion.usage is None and self.settings.max_cost is not None:  # so it would be of the next answer
             raise BuildFailed(
                 f"{self.settings.model}: the server does not count tokens (`usage`), so their cost is unknown; leave "
                 "max_cost out"
             )
         usage, choice = completion.usage or Tally(), completion.choices[0]
-        text, finish = printable(choice.message.content or ""), printable(choice.finish_reason or "")[:SHOWN]
+        text = faults.printable(choice.message.content or "")
+        finish = faults.printable(choice.finish_reason or "")[: faults.SHOWN]
         if request.words:
             share = _probability(completion.alternatives(), text, request.words)
             text = "" if share is None else repr(share)
@@ -183,7 +186,8 @@ def _probability(alternatives: Sequence[tuple[str, float]], text: str, words: tu
 
         p = sum over tokens "yes" of exp(logprob) / sum over tokens "yes" and "no" of exp(logprob)
 
-    1 or 0 by the text where a server gives no probabilities; None where neither word is there.
+    1 or 0 by the text where a server gives no probabilities of either; None where both together have less than
+    `LIKELY`, or the text has neither.
     """
     shares = dict.fromkeys(words, 0.0)
     for token, logprob in alternatives:
@@ -191,7 +195,7 @@ def _probability(alternatives: Sequence[tuple[str, float]], text: str, words: tu
         if word in shares and logprob <= 0:
             shares[word] += math.exp(logprob)
     if (total := sum(shares.values())) > 0:
-        return shares[words[0]] / total
+        return shares[words[0]] / total if total >= LIKELY else None
     match = (_LETTER if all(len(word) == 1 for word in words) else _WORD).match(text)
     return dict(zip(words, (1.0, 0.0), strict=True)).get(match[1].lower()) if match else None
 
@@ -226,7 +230,7 @@ class _Batch:
                     self.failure = self.failure or error
 
         _say_where(settings.base_url, settings.api_key_variable)
-        async with client_of(settings) as client:
+        async with faults.client_of(settings, self.model.pictures) as client:
             await asyncio.gather(*(work(client) for _ in range(min(settings.concurrency, len(wanted)))))
         if self.failure is not None:
             raise self.failure
@@ -234,29 +238,41 @@ class _Batch:
 
     async def _one(self, client: openai.AsyncOpenAI, name: str, request: Request) -> None:
         async def attempt() -> Answer:
-            return self.model.parsed(request, await self.model.send(client, request))
+            try:
+                return self.model.parsed(request, await self.model.send(client, request))
+            # The client wraps what its transport raises.
+            except (faults.BrokenAnswer, openai.APIConnectionError) as error:
+                if faults.BrokenAnswer in (*type(error).__mro__, type(error.__cause__)):
+                    await asyncio.to_thread(self.answers.count, self.settings.model, self.model.most(request))
+                raise
 
         most = self.settings.cost(self.model.most(request)) or 0.0
         await self._reserve(most)
         try:
             if self.failure is not None:  # while this request waited for the others
                 return
-            answer = await patiently(attempt, self.settings, lambda: self.failure is not None)
+            answer = await faults.patiently(attempt, self.settings, lambda: self.failure is not None or self._over())
             await asyncio.to_thread(self.answers.keep, name, self.settings.model, self.model.kept(answer))
-        except Refused as error:
+        except faults.Refused as error:
             self.refused[name] = str(error)
         finally:
             self.reserved.remove(most)
+
+    def _over(self, more: float = 0.0) -> bool:
+        """Whether the requests under way, and what one more can cost, may go above the ceiling."""
+        spent = self.settings.cost(self.answers.spent(self.settings.model)) or 0.0
+        ceiling = self.settings.max_cost
+        return ceiling is not None and spent + sum(self.reserved) + more > ceiling
 
     async def _reserve(self, most: float) -> None:
         """Wait until a request fits below the ceiling, whatever those under way will cost."""
         ceiling = self.settings.max_cost
         while ceiling is not None and self.failure is None:
-            tally = self.answers.spent(self.settings.model)
-            spent = self.settings.cost(tally) or 0.0
-            if spent + sum(self.reserved) + most <= ceiling:
+            if not self._over(most):
                 break
             if not self.reserved:
+                tally = self.answers.spent(self.settings.model)
+                spent = self.settings.cost(tally) or 0.0
                 raise BuildFailed(
                     f"{self.settings.model}: max_cost is {ceiling:g}; the answers in {self.answers.path} took {tally}, "
                     f"which cost {spent:.4f}, and the next one could cost {most:.4f}. Raise max_cost and run the same "

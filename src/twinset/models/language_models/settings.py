@@ -41,9 +41,9 @@ class LanguageModelSettings(EngineSettings):
 class OpenAI(PaidServer, LanguageModelSettings):
     """A model on a server that speaks OpenAI's API: vLLM, Ollama, TGI, ``transformers serve``, OpenAI's own.
 
-    Every answer is kept in a folder at once, by digest of model, messages, images, parameters and seed, and asked for
-    never again; what the server refuses is asked for again in the next build. Costs are counted over all answers of a
-    model in that folder, by whatever build.
+    Every answer is kept in a folder at once, by digest of base_url, model, messages, images, parameters and seed, and
+    asked for never again; what the server refuses is asked for again in the next build. Costs are counted over all
+    answers of a model in that folder, by whatever build.
 
     model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`.
     temperature, top_p: as `Transformers`. max_tokens: that an answer may have; 350 when absent, and 1 of an answer that

@@ -23,7 +23,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.models.device import inference, ran_out, within_memory
 from twinset.models.encoders.contract import NotApplicable, Running
 from twinset.models.engines import LocalEngine
-from twinset.models.language_models.answers import NOT_A_NUMBER, REFUSED, YES_NO, Answer, Request, by_images
+from twinset.models.language_models.answers import LIKELY, NOT_A_NUMBER, REFUSED, YES_NO, Answer, Request, by_images
 from twinset.models.language_models.chat_templates import bounded, check_template
 from twinset.models.language_models.local_model import answer_of, end_tokens
 from twinset.models.loading import load_beside, load_with_tokenizer
@@ -32,7 +32,6 @@ from twinset.models.visual_questions.settings import VisionLanguage, find_vision
 _LOG = logging.getLogger("twinset")
 LIBRARIES = ("torch", "torchvision", "transformers", "tokenizers", "pillow", "numpy")
 CLOSE = 1e-3  # between log-probabilities of two ways to the same score; rounding gives some 1e-6
-LIKELIEST = 20  # tokens among which one of two words must be: as many as servers tell of
 
 
 class ImageRefused(Exception):
@@ -96,15 +95,14 @@ class VisionLanguageModel:
             return [Answer(str(error), REFUSED)] * len(requests)
 
     def _likely(self, images: Sequence[Image], texts: Sequence[str], words: tuple[str, str]) -> list[Answer]:
-        """How likely the first word is after each text: of the first token, over all spellings of both words, of which
-        one is among the `LIKELIEST`.
+        """How likely the first word is after each text: of the first token, over all spellings of both words, which
+        must have `LIKELY` together.
         """
         spellings = [torch.tensor(ids, device=self.device) for ids in self._spellings(words)]
         answers = list[Answer]()
         for tokens in self.next_tokens(images, texts):
-            least = tokens.topk(min(LIKELIEST, len(tokens))).values[-1]
             shares = torch.stack([tokens[ids].logsumexp(0) for ids in spellings]).double().softmax(0)
-            likely = bool(tokens[torch.cat(spellings)].max() >= least)
+            likely = bool(tokens[torch.cat(spellings)].logsumexp(0).exp() >= LIKELY)
             if tokens.isnan().any():
                 answers.append(Answer(finish=NOT_A_NUMBER))
             else:
@@ -249,6 +247,7 @@ class LocalChats(LocalEngine[VisionLanguage]):
     """
 
     name = "answers"
+    version = 1  # yes or no needs half the probability
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """As `LanguageModel.ask`."""
