@@ -190,3 +190,19 @@ def test_other_folders_are_refused(
     with pytest.raises(WrongUse, match=problem):
         engine(folder).settings.check_inputs("engine", ["models"])
         engine(folder).ask(asked(*pictures(1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("llava", "model.safetensors"),
+    ],
+)
+def test_every_file_that_decides_answers_is_in_the_digest(models: Path, tmp_path: Path, kind: str, name: str) -> None:
+    folder = Path(shutil.copytree(models / kind, tmp_path / kind))
+    (folder / "a.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "a.safetensors"}}')
+    before = engine(folder).weights()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("{}")
+    assert engine(folder).weights() != before

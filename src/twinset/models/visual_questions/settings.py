@@ -19,7 +19,7 @@ QUESTIONS = Layout(
         *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     ),
 )
-_SAFE = ("model.safetensors.index.json", "model.safetensors")
+_SAFE = WEIGHTS[:2]
 _IMAGES = ("preprocessor_config.json", "processor_config.json")
 CHATS = Layout(
     "A multimodal language model is a folder as transformers saves it: config.json, model.safetensors, tokenizer.json "
