@@ -111,6 +111,10 @@ def test_weights_are_those_of_the_files_and_a_model_is_tuned_to_chats(folder: Pa
     assert model(folder).weights() == digest != model(mute).weights()
     with pytest.raises(WrongUse, match="has no chat template; name a model that is tuned"):
         model(mute).ask(ASKED)
+    digest = model(mute).weights()
+    (mute / "additional_chat_templates").mkdir()
+    (mute / "additional_chat_templates/default.jinja").write_text(tiny_model.TEMPLATE)
+    assert model(mute).weights() != digest and model(mute).ask(ASKED)
 
 
 @pytest.mark.slow

@@ -196,6 +196,8 @@ def test_other_folders_are_refused(
     ("kind", "name"),
     [
         ("llava", "model.safetensors"),
+        ("llava", "additional_chat_templates/default.jinja"),
+        *((kind, "processor_config.json") for kind in ANSWERERS),
     ],
 )
 def test_every_file_that_decides_answers_is_in_the_digest(models: Path, tmp_path: Path, kind: str, name: str) -> None:

@@ -9,7 +9,16 @@ from pydantic import AfterValidator, Field, SerializeAsAny, model_validator
 
 from twinset.contracts.doors import Registry
 from twinset.models.engines import EngineSettings, LocalSettings
-from twinset.models.files import WEIGHTS, Layout, ModelFiles, ModelMissing, find_model, local_folder, refuse_adapter
+from twinset.models.files import (
+    MORE_TEMPLATES,
+    WEIGHTS,
+    Layout,
+    ModelFiles,
+    ModelMissing,
+    find_model,
+    local_folder,
+    refuse_adapter,
+)
 from twinset.models.paid_server import PaidServer
 from twinset.shards.metering import Tally
 
@@ -19,7 +28,8 @@ LAYOUT = Layout(
     (("config.json",), ("tokenizer.json",), WEIGHTS[:2]),
     (WEIGHTS[:2],),
 )
-PARTS = ("*.safetensors", "*.json", "*.jinja", "*.model", "merges.txt", "vocab.txt")  # that enter the digest
+#: Files that enter the digest.
+PARTS = ("*.safetensors", "*.json", "*.jinja", MORE_TEMPLATES, "*.model", "merges.txt", "vocab.txt")
 INSTRUCTION = "Answer the question about the image with one word, yes or no."
 
 
