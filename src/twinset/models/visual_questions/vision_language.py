@@ -132,9 +132,8 @@ class VisionLanguageModel:
         with torch.inference_mode():
             made = self.model.generate(**read, generation_config=settings)
         prompt, tokens = read["input_ids"].shape[1], made.sequences[0, -len(made.logits) :].tolist()
-        if any(bool(logits.isnan().any()) for logits in made.logits):
-            return Answer("", NOT_A_NUMBER, prompt, len(tokens))
-        return answer_of(self.tokenizer, tokens, ends, prompt)
+        broken = any(bool(logits.isnan().any()) for logits in made.logits)
+        return answer_of(self.tokenizer, tokens, broken, ends, prompt)
 
     def next_tokens(self, images: Sequence[Image], texts: Sequence[str]) -> list[torch.Tensor]:
         """Log-probabilities of the first token of the answer to each text about images, each shape (vocabulary,)."""
