@@ -80,8 +80,12 @@ class PromptToPrompt:
         """An edit aligned for this model.
 
         Raises:
-            EditError: the model cannot draw it: a caption is too long, or its two tokenizers split it differently.
+            EditError: the model cannot draw it: a caption is too long, or holds a mark of a tokenizer, or the two
+                tokenizers split it differently.
         """
+        for caption in edit.captions:
+            if mark := self.opened.steers(caption):
+                raise EditError(f"the caption {caption!r} holds {mark}, which the model reads as a mark: remove it")
         alignment, *second = (align(edit, tokenizer) for tokenizer in self.opened.tokenizers)
         for tokens, tokens_2 in zip(alignment.captions, second[0].captions if second else (), strict=False):
             if tokens.offsets != tokens_2.offsets:
