@@ -14,7 +14,7 @@ LINES = {
     "contracts": 2247,
     "stages": 2975,
     "shards": 3968,
-    "models": 4812,
+    "models": 4870,
     "cards": 1699,
     "review": 1451,
     "training": 4594,

@@ -127,6 +127,13 @@ def test_weights_are_those_of_the_files_and_a_model_is_tuned_to_chats(folder: Pa
     assert model(mute).weights() != digest and model(mute).ask(ASKED)
 
 
+def test_a_template_that_writes_the_day_writes_the_same_one_every_day(tmp_path: Path) -> None:
+    day = "{{ strftime_now('%d %b %Y') }}"
+    dated = model(tiny_model.save(tmp_path / "dated", template=day + tiny_model.TEMPLATE))
+    fixed = model(tiny_model.save(tmp_path / "fixed", template="26 Jul 2024" + tiny_model.TEMPLATE))
+    assert dated.ask(ASKED) == fixed.ask(ASKED)
+
+
 @pytest.mark.slow
 def test_transformers_serve_gives_what_this_process_gives(folder: Path, tmp_path: Path) -> None:
     with serving(tmp_path / "log", str(folder)) as address:

@@ -208,3 +208,9 @@ def test_every_file_that_decides_answers_is_in_the_digest(models: Path, tmp_path
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_text("{}")
     assert engine(folder).weights() != before
+
+
+def test_a_template_that_writes_the_day_writes_the_same_one_every_day(models: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(models / "llava", tmp_path / "llava"))
+    (folder / "chat_template.jinja").write_text("<image>{{ strftime_now('%d %b %Y') }}")
+    assert open_vision_language(str(folder), Running(threads=1)).prompt(1, "") == "<image>26 Jul 2024"

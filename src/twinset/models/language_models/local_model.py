@@ -82,7 +82,7 @@ class LocalModel(LocalEngine[Transformers]):
             raise WrongUse(
                 f"{files.folder / files.gguf}: has no chat template; name a model that is tuned to instructions"
             )
-        check_template(tokenizer.chat_template, files.folder)
+        tokenizer.chat_template = check_template(tokenizer.chat_template, files.folder)
         ends = end_tokens(tokenizer, model, files.folder / files.gguf)
         model.generation_config = GenerationConfig(
             max_new_tokens=self.settings.max_tokens, do_sample=False, eos_token_id=ends, pad_token_id=ends[0]

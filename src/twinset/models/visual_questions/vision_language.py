@@ -61,11 +61,11 @@ class VisionLanguageModel:
 
     def prepare(self) -> None:
         """Find what else asking needs; raises `WrongUse` where the folder lacks it."""
-        self.template = getattr(self.processor, "chat_template", None) or self.tokenizer.chat_template
+        template = getattr(self.processor, "chat_template", None) or self.tokenizer.chat_template
         self.image_token = getattr(self.processor, "image_token", None)
-        if not self.template or not isinstance(self.image_token, str):
+        if not template or not isinstance(self.image_token, str):
             raise WrongUse(f"{self.folder}: has no chat template or no token for images; name a model tuned to chats")
-        check_template(self.template, self.folder)
+        self.template = check_template(template, self.folder)
         self.image_id = self.tokenizer.convert_tokens_to_ids(self.image_token)
         self._shares: bool | None = None  # whether shared passes give the same: tried on the first images
 
