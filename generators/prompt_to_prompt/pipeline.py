@@ -16,8 +16,8 @@ from twinset.models.diffusion.pipeline import OpenPipeline
 class DrawnPair:
     """A pair as drawn.
 
-    images: the source image and the edited image, (height, width, 3). finite: False where pixels were not a number;
-    such pixels are black.
+    images: the source image and the edited image, (height, width, 3). finite: False where numbers of the network were
+    not; pixels that are no number are black.
     """
 
     images: tuple[Pixels, Pixels]
@@ -77,11 +77,11 @@ class PromptToPrompt:
         ]
 
     def align(self, edit: Edit) -> Alignment:
-        """An edit aligned for this model.
-
-        Raises:
-            EditError: the model cannot draw it: a caption is too long, or its two tokenizers split it differently.
+        """An edit aligned for this model. Raises EditError where it cannot be drawn: a caption is too long or holds a
+        mark of a tokenizer, or two tokenizers split it differently.
         """
+        if mark := self.opened.steers(" ".join(edit.captions)):
+            raise EditError(f"a caption holds {mark}, which the model takes for a mark of its own: remove it")
         alignment, *second = (align(edit, tokenizer) for tokenizer in self.opened.tokenizers)
         for tokens, tokens_2 in zip(alignment.captions, second[0].captions if second else (), strict=False):
             if tokens.offsets != tokens_2.offsets:

@@ -14,7 +14,7 @@ LINES = {
     "contracts": 2247,
     "stages": 2975,
     "shards": 3968,
-    "models": 4862,
+    "models": 4920,
     "cards": 1699,
     "review": 1467,
     "training": 4594,

@@ -18,6 +18,7 @@ from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models import image_engine
 from twinset.models.device import check_installed, within_memory
 from twinset.models.diffusion.classes import PIPELINES
+from twinset.models.language_models.settings import LANGUAGE_MODELS
 from twinset.shards.contracts import Source
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src/twinset"
@@ -67,6 +68,12 @@ def test_what_needs_a_gpu_goes_to_its_pool_one_shard_at_a_time(monkeypatch: pyte
         source.check_device("source")
     served = NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json", "engine": SERVER})
     assert (served.pool, served.shards_at_a_time) == ("cpu", 1)
+
+
+@pytest.mark.parametrize("kind", ["transformers", "vlm", "vqa"])
+def test_shards_never_ask_one_network_side_by_side(kind: str) -> None:
+    """Qwen-VL keeps the places of one pass for the next: another shard's image set those of a third of the answers."""
+    assert LANGUAGE_MODELS.find(kind)(kind=kind, model="./m").open().isolation == "process"
 
 
 def test_what_is_not_installed_is_named_before_work(monkeypatch: pytest.MonkeyPatch) -> None:

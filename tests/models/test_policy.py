@@ -141,6 +141,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"text_config": {"_attn_implementation": {"": "evil/code"}}}, "_attn_implementation is 'evil/code'"),
     ({"parts": [{"attn_implementation": "kernel"}]}, "attn_implementation is 'kernel'"),
     ({"transformers_weights": "other.safetensors"}, "transformers_weights"),
+    ({"configuration_files": ["config.4.0.0.json"]}, "configuration_files"),
     ({"quantization_config": {"quant_method": "awq"}}, "quantization_config"),
 ]
 
@@ -156,6 +157,15 @@ def test_each_class_refuses_kernels_and_weights_that_a_configuration_names(copy:
         path.write_text(json.dumps({**json.loads(whole), **settings}))
         with pytest.raises(WrongUse, match=words):
             kind.open(at)
+
+
+@pytest.mark.parametrize("name", ["writer", "questions, vlm", "evaluation, clip"])
+def test_each_class_refuses_a_tokenizer_of_another_name(copy: Copy, name: str) -> None:
+    kind, at = copy(name)
+    path = at / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), "fast_tokenizer_files": ["tokenizer.4.0.0.json"]}))
+    with pytest.raises(WrongUse, match="fast_tokenizer_files names other files"):
+        kind.open(at)
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -93,6 +93,8 @@ class LocalEngine(Engine, Generic[L]):
     """An engine with a network of transformers that is loaded once. name: of its files in `weights`."""
 
     name: ClassVar[str]
+    # Torch's threads and seeds are its process's, and some networks keep what one pass tells the next.
+    isolation: ClassVar[Isolation] = "process"
 
     def __init__(self, settings: L) -> None:
         self.settings = settings

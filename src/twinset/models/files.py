@@ -21,6 +21,7 @@ TOKENIZERS = (
     *("vocab.json", "merges.txt", "tokenizer_config.json"),
     *("tokenizer.json", "special_tokens_map.json", "added_tokens.json"),
 )
+MORE_TEMPLATES = "additional_chat_templates/default.jinja"  # read where no other template is
 #: Weights of transformers by the name of their first file, the preferred first.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 

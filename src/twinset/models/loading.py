@@ -95,7 +95,8 @@ def load_network(kind: Any, folder: Path, dtype: Any, left_over: Collection[str]
         WrongUse: files are damaged or hostile, or tensors are missing or left over.
     """
     refuse_adapter(folder)
-    for path in sorted(folder.glob("config.*json")):  # config.json can name one for a version of the library
+    _check_names(folder)
+    if (path := folder / "config.json").is_file():
         _check_settings(path)
     for path in sorted(folder.glob("*.bin")):
         check_archive(path)
@@ -125,6 +126,7 @@ def load_beside(kind: Any, folder: Path, **options: Any) -> Any:
     """A tokenizer or an image processor that lies beside a network; raises `WrongUse`. kind, options: as
     `load_network`.
     """
+    _check_names(folder)
     with loading(folder / options.get("gguf_file", "")):
         opened = kind.from_pretrained(folder, local_files_only=True, **NO_CODE, **options)
     if not isinstance(longest := getattr(opened, "model_max_length", 0), int | float):
@@ -168,6 +170,13 @@ def check_vocabulary(tokenizer: Any, vocabulary: int, folder: Path, longest: int
             f"{folder}/tokenizer_config.json: model_max_length must be up to {longest}, what the network reads; write "
             "it there, or get the file again"
         )
+
+
+def _check_names(folder: Path) -> None:
+    """Raise `WrongUse` where files for versions of transformers would be read in the place of the usual ones."""
+    for name, key in (("config.json", "configuration_files"), ("tokenizer_config.json", "fast_tokenizer_files")):
+        if (path := folder / name).is_file() and key in read_json(path):
+            raise WrongUse(f"{path}: {key} names other files for some versions of transformers; remove it")
 
 
 def _check_settings(path: Path) -> None:

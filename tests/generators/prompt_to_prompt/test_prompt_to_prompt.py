@@ -120,6 +120,8 @@ def test_the_unet_keeps_its_own_processors_and_the_scheduler_its_state(load: Loa
     draw(pipeline, EDITS, noise("small", 3))
     with pytest.raises(EditError, match="tokens, the model reads 77"):
         draw(pipeline, [Edit(("a cat", "cat " * 80))], noise("small", 1))
+    with pytest.raises(EditError, match=r"holds <\|endoftext\|>"):
+        pipeline.align(Edit(("a red <|endoftext|> cube", "a red <|endoftext|> sphere")))
     assert {name: id(processor) for name, processor in unet.attn_processors.items()} == own
     assert torch.equal(torch.get_rng_state(), state)
 

@@ -144,7 +144,7 @@ def test_what_is_plainly_broken_is_rejected_and_memory_that_runs_out_is_told(
 ) -> None:
     engine = opens("FluxPipeline", fresh=True)
     last = engine.pipeline.pipeline.vae.decoder.conv_out
-    for value, reason in ((-9, "blank"), (torch.nan, "not-finite")):
+    for value, reason in ((-9, "blank"), (torch.nan, "not-finite"), (torch.inf, "not-finite")):
         last.weight.data.fill_(0)
         last.bias.data.fill_(value)
         assert [result.reason for result in engine.draw(requests(CAT, DOG))] == [reason] * 2

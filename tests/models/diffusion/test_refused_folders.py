@@ -100,6 +100,13 @@ def test_what_is_not_there_is_named_with_its_setting(
         DiffusersImages.model_validate(given).check_inputs("e", ("models",))
 
 
+def test_a_processor_is_in_the_digest_by_either_of_its_files(copy: Copy) -> None:
+    at = copy("QwenImageEditPipeline")
+    digest = find_pipeline(str(at), editing=True).digest()
+    (at / "processor/processor_config.json").write_text('{"image_processor": {}}')
+    assert find_pipeline(str(at), editing=True).digest() != digest
+
+
 def test_a_template_of_the_folder_is_not_run(copy: Copy, opens: Opens) -> None:
     at = copy("ZImagePipeline")
     (template,) = (at / "tokenizer").glob("*.jinja")

@@ -13,9 +13,9 @@ from tests.models.language_models import tiny_model
 from tests.transformers_server import serving
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.parts import OutOfMemory
-from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Request, question
+from twinset.models.language_models.answers import LENGTH, NOT_A_NUMBER, REFUSED, STOP, Request, question
 from twinset.models.language_models.chat_templates import bounded, check_template
-from twinset.models.language_models.local_model import LocalModel, RowSampler
+from twinset.models.language_models.local_model import LocalModel, NotANumber, RowSampler
 from twinset.models.language_models.settings import OpenAI, Transformers
 
 TEXTS = ("a", "a man riding a horse", "x" * 200, "zwei Häuser", "a")
@@ -72,6 +72,16 @@ def test_an_answer_ends_at_its_end_is_cut_or_refused_alone(folder: Path, tmp_pat
     assert "the model reads 64" in short[2].text
 
 
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_what_is_not_a_number_gives_no_answer_and_spoils_no_other(folder: Path, temperature: float) -> None:
+    local, broken = model(folder, temperature=temperature), NotANumber()
+    local.loaded[1].lm_head.weight.data.fill_(torch.nan)
+    assert {(answer.text, answer.finish) for answer in local.ask(ASKED)} == {("", NOT_A_NUMBER)}
+    for scores in ([1, 2], [torch.nan, 2]), ([torch.inf, 2], [1, 2]):
+        broken(torch.zeros(2, 0), torch.tensor(scores))
+    assert broken.rows.tolist() == [False, True]
+
+
 def test_memory_that_runs_out_is_told_and_half_the_batch_shares_the_network(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +121,17 @@ def test_weights_are_those_of_the_files_and_a_model_is_tuned_to_chats(folder: Pa
     assert model(folder).weights() == digest != model(mute).weights()
     with pytest.raises(WrongUse, match="has no chat template; name a model that is tuned"):
         model(mute).ask(ASKED)
+    digest = model(mute).weights()
+    (mute / "additional_chat_templates").mkdir()
+    (mute / "additional_chat_templates/default.jinja").write_text(tiny_model.TEMPLATE)
+    assert model(mute).weights() != digest and model(mute).ask(ASKED)
+
+
+def test_a_template_that_writes_the_day_writes_the_same_one_every_day(tmp_path: Path) -> None:
+    day = "{{ strftime_now('%d %b %Y') }}"
+    dated = model(tiny_model.save(tmp_path / "dated", template=day + tiny_model.TEMPLATE))
+    fixed = model(tiny_model.save(tmp_path / "fixed", template="26 Jul 2024" + tiny_model.TEMPLATE))
+    assert dated.ask(ASKED) == fixed.ask(ASKED)
 
 
 @pytest.mark.slow

@@ -190,3 +190,27 @@ def test_other_folders_are_refused(
     with pytest.raises(WrongUse, match=problem):
         engine(folder).settings.check_inputs("engine", ["models"])
         engine(folder).ask(asked(*pictures(1)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("llava", "model.safetensors"),
+        ("llava", "additional_chat_templates/default.jinja"),
+        *((kind, "processor_config.json") for kind in ANSWERERS),
+    ],
+)
+def test_every_file_that_decides_answers_is_in_the_digest(models: Path, tmp_path: Path, kind: str, name: str) -> None:
+    folder = Path(shutil.copytree(models / kind, tmp_path / kind))
+    (folder / "a.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "a.safetensors"}}')
+    before = engine(folder).weights()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("{}")
+    assert engine(folder).weights() != before
+
+
+def test_a_template_that_writes_the_day_writes_the_same_one_every_day(models: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(models / "llava", tmp_path / "llava"))
+    (folder / "chat_template.jinja").write_text("<image>{{ strftime_now('%d %b %Y') }}")
+    assert open_vision_language(str(folder), Running(threads=1)).prompt(1, "") == "<image>26 Jul 2024"

@@ -45,7 +45,7 @@ LAYOUT = (
 )
 UNET_LAYOUT = "A UNet is config.json with weights as safetensors, in the folder that is named or in its unet"
 LIBRARIES = ("torch", "diffusers", "transformers")
-SETTINGS = ("config.json", "scheduler_config.json", "preprocessor_config.json", *WORD_FILES)
+SETTINGS = ("config.json", "scheduler_config.json", "preprocessor_config.json", "processor_config.json", *WORD_FILES)
 LARGEST = 1024  # side of the latents of a picture, at most; a picture's is eight times as long as a rule
 TIMESTEPS = 100_000  # of a noise schedule, at most: models have a thousand, and each takes memory
 

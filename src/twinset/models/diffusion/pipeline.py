@@ -48,6 +48,10 @@ class OpenPipeline:
         self.precision = _precision(settings, self.found)
         self.pipeline = _opened(self.found, settings.scheduler, getattr(torch, self.precision))
         self.pipeline.set_progress_bar_config(disable=True)
+        self._finite = list[bool]()  # of each picture as it is decoded: diffusers cuts infinite numbers off
+        self.pipeline.vae.decoder.register_forward_hook(
+            lambda _module, _given, out: self._finite.extend(out.isfinite().flatten(1).all(1).tolist())
+        )
         self.pipeline.vae.enable_slicing()  # one picture at a time: 1024 x 1024 in float32 takes gigabytes
         self.pipeline.to("cpu" if settings.device == "cpu" else GPU)
         if isinstance(settings, PipelineSettings):
@@ -101,6 +105,7 @@ class OpenPipeline:
             options["negative_prompt"] = [" "] * len(prompts)
         options["generator"] = [torch.Generator("cpu").manual_seed(seed) for seed in seeds] or None
         more = {name: value for name, value in {**GIVEN, **given}.items() if name in self._takes and value is not None}
+        self._finite.clear()
         try:
             images = self.pipeline(**options, **more, output_type="pt").images
         except (TwinsetError, MemoryError):
@@ -113,7 +118,7 @@ class OpenPipeline:
                 f"{self.found.folder}: {self.found.name} cannot draw with these parts and settings ({problem}); get "
                 "the model's files again, all from one model, or leave out resolution, steps and guidance"
             ) from error
-        return [_levels(image) for image in images]
+        return [*zip(map(_levels, images), self._finite, strict=True)]
 
     def provenance(self) -> dict[str, Json]:
         """How its pictures are made."""
@@ -214,9 +219,7 @@ def _supported(setting: str) -> Iterator[None]:
         ) from error
 
 
-def _levels(image: torch.Tensor) -> tuple[Pixels, bool]:
+def _levels(image: torch.Tensor) -> Pixels:
     """(3, height, width) in 0..1 as (height, width, 3) of 0..255, rounded as diffusers does."""
-    image = image.float()
-    finite = bool(image.isfinite().all())
-    levels = image.nan_to_num(0.0).permute(1, 2, 0).cpu().numpy()
-    return (levels * 255).round().astype(np.uint8), finite
+    levels = image.float().nan_to_num(0.0).permute(1, 2, 0).cpu().numpy()
+    return (levels * 255).round().astype(np.uint8)

@@ -5,6 +5,7 @@ Python; here they are refused where they multiply, or take very many steps or mu
 import resource
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,11 +18,18 @@ LONGEST = 200_000  # characters beside those of the messages; templates of commo
 MOST_MEMORY = 256 << 20  # bytes beyond what the process has: a text can be doubled forty times in as many steps
 MOST_STEPS = 1_000_000  # lines of Python for a prompt, which takes a few hundred
 REMEDY = "name a model whose template only writes down the messages"
+TODAY = date(2024, 7, 26)  # for templates that write the day: what Llama 3.2's writes where it cannot ask for it
+#: Stands before a template: prompts are the same every day.
+DAY = "{%- macro strftime_now(form) -%}{{ form"
+DAY += "".join(f" | replace('%{code}', '{TODAY:%{code}}')" for code in "aAbBdmyYHMS")
+DAY += " }}{%- endmacro -%}"
 
 
-def check_template(template: str | dict[str, str], place: Path) -> None:
-    """Raise `WrongUse` for a template, or one of several by name, that multiplies: numbers would become huge within one
-    step. It is not compiled: that computes what is constant.
+def check_template(template: str | dict[str, str], place: Path) -> str:
+    """A template, of several by name the default, to which it is always `TODAY`.
+
+    Raises `WrongUse` where one multiplies: numbers would become huge within one step. It is not compiled: that computes
+    what is constant.
     """
     for text in [template] if isinstance(template, str) else template.values():
         try:
@@ -30,6 +38,10 @@ def check_template(template: str | dict[str, str], place: Path) -> None:
             raise WrongUse(f"{place}: its chat template is no Jinja ({error.message}); {REMEDY}") from error
         if "*" in tokens or "**" in tokens:
             raise WrongUse(f"{place}: its chat template multiplies; {REMEDY}")
+    used = template if isinstance(template, str) else template.get("default")
+    if used is None:
+        raise WrongUse(f"{place}: none of its chat templates is the default; {REMEDY}")
+    return DAY + used
 
 
 def bounded(write: Callable[[], str], place: Path, given: int) -> str:

@@ -11,7 +11,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 from twinset.contracts.errors import WrongUse
 from twinset.models.device import GPU, inference, within_memory
 from twinset.models.engines import LocalEngine
-from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Answer, Request
+from twinset.models.language_models.answers import LENGTH, NOT_A_NUMBER, REFUSED, STOP, Answer, Request
 from twinset.models.language_models.chat_templates import bounded, check_template
 from twinset.models.language_models.settings import Transformers
 from twinset.models.loading import load_with_tokenizer
@@ -45,23 +45,24 @@ class LocalModel(LocalEngine[Transformers]):
         fits = [longest is None or len(prompt) + written <= longest for prompt in prompts]
         ids = [prompt for prompt, fit in zip(prompts, fits, strict=True) if fit]
         seeds = [request.seed for request, fit in zip(requests, fits, strict=True) if fit]
-        tokens = iter(within_memory(lambda: self._write(ids, seeds)) if ids else ())
+        rows = iter(within_memory(lambda: self._write(ids, seeds)) if ids else ())
         ends = model.generation_config.eos_token_id
         return [
-            answer_of(tokenizer, next(tokens), ends, len(prompt))
+            answer_of(tokenizer, *next(rows), ends, len(prompt))
             if fit
             else Answer(f"prompt of {len(prompt)} tokens and answer of {written}: the model reads {longest}", REFUSED)
             for prompt, fit in zip(prompts, fits, strict=True)
         ]
 
-    def _write(self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]) -> list[list[int]]:
-        """New tokens of each row, with padding behind the end of the shorter ones."""
+    def _write(self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]) -> list[tuple[list[int], bool]]:
+        """New tokens of each row, with padding behind the end of the shorter ones; whether a score was not a number."""
         _, model = self.loaded
         config, width = model.generation_config, max(map(len, prompts))
         # Prompts end at one column: the next tokens of all rows stand beside each other.
         ids = [[config.pad_token_id] * (width - len(prompt)) + list(prompt) for prompt in prompts]
         mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
-        processors = LogitsProcessorList()
+        broken = NotANumber()
+        processors = LogitsProcessorList([broken])
         if self.settings.temperature > 0:
             processors.append(RowSampler(seeds, self.settings.temperature, self.settings.top_p))
         tokens = model.generate(
@@ -69,8 +70,7 @@ class LocalModel(LocalEngine[Transformers]):
             attention_mask=torch.tensor(mask, device=model.device),
             logits_processor=processors,
         )
-        rows: list[list[int]] = tokens[:, width:].tolist()
-        return rows
+        return [*zip(tokens[:, width:].tolist(), broken.rows.tolist(), strict=True)]
 
     def load(self) -> tuple[Any, Any]:
         """Tokenizer and network; raises `WrongUse` for a model that is not tuned to chats."""
@@ -82,7 +82,7 @@ class LocalModel(LocalEngine[Transformers]):
             raise WrongUse(
                 f"{files.folder / files.gguf}: has no chat template; name a model that is tuned to instructions"
             )
-        check_template(tokenizer.chat_template, files.folder)
+        tokenizer.chat_template = check_template(tokenizer.chat_template, files.folder)
         ends = end_tokens(tokenizer, model, files.folder / files.gguf)
         model.generation_config = GenerationConfig(
             max_new_tokens=self.settings.max_tokens, do_sample=False, eos_token_id=ends, pad_token_id=ends[0]
@@ -110,12 +110,26 @@ def end_tokens(tokenizer: Any, model: Any, place: Path) -> list[int]:
     return list(dict.fromkeys(ends))
 
 
-def answer_of(tokenizer: Any, tokens: Sequence[int], ends: Sequence[int], read: int) -> Answer:
-    """The answer in written tokens, up to the first of ``ends``. read: tokens of the prompt."""
+def answer_of(tokenizer: Any, tokens: Sequence[int], broken: bool, ends: Sequence[int], read: int) -> Answer:
+    """The answer in written tokens, up to the first of ``ends``; none where ``broken``. read: tokens of the prompt."""
+    if broken:
+        return Answer("", NOT_A_NUMBER, read, len(tokens))
     length = next((place for place, token in enumerate(tokens) if token in ends), None)
     text = tokenizer.decode(tokens[:length], skip_special_tokens=True)
     written = len(tokens) if length is None else length + 1
     return Answer(text, LENGTH if length is None else STOP, read, written)
+
+
+class NotANumber(LogitsProcessor):  # type: ignore[misc]
+    """Keeps in ``rows`` which rows have had a score that is none."""
+
+    def __init__(self) -> None:
+        self.rows = torch.tensor(False)
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """scores: (rows, vocabulary)."""
+        self.rows = self.rows | scores.isnan().any(-1)
+        return scores
 
 
 class RowSampler(LogitsProcessor):  # type: ignore[misc]

@@ -9,18 +9,27 @@ from pydantic import AfterValidator, Field, SerializeAsAny, model_validator
 
 from twinset.contracts.doors import Registry
 from twinset.models.engines import EngineSettings, LocalSettings
-from twinset.models.files import Layout, ModelFiles, ModelMissing, find_model, local_folder, refuse_adapter
+from twinset.models.files import (
+    MORE_TEMPLATES,
+    WEIGHTS,
+    Layout,
+    ModelFiles,
+    ModelMissing,
+    find_model,
+    local_folder,
+    refuse_adapter,
+)
 from twinset.models.paid_server import PaidServer
 from twinset.shards.metering import Tally
 
-_WEIGHTS = ("model.safetensors.index.json", "model.safetensors")  # an index comes before what lies beside it
 LAYOUT = Layout(
     "A language model is a folder with config.json, tokenizer.json and model.safetensors, or with one .gguf file; "
     "nothing else is loaded",
-    (("config.json",), ("tokenizer.json",), _WEIGHTS),
-    (_WEIGHTS,),
+    (("config.json",), ("tokenizer.json",), WEIGHTS[:2]),
+    (WEIGHTS[:2],),
 )
-PARTS = ("*.safetensors", "*.json", "*.jinja", "*.model", "merges.txt", "vocab.txt")  # that enter the digest
+#: Files that enter the digest.
+PARTS = ("*.safetensors", "*.json", "*.jinja", MORE_TEMPLATES, "*.model", "merges.txt", "vocab.txt")
 INSTRUCTION = "Answer the question about the image with one word, yes or no."
 
 

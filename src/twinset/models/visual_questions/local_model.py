@@ -1,4 +1,4 @@
-"""BLIP and ViLT, asked for yes or no (Li et al. 2022; Kim et al. 2021), in float32 from safetensors.
+"""BLIP and ViLT, asked for yes or no (Li et al. 2022; Kim et al. 2021), in float32.
 
 The image is encoded once for all its questions. A pass has a fixed number of questions, each padded to a fixed length,
 so that an answer does not depend on the others.

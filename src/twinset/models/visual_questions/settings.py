@@ -6,32 +6,41 @@ from pydantic import Field
 
 from twinset.contracts.errors import WrongUse
 from twinset.models.engines import LocalSettings
-from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, check_type, find_model, read_json
+from twinset.models.files import (
+    MORE_TEMPLATES,
+    TOKENIZERS,
+    WEIGHTS,
+    Layout,
+    ModelFiles,
+    check_type,
+    find_model,
+    read_json,
+)
 from twinset.models.language_models.settings import INSTRUCTION, LanguageModelSettings
 
 WORDS = ("tokenizer.json", "vocab.txt")
+_IMAGES = ("preprocessor_config.json", "processor_config.json")
 QUESTIONS = Layout(
     "A model is a BLIP or ViLT folder with config.json, model.safetensors, preprocessor_config.json and tokenizer.json "
     "or vocab.txt",
     (("config.json",), WEIGHTS, ("preprocessor_config.json",), WORDS),
     (
-        *("config.json", WEIGHTS, "preprocessor_config.json", *WORDS),
+        *("config.json", WEIGHTS, *_IMAGES, *WORDS),
         *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     ),
 )
-_SAFE = ("model.safetensors.index.json", "model.safetensors")
-_IMAGES = ("preprocessor_config.json", "processor_config.json")
+_SAFE = WEIGHTS[:2]
 CHATS = Layout(
     "A multimodal language model is a folder as transformers saves it: config.json, model.safetensors, tokenizer.json "
     "and preprocessor_config.json or processor_config.json; nothing else is loaded",
     (("config.json",), _SAFE, _IMAGES, ("tokenizer.json",)),
     (
         *("config.json", "generation_config.json", *_IMAGES, "video_preprocessor_config.json"),
-        *("chat_template.jinja", "chat_template.json", *TOKENIZERS, _SAFE),
+        *("chat_template.jinja", "chat_template.json", MORE_TEMPLATES, *TOKENIZERS, _SAFE),
         *("qformer_tokenizer/tokenizer.json", "qformer_tokenizer/tokenizer_config.json"),
     ),
 )
-ENCODING = ("blip-2", "instructblip")  # `models.visual_questions.encoder_decoder`
+ENCODING = ("blip-2", "instructblip")  # `models.visual_questions.vision_language.EncoderDecoder`
 
 
 class VisualQuestions(LocalSettings, LanguageModelSettings):

@@ -60,11 +60,11 @@ class VisionLanguageModel:
 
     def prepare(self) -> None:
         """Find what else asking needs; raises `WrongUse` where the folder lacks it."""
-        self.template = getattr(self.processor, "chat_template", None) or self.tokenizer.chat_template
+        template = getattr(self.processor, "chat_template", None) or self.tokenizer.chat_template
         self.image_token = getattr(self.processor, "image_token", None)
-        if not self.template or not isinstance(self.image_token, str):
+        if not template or not isinstance(self.image_token, str):
             raise WrongUse(f"{self.folder}: has no chat template or no token for images; name a model tuned to chats")
-        check_template(self.template, self.folder)
+        self.template = check_template(template, self.folder)
         self.image_id = self.tokenizer.convert_tokens_to_ids(self.image_token)
         self._shares: bool | None = None  # whether shared passes give the same: tried on the first images
 
@@ -130,9 +130,8 @@ class VisionLanguageModel:
         with torch.inference_mode():
             made = self.model.generate(**read, generation_config=settings)
         prompt, tokens = read["input_ids"].shape[1], made.sequences[0, -len(made.logits) :].tolist()
-        if any(bool(logits.isnan().any()) for logits in made.logits):
-            return Answer("", NOT_A_NUMBER, prompt, len(tokens))
-        return answer_of(self.tokenizer, tokens, ends, prompt)
+        broken = any(bool(logits.isnan().any()) for logits in made.logits)
+        return answer_of(self.tokenizer, tokens, broken, ends, prompt)
 
     def next_tokens(self, images: Sequence[Image], texts: Sequence[str]) -> list[torch.Tensor]:
         """Log-probabilities of the first token of the answer to each text about images, each shape (vocabulary,)."""
