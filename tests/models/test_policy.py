@@ -236,7 +236,7 @@ OPENING = {
 }
 LOADS = {"torch.load", "spacy.load", "pickle.load", "pickle.loads", "load_file", "safe_open"}
 #: Files that a training run wrote for itself.
-OWN = {"training/runs/checkpoint.py", "training/losses/mining.py"}
+OWN = {"training/runs/checkpoint.py", "training/fusion/data.py"}
 
 
 def test_networks_are_opened_in_models_alone() -> None:
