@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from twinset.shards.contracts import Context, RowCandidate, RowStage, Source, TableStage
     from twinset.stages.finish import Progress
     from twinset.stages.publish import publish
-    from twinset.training.tasks import OnProgress as OnStep
+    from twinset.training.runs.settings import OnProgress as OnStep
     from twinset.training.tasks import TaskName
 
 __all__ = ["build", "compare", "evaluate", "export", "load", "look", "plan", "publish", "scores", "status", "train"]

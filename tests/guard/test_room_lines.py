@@ -17,7 +17,7 @@ LINES = {
     "models": 4920,
     "cards": 1699,
     "review": 1467,
-    "training": 4594,
+    "training": 4595,
     "evaluation": 7775,
     "cli": 1550,
     "demo": 152,

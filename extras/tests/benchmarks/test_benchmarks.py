@@ -218,7 +218,7 @@ def test_a_benchmarks_own_question_is_asked_and_the_likelier_answer_counts(
 
     def reply(body: Body, _: int) -> Reply:
         texts.add(text := body["messages"][0]["content"][-1]["text"])
-        return likely(A=0.1, Yes=0.1) if "letter" not in text else likely(**{"A": 0.6, "(b": 0.2, "yes": 0.2})
+        return likely(A=0.1, Yes=0.9) if "letter" not in text else likely(**{"A": 0.6, "(b": 0.2, "yes": 0.2})
 
     with serving(reply) as server:
         environment(server.url)

@@ -1,6 +1,6 @@
 """What `twinset.train` trains, by name. torch is imported once settings, folders and files were checked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.shards.storage.whole_file import local_folder_of
+from twinset.training.runs.settings import OnProgress
 
 #: Class of the settings and class of the task, in ``settings`` and ``train`` of the folder of that name.
 TASKS = {
@@ -18,7 +19,6 @@ TASKS = {
     "detectors": ("DetectorSettings", "DetectorTask"),
 }
 TaskName = Literal["clip", "combiner", "fusion", "detectors"]
-OnProgress = Callable[[int, int, dict[str, Any]], None]
 
 
 def train_task(task: str, given: Mapping[str, Any], out: Path, on_progress: OnProgress | None = None) -> dict[str, Any]:

@@ -92,8 +92,8 @@ def test_hostile_images_are_refused_wherever_they_are_read(
     (tmp_path / "a.png").write_bytes(content)
     unusable = ImageFiles(tmp_path, upright=True).read(["a.png"])["a.png"]
     assert isinstance(unusable, UnusableImage) and unusable.reason == "broken-media"
-    # Annotators are shown such a file as it is: browsers have limits of their own.
-    assert in_one_form([content, encoded(Image.new("RGB", (8, 8)))])[0] == content
+    with pytest.raises(UnreadableImage):
+        in_one_form([content, encoded(Image.new("RGB", (8, 8)))])
     assert ghostscript == []
 
 

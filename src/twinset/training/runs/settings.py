@@ -1,5 +1,6 @@
 """The settings that all resumable runs have, and settings from plain values."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
@@ -15,6 +16,7 @@ EXECUTION = frozenset({"workers", "device", "threads", "checkpoint_every", "allo
 #: Settings on which the defaults of others depend.
 DECIDING = ("objective", "regulariser")
 Share = Annotated[float, Field(ge=0, lt=1)]
+OnProgress = Callable[[int, int, dict[str, Any]], None]
 S = TypeVar("S", bound=BaseModel)
 
 

@@ -28,9 +28,8 @@ from twinset.training.report.write import write_report
 from twinset.training.runs.checkpoint import FILE, Tensors, restore, write_checkpoint, write_tensors
 from twinset.training.runs.folder import RESULT, History, Row, claimed, run_identity
 from twinset.training.runs.processes import Process, gathered, joined
-from twinset.training.runs.settings import RunSettings
+from twinset.training.runs.settings import OnProgress, RunSettings
 from twinset.training.runs.steps import stream_seed
-from twinset.training.tasks import OnProgress
 
 BEST, LAST = "best", "last"
 SHOWN = 5  # keys in a message
