@@ -73,6 +73,7 @@ class InMemoryTask(ClipTask):
 
     def __init__(self, network: Any, settings: ClipSettings, process: Any, steps: int) -> None:
         self.settings, self._process, self.steps = settings, process, steps
+        self._chunk = settings.batch
         self.network = network.to(process.device).train()
         self.optimiser = new_optimiser(self.network, settings)
         self.loss = open_loss("infonce", None, 0.0)
