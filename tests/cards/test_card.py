@@ -17,7 +17,7 @@ from tests.cards.made_cards import FOLDER_SUBSET, described, small_card
 from tests.generators.words_alone.test_probe import captions
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET
-from twinset.cards.describe import describe, show, size_category
+from twinset.cards.describe import describe, size_category
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.lineage import Step
 from twinset.cards.publication import write_overview
@@ -158,13 +158,11 @@ def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     pq.write_table(pa.table({**texts, **terms, "split": ["test"] * 150, **kinds}), index)
     made.store.write("negatives/_meta/index.parquet", index.getvalue())
     describe(made.store, "negatives", IndexSummary(159, 150, {"generator": {"odd": 9}}, {"test": 150}, {}, 0))
-    show(made.store, ["negatives"])
     text = made.text("negatives/README.md")
     assert front_of(text)["configs"][0]["data_files"] == [{"split": "test", "path": "_meta/index.parquet"}]
     assert "A table, made from Somebody's scores." in text and "| `odd` 9 (5.7 %) | 150 (94.3 %) |" in text
     assert "for each of the 150 candidates" in text and "![" not in text and "biases" not in text
     assert not [name for name in made.store.names("negatives/_meta") if name.endswith((".png", "croissant.json"))]
-    assert "look.html" not in made.store.names("")
     row = re.search(r"\| replace att \| 150 \| (0\.\d\d) \| (\d+)% \|", text)
     said = re.search(r"a model of the words is right in (\d+) % of the pairs", text)
     assert said is not None and row is not None and said[1] == row[2]
