@@ -19,8 +19,9 @@ from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET
 from twinset.cards.describe import describe, size_category
 from twinset.cards.kinds.kind import IndexSummary
-from twinset.cards.lineage import Step
+from twinset.cards.lineage import Step, rejections
 from twinset.cards.publication import write_overview
+from twinset.shards.read import DamagedIndex
 from twinset.shards.storage import layout
 
 
@@ -204,3 +205,9 @@ def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -
     write_overview(made_pairs.store, ["eq-ag"])
     again = made_pairs.text("README.md")
     assert "eq-gebc" not in again and "/etc" not in again, "one that twinset wrote is written again, of the data alone"
+
+
+def test_damaged_rejections_are_named_with_the_remedy(made: MadeDataset) -> None:
+    made.store.write("negatives/_meta/rejections.parquet", b"PAR1 damaged PAR1")
+    with pytest.raises(DamagedIndex, match=r"negatives/_meta/rejections\.parquet: .* remove negatives/_meta/index\.json"):
+        rejections(made.store, "negatives")

@@ -137,7 +137,7 @@ def front_matter(store: Store, subset: str) -> dict[str, Any]:
 
 def kept_by_split(store: Store, subset: str) -> dict[str, int]:
     """Samples, or rows of a table, by split."""
-    return {row["split"]: row["count_all"] for row in counted(store, layout.meta(subset, "index.parquet"), ["split"])}
+    return {row["split"]: row["count_all"] for row in counted(store, subset, "index.parquet", ["split"])}
 
 
 def size_category(samples: int) -> str:
