@@ -21,7 +21,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
 COUNT = 24
-IMAGES = {2: (480, 480), 3: (360, 360), 4: (320, 320)}  # largest size by pictures side by side
+IMAGES = {1: (480, 480), 2: (480, 480), 3: (360, 360), 4: (320, 320)}  # largest size by pictures side by side
 SMALL = (200, 200)
 
 
