@@ -18,7 +18,7 @@ LINES = {
     "cards": 1699,
     "review": 1467,
     "training": 4595,
-    "evaluation": 7791,
+    "evaluation": 7792,
     "cli": 1550,
     "demo": 152,
     "extras": 5354,
