@@ -162,7 +162,6 @@ def main() -> None:
             f"JPEGs to batches, {name}, CPU time",
             "open_clip's loader",
             [one / two for one, two in zip(rates[name, 0], rates["open_clip", 0], strict=True)],
-            f"{medians[name, 0]:.0f} images/s",
         )
     if given.steps:
         step = step_rate(given.steps)

@@ -225,7 +225,8 @@ def compare(
     for rival in rivals:
         processor = statistics.median(one[rival][1] / one["ours"][1] for one in rounds)
         print(f"  {rival}: {processor:.2f} times our CPU time")
-        more = [f"OpenCV {exactness(rounds[0][rival][2])}"]
+        precision = exactness(rounds[0][rival][2])
+        more = [] if precision == exactness(rounds[0]["ours"][2]) else [f"OpenCV {precision}"]
         more += [bound] if bound and "seeking" in rival else []
         row(what, rival, [one[rival][0] / one["ours"][0] for one in rounds], "; ".join(more))
 
