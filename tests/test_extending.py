@@ -50,7 +50,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(content, "utf-8")
     photos = folder / "data/photos"
     photos.mkdir()
-    for number, line in enumerate((folder / "data/changes.tsv").read_text().splitlines()):
+    for number, line in enumerate((folder / "data/changes.tsv").read_text().splitlines()[1:]):
         place, change, *_ = line.split("\t")
         # The photo before is the place's own, whatever changes later.
         for name, seed, brighter in ((place, sum(place.encode()), 0), (f"{place}-{change}", number, 60)):
@@ -94,7 +94,7 @@ def test_a_recipe_names_its_kinds(package: Path) -> None:
         "print(SOURCES.distribution('before-after'), FILTERS.distribution('dark'), SOURCES.distribution('gebc') == '')"
     )
     assert run(package, "-c", code).splitlines() == [
-        "4 [('wrong-columns', 'changes.tsv line 5')]",
+        "4 [('wrong-columns', 'changes.tsv line 6')]",
         "before-after 0.1.0 before-after 0.1.0 True",
     ]
 
@@ -112,7 +112,7 @@ def test_it_is_built_with_in_other_processes(package: Path) -> None:
     card = (package / "out/before-after/README.md").read_text()
     assert "Before and After" in card and "@misc{before" in card
     assert "* `before-after 0.1.0`, for source before-after, filter dark\n" in card
-    assert "an image is too dark" in card and "lines that are not place, change and two captions" in card
+    assert "an image is too dark" in card and "lines of a table with another number of columns" in card
 
 
 MEGABYTE = 1 << 20
