@@ -14,17 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.training.losses.conftest import SCALE, features
+from tests.training.losses.test_objectives import SCALE, features
 from twinset.contracts.errors import WrongUse
 from twinset.training.losses.eqsim import EqSim
 from twinset.training.losses.features import Features, similarities
-from twinset.training.losses.fusion import (
-    CHANGES,
-    PairScores,
-    match_hard_negatives,
-    rank_texts,
-    score_pairs,
-)
+from twinset.training.losses.fusion import CHANGES, PairScores, match_hard_negatives, rank_texts, score_pairs
 from twinset.training.losses.names import OBJECTIVES, REGULARISERS, fusion_form
 from twinset.training.losses.objectives import InfoNCE, open_loss
 from twinset.training.losses.sampling import HardNegatives, sample_hard, sample_pairs
@@ -44,6 +38,12 @@ def side(squares: Sequence[Tensor], margin: float, form: str) -> Tensor:
     if form == "released":
         return (average(squares) - margin).relu()
     return average([(square - margin).relu() for square in squares])
+
+
+def total(v1: Sequence[Tensor], v2: Sequence[tuple[Tensor, Tensor]], form: str, margins: tuple[float, float]) -> Tensor:
+    """EqSim of squares of v1, and of those of v2 for a text and for an image. margins: of v1 and of v2."""
+    sides = (side(squares, margins[1], form) for squares in zip(*v2, strict=True))
+    return sum(sides, side(v1, margins[0], form))
 
 
 def of_v2(s: Cells, i: int, j: int) -> tuple[Tensor, Tensor]:
@@ -66,24 +66,18 @@ def transcribed(given: Features, v1: str, v2: str, form: str, margin: float, mar
     """EqSim as loops over pairs (EqBen, sections 3, 5.4 and C), or as its released code samples and averages them."""
     n = len(given)
     logits = [[SCALE * (given.images[i] * given.texts[j]).sum() for j in range(n)] for i in range(n)]
-    s = [[logit.exp() / sum(other.exp() for other in row) for logit in row] for row in logits]
+    s = [[logit.exp() / sum(column.exp() for column in row) for logit in row] for row in logits]
     pairs = sorted(itertools.combinations(range(n), 2))
     close = sorted(close_of((given.images @ given.texts.T).tolist()))
-    distant = [pair for pair in pairs if pair not in close]
-    cells = [(s[i][j] - s[j][i]) ** 2 for i, j in (pairs if v1 == "all" else distant)]
+    chosen = {"all": pairs, "close": close, "distant": [pair for pair in pairs if pair not in close], "none": []}
+    cells = [(s[i][j] - s[j][i]) ** 2 for i, j in chosen[v1]]
     if form == "released":
         sampled = sample_pairs(SCALE * similarities(given.images, given.texts), 4, torch.Generator().manual_seed(seed))
-        close = [(i, j) for i in range(n) for of_row in sampled for j in of_row[i].tolist()]
-        masked = {*close, *((j, i) for i, j in close)} if v1 == "distant" else set()
-        every = itertools.product(range(n), repeat=2)  # also masked cells and the diagonal count
-        cells = [(s[i][j] - s[j][i]) ** 2 * ((i, j) not in masked) for i, j in every]
-    value = torch.zeros((), dtype=torch.float64)
-    if v1 != "none":
-        value = value + side(cells, margin_v1, form)
-    if v2 != "none":
-        sides = [of_v2(s, i, j) for i, j in (pairs if v2 == "all" else close)]
-        value = value + sum(side([both[which] for both in sides], margin, form) for which in (0, 1))
-    return value
+        chosen["close"] = [(i, j) for i in range(n) for of_row in sampled for j in of_row[i].tolist()]
+        masked = {pair for i, j in chosen["close"] for pair in ((i, j), (j, i)) if v1 == "distant"}
+        every = [*itertools.product(range(n), repeat=2)] if v1 != "none" else []
+        cells = [(s[i][j] - s[j][i]) ** 2 * ((i, j) not in masked) for i, j in every]  # also masked ones count
+    return total(cells, [of_v2(s, i, j) for i, j in chosen[v2]], form, (margin_v1, margin))
 
 
 def same(value: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
@@ -127,14 +121,12 @@ def test_eqsim_of_a_matching_head_equals_its_transcription(
     first, sides = [], list[tuple[Tensor, Tensor]]()
     for i, j in itertools.product(range(n), range(m)):
         own, text = given.own[i].sigmoid(), given.changed_text[i, j].sigmoid()
-        image, both = given.changed_image[i, j].sigmoid(), given.both[i, j].sigmoid()
+        image, wrong = given.changed_image[i, j].sigmoid(), given.both[i, j].sigmoid()
         if v1 == "all" or (v1 == "distant" and not close[i, j]):
             first.append((text - image) ** 2)
         if v2 == "all" or (v2 == "close" and close[i, j]):
-            sides.append((((own - text) - (both - image)) ** 2, ((own - image) - (both - text)) ** 2))
-    expected = side(first, margin / 2, form) if v1 != "none" else torch.zeros((), dtype=torch.float64)
-    if v2 != "none":
-        expected = expected + sum(side([squares[which] for squares in sides], margin, form) for which in (0, 1))
+            sides.append((((own - text) - (wrong - image)) ** 2, ((own - image) - (wrong - text)) ** 2))
+    expected = total(first, sides, form, (margin / 2, margin))
     value, _ = fusion_form("eqsim").open(v1=v1, v2=v2, form=form, margin=margin, margin_v1=margin / 2)(given, close)
     same(value, expected, [getattr(given, name) for name in ("own", *CHANGES)])
 
@@ -158,9 +150,9 @@ def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
         return (100 * images + texts).to(torch.bfloat16)
 
     rows, negatives = torch.tensor([1]), torch.tensor([[2, 0]])
-    found = score_pairs(score, rows, negatives)
-    assert found.own.tolist() == [101] and found.own.dtype == torch.float32
-    changed = found.changed_text.tolist(), found.changed_image.tolist(), found.both.tolist()
+    pairs = score_pairs(score, rows, negatives)
+    assert pairs.own.tolist() == [101] and pairs.own.dtype == torch.float32
+    changed = pairs.changed_text.tolist(), pairs.changed_image.tolist(), pairs.both.tolist()
     assert changed == ([[102, 100]], [[201, 1]], [[202, 0]])
     part = score_pairs(score, rows, negatives, CHANGES[1:2])
     assert part.changed_image.tolist() == [[201, 1]] and part.changed_text.shape == part.both.shape == (1, 0)
