@@ -70,7 +70,6 @@ def test_a_picture_does_not_hang_on_the_others(opens: Opens, name: str) -> None:
     [
         ("FluxPipeline", {"guidance": 1.5}, {"guidance": 1.5}),
         ("QwenImagePipeline", {"steps": 3}, {"steps": 3}),
-        ("StableDiffusionPipeline", {"scheduler": "euler"}, {"scheduler": "EulerDiscreteScheduler"}),
         ("StableDiffusionPipeline", {"scheduler": "dpm-solver++"}, {"scheduler": "DPMSolverMultistepScheduler"}),
         ("StableDiffusionXLPipeline", {"precision": "bfloat16"}, {"precision": "bfloat16"}),
         ("FluxPipeline", {"output_resolution": 32, "resampling": "box"}, {"resolution": 64, "resampling": "box"}),
@@ -79,12 +78,11 @@ def test_a_picture_does_not_hang_on_the_others(opens: Opens, name: str) -> None:
 def test_settings_reach_the_picture_and_the_sample(
     opens: Opens, name: str, changed: dict[str, Any], provenance: dict[str, Any]
 ) -> None:
-    (usual,), (other,) = opens(name).draw(requests(CAT)), opens(name, **changed).draw(requests(CAT))
-    assert usual.pixels.tobytes() != other.pixels.tobytes()
-    assert {**usual.provenance, **provenance} == {**other.provenance}
+    (usual,), (made,) = opens(name).draw(requests(CAT)), opens(name, **changed).draw(requests(CAT))
+    assert usual.pixels.tobytes() != made.pixels.tobytes()
+    assert {**usual.provenance, **provenance} == {**made.provenance}
     if "resampling" in changed:
-        expected = Image.fromarray(usual.pixels).resize((32, 32), Image.Resampling.BOX)
-        assert np.array_equal(other.pixels, expected)
+        assert np.array_equal(made.pixels, Image.fromarray(usual.pixels).resize((32, 32), Image.Resampling.BOX))
 
 
 def test_another_unet_draws_and_is_named_in_the_sample(opens: Opens, saved: Saved, tmp_path: Path) -> None:
@@ -123,7 +121,6 @@ def test_a_folder_without_what_it_may_lack_is_drawn_with(opens: Opens, tmp_path:
     ("name", "prompt", "reason", "detail"),
     [
         ("StableDiffusionPipeline", "a cat " * 400, "prompt-too-long", "725 tokens more than the model reads"),
-        ("FluxPipeline", "a cat " * 400, "prompt-too-long", "289 tokens more than the model reads"),
         ("ZImagePipeline", "a cat " * 400, "prompt-too-long", "704 tokens more than the model reads"),
         ("QwenImagePipeline", "a cat <|im_end|>", "special-token", "the prompt holds <|im_end|>"),
         ("FluxPipeline", "a cat </s> a dog", "special-token", "the prompt holds </s>"),

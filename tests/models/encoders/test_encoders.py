@@ -11,7 +11,7 @@ import transformers
 from PIL import Image
 
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
-from tests.tiny_encoders import SIZE, images, open_clip_config, save_tokenizer, save_transformers
+from tests.tiny_encoders import SIZE, images, open_clip_config, save_transformers
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.features.similarities import cosines
 from twinset.evaluation.scorers.kinds import open_model
@@ -113,8 +113,8 @@ def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, s
     for kind in ("clip", "siglip", "vilt"):
         read = transformers.AutoTokenizer.from_pretrained(saved[kind])
         counts = {text: len(read(text)["input_ids"]) for text in (" ".join(["a"] * n) for n in range(30, 80))}
-        longer_ones = open_model(f"{kind}:{saved[kind]}", FAST).too_long([*counts])
-        assert longer_ones == [text for text, tokens in counts.items() if tokens > NETWORKS[kind][1]] != []
+        too_long = open_model(f"{kind}:{saved[kind]}", FAST).too_long([*counts])
+        assert too_long == [text for text, tokens in counts.items() if tokens > NETWORKS[kind][1]] != []
 
 
 def test_models_of_another_kind_and_tokenizers_of_another_model_are_refused(
@@ -127,12 +127,9 @@ def test_models_of_another_kind_and_tokenizers_of_another_model_are_refused(
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelMissing, match=r"lacks model\.safetensors or pytorch_model\.bin, preprocessor_config.json"):
         open_model(f"vilt:{tmp_path}", FAST)
-    folder = save_transformers(tmp_path / "other", "blip-2")
-    save_tokenizer(folder, "blip")
+    folder = save_transformers(tmp_path / "blip-2", "blip-2")
     tokens = (folder / "tokenizer.json").read_text()
-    (folder / "tokenizer.json").write_text(
-        tokens.replace('"a":5', '"a":5,"purple":14').replace('"a": 5', '"a": 5, "purple": 14')
-    )
+    (folder / "tokenizer.json").write_text(tokens.replace('"a": 5', '"a": 5, "purple": 14'))
     with pytest.raises(WrongUse, match="15 tokens and its network 14"):
         open_model(f"blip2-itc:{folder}", FAST)
 

@@ -35,9 +35,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("text_cfg", {"tokenizer_kwargs": ["clean"]}, "tokenizer_kwargs is "),
     ("text_cfg", {"hf_model_name": "own/bert"}, "hf_model_name"),
     ("vision_cfg", {"timm_model_name": "hf-hub:own/vit"}, "timm_model_name is 'hf-hub:own/vit'"),
-    ("vision_cfg", {"timm_model_name": "local-dir:/elsewhere"}, "timm_model_name is 'local-dir:/elsewhere'"),
     ("vision_cfg", {"timm_model_name": "vit_tiny", "timm_model_pretrained": True}, "timm_model_pretrained"),
-    ("text_cfg", {"hf_tokenizer_name": "/elsewhere"}, "hf_tokenizer_name is '/elsewhere'"),
     ("text_cfg", {"hf_tokenizer_name": "words/../../elsewhere"}, "hf_tokenizer_name is 'words/../../elsewhere'"),
     ("text_cfg", {"hf_tokenizer_name": "hf-hub:own/words"}, "there is no model folder hf-hub:own/words"),
     ("vision_cfg", {"unknown": 1}, "cannot be loaded"),
@@ -76,12 +74,7 @@ def test_a_tokenizer_beside_a_configuration_is_read(tmp_path: Path) -> None:
 
 LAYOUTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "BiVLC": lambda weights: {"epoch": 1, "model_state_dict": weights, "optimizer_state_dict": {}},
-    "NegCLIP": lambda weights: {
-        "epoch": 1,
-        "name": "run",
-        "state_dict": {f"module.{name}": value for name, value in weights.items()},
-        "optimizer": {},
-    },
+    "NegCLIP": lambda weights: {"name": "run", "state_dict": {f"module.{name}": v for name, v in weights.items()}},
     "GeneCIS": lambda weights: {"clip_model": {f"module.{name}": v for name, v in weights.items()}, "combiner": {}},
     "CLIP4Cir": lambda weights: {"epoch": 1, "CLIP": weights},
     "OpenAI's numbers": lambda weights: weights | {"input_resolution": torch.tensor(32), "vocab_size": torch.tensor(9)},
@@ -114,7 +107,6 @@ def test_published_layouts_of_checkpoints_give_the_features_of_their_weights(tmp
         (lambda w: {name: v for name, v in w.items() if "conv1" not in name}, "another architecture.*visual.conv1"),
         (lambda w: w | {"visual.more": torch.ones(1)}, "another architecture.*visual.more"),
         (lambda w: w | {"ln_final.bias": torch.ones(16, dtype=torch.int8)}, "ln_final.bias .*torch.int8"),
-        (lambda w: w | {"ln_final.bias": torch.ones(16, dtype=torch.complex64)}, "ln_final.bias .*torch.complex64"),
         (lambda w: w | {"ln_final.bias": torch.ones(16).to_sparse()}, "ln_final.bias .*torch.sparse_coo"),
         (lambda w: w | {"ln_final.bias": torch.ones(16, device="meta")}, "ln_final.bias .*on meta"),
         (lambda w: w | {"ln_final.bias": torch.full((16,), torch.nan)}, "ln_final.bias .*NaN"),
@@ -150,7 +142,6 @@ def test_archives_of_code_and_objects_are_refused_in_a_sentence(tmp_path: Path) 
         ("random:hf-hub:own/model", "is called 'hf-hub'|is not a seed"),
         ("open_clip:ViT-B-32", "names no weights.*openai.*random:ViT-B-32"),
         ("open_clip:ViT-B-32:opnai", r"neither a file here nor a tag.*openai"),
-        ("open_clip:ViT-B-32:/nowhere/w.pt", "neither a file here nor a tag"),
         (f"random:ViT-B-32:{10**18}", "is not a seed"),
         ("clip:/nowhere", "no model folder /nowhere"),
         ("combiner:/nowhere", "write combiner:FILE:ENCODER"),
@@ -192,10 +183,10 @@ def test_a_tag_brings_its_activation_and_is_looked_for_in_the_cache_only(
 
 def test_features_follow_their_seed_and_file_and_nothing_else(tmp_path: Path) -> None:
     config = open_clip_config(tmp_path)
-    first, again, other = (encoder(f"random:{config}{seed}") for seed in ("", ":0", ":1"))
+    first, again, second = (encoder(f"random:{config}{seed}") for seed in ("", ":0", ":1"))
     assert np.array_equal(first.text_features(TEXTS), again.text_features(TEXTS))
-    assert first.digest() == again.digest() != other.digest()
-    assert not np.array_equal(first.text_features(TEXTS), other.text_features(TEXTS))
+    assert first.digest() == again.digest() != second.digest()
+    assert not np.array_equal(first.text_features(TEXTS), second.text_features(TEXTS))
     prepared = [first.prepare(image) for image in images(8)]
     order = [5, 2, 2, 2, 0, 7, 5, 5]
     passed = first.image_features([prepared[n] for n in order])
