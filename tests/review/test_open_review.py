@@ -129,13 +129,11 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
     ("options", "words"),
     [
         (["--stage", "other"], "no such stage that asks people; those that do: mine-decisions"),
-        (["--annotators", "a b"], "--annotators 'a b'"),
         (["--annotators", "admin"], "--annotators 'admin'"),
         (["--annotators", ","], "name somebody"),
         (["--annotator", "anna"], "--annotator"),
         (["--host", "256.0.0.1"], "cannot be opened"),
         (["--behind-https", "http://review.example.org"], "write https:// and a host alone"),
-        (["--out", "answers.txt"], "name a file that ends in .parquet"),
         (["--prolific", "a b"], "completion code"),
     ],
 )
