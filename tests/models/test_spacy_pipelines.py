@@ -30,9 +30,7 @@ def test_the_embedded_pipelines_are_whole() -> None:
     assert "CC BY-SA 4.0" in credits and all(f"## {name}" in credits for name in ALL_EMBEDDED)
 
 
-def test_a_pipeline_by_path_or_package_is_told_by_its_files(
-    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipeline_is_told_by_its_files(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = find_pipeline(str(copy))
     assert (pipeline.digest, pipeline.source) == (find_pipeline().digest, str(copy))
     shutil.copytree(copy, tmp_path / "en_tiny_xy/en_tiny_xy-0.1.0")

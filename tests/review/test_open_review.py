@@ -53,9 +53,7 @@ def out(drawn: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_the_secret_is_the_readers_own_whatever_lies_in_the_folder(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_secret_is_the_readers_own(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
     (out / "_review").mkdir()
     (out / "_review" / "secret").write_text("ab" * 32)
@@ -73,9 +71,7 @@ def test_the_secret_is_the_readers_own_whatever_lies_in_the_folder(
         open_desk(str(out))
 
 
-def test_a_plan_that_is_written_again_is_asked_and_only_what_changed(
-    drawn: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_changed_in_a_plan_is_asked_again(drawn: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decided: list[str] = []
     desk = desk_of(out, on_decided=decided.append)
     for task in desk.next("anna", PAIRS):

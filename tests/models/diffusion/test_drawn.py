@@ -75,9 +75,7 @@ def test_a_picture_does_not_hang_on_the_others(opens: Opens, name: str) -> None:
         ("FluxPipeline", {"output_resolution": 32, "resampling": "box"}, {"resolution": 64, "resampling": "box"}),
     ],
 )
-def test_settings_reach_the_picture_and_the_sample(
-    opens: Opens, name: str, changed: dict[str, Any], provenance: dict[str, Any]
-) -> None:
+def test_settings_reach_a_sample(opens: Opens, name: str, changed: dict[str, Any], provenance: dict[str, Any]) -> None:
     (usual,), (made,) = opens(name).draw(requests(CAT)), opens(name, **changed).draw(requests(CAT))
     assert usual.pixels.tobytes() != made.pixels.tobytes()
     assert {**usual.provenance, **provenance} == {**made.provenance}
@@ -126,9 +124,7 @@ def test_a_folder_without_what_it_may_lack_is_drawn_with(opens: Opens, tmp_path:
         ("FluxPipeline", "a cat </s> a dog", "special-token", "the prompt holds </s>"),
     ],
 )
-def test_a_prompt_that_is_not_read_as_it_stands_is_rejected(
-    opens: Opens, name: str, prompt: str, reason: str, detail: str
-) -> None:
+def test_a_prompt_that_is_cut_is_rejected(opens: Opens, name: str, prompt: str, reason: str, detail: str) -> None:
     first, rejected, last = opens(name).draw(requests(CAT, prompt, DOG))
     assert rejected == Rejected("key-1", reason, detail)
     assert isinstance(first, Drawn) and isinstance(last, Drawn) and last.key == "key-2"
@@ -136,9 +132,7 @@ def test_a_prompt_that_is_not_read_as_it_stands_is_rejected(
         assert len(pixels(opens(name, cut=True).draw(requests(prompt)))) == 1
 
 
-def test_what_is_plainly_broken_is_rejected_and_memory_that_runs_out_is_told(
-    opens: Opens, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_plainly_broken_is_rejected(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = opens("FluxPipeline", fresh=True)
     last = engine.pipeline.pipeline.vae.decoder.conv_out
     for value, reason in ((-9, "blank"), (torch.nan, "not-finite"), (torch.inf, "not-finite")):

@@ -79,9 +79,7 @@ def test_a_folder_with_a_file_that_does_not_go_is_refused(
         opens(str(at))
 
 
-def test_what_is_not_there_is_named_with_its_setting(
-    saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_there_is_named(saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model = str(saved("StableDiffusionPipeline"))
     absent = {r"^e\.unet: .*neither a folder": "own/unet", r"^e\.model: the model \. lacks config\.json": "."}

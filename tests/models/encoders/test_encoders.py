@@ -66,9 +66,7 @@ def test_encoders_give_the_cosines_of_their_own_forward_pass(saved: dict[str, Pa
 @pytest.mark.parametrize(
     ("model", "kind"), [("blip-itm", "blip"), ("blip2-itm", "blip-2"), ("vilt", "vilt"), ("flava", "flava")]
 )
-def test_matching_heads_give_the_log_odds_of_their_own_forward_pass(
-    saved: dict[str, Path], model: str, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_odds_of_matching(saved: dict[str, Path], model: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_model(f"{model}:{saved[kind]}", FAST)
     assert isinstance(opened, FusionScorer) and isinstance(opened, Matcher) and not isinstance(opened, DualEncoder)
     shown = images(3)
@@ -117,9 +115,7 @@ def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, s
         assert too_long == [text for text, tokens in counts.items() if tokens > NETWORKS[kind][1]] != []
 
 
-def test_models_of_another_kind_and_tokenizers_of_another_model_are_refused(
-    saved: dict[str, Path], tmp_path: Path
-) -> None:
+def test_models_of_another_kind_are_refused(saved: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="model_type is 'siglip', and must be clip"):
         open_model(f"clip:{saved['siglip']}", FAST)
     with pytest.raises(WrongUse, match="is not a dual encoder"):

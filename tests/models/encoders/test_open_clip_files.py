@@ -44,9 +44,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("part", "settings", "words"), REFUSED)
-def test_a_configuration_hands_on_nothing_that_runs_code_or_asks_a_hub(
-    tmp_path: Path, part: str, settings: dict[str, Any], words: str
-) -> None:
+def test_a_configuration_runs_no_code(tmp_path: Path, part: str, settings: dict[str, Any], words: str) -> None:
     """S1: ``tokenizer_kwargs`` of a filter's open_clip_config.json ran a Python file of its folder."""
     code = {"auto_map": {"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, "tokenizer_class": "Evil"}
     if "tokenizer_kwargs" in settings:
@@ -153,9 +151,7 @@ def test_wrong_models_are_named_with_what_to_write(text: str, words: str) -> Non
         open_model(text, FAST)
 
 
-def test_quick_gelu_changes_the_digest_and_a_file_that_may_need_it_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_may_need_quick_gelu_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     plain = json.loads(open_clip_config(tmp_path).read_text())
     for name, sizes in {"Tiny": plain, "Tiny-quickgelu": plain | {"quick_gelu": True}}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(sizes))
@@ -169,9 +165,7 @@ def test_quick_gelu_changes_the_digest_and_a_file_that_may_need_it_is_warned_of(
     assert not np.array_equal(gelu.text_features(TEXTS), quick.text_features(TEXTS))
 
 
-def test_a_tag_brings_its_activation_and_is_looked_for_in_the_cache_only(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tag_in_the_cache(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[str] = []
     monkeypatch.setattr("twinset.models.files.local_folder", lambda name, words: looked_up.append(name) or tmp_path)
     (tmp_path / "open_clip_model.safetensors").touch()

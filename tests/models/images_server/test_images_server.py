@@ -61,9 +61,7 @@ def requests(count: int) -> list[Request]:
     return [Request(f"k{n}", f"caption {n}", f"prompt {n}", 2**40 + n) for n in range(count)]
 
 
-def test_pictures_come_in_order_are_asked_for_once_and_again_without_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_come_in_order_and_are_paid_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("twinset.models.language_models.server_faults.LONGEST_ANSWER", 100)  # of words, not pictures
     with serving(drawing) as server:
         first = drawn(server, tmp_path, requests(9), options={"steps": 4})

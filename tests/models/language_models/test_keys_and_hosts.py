@@ -44,9 +44,7 @@ def recipe_of_others(folder: Path, url: str, **engine: Any) -> str:
     return str(path)
 
 
-def test_a_key_goes_where_the_operator_bound_it_and_no_record_binds_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_goes_where_the_operator_bound_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`base_url: http://attacker` with `api_key_variable: AWS_SECRET_ACCESS_KEY` sent that secret to the attacker;
     `_meta/log/recipe.json` of a bucket names both, and who resumes it bound neither.
     """
@@ -88,9 +86,7 @@ def test_a_key_goes_where_the_operator_bound_it_and_no_record_binds_it(
         ("", SECRET, "https://api.openai.com/v1", False),
     ],
 )
-def test_a_binding_is_of_one_server(
-    monkeypatch: pytest.MonkeyPatch, bound: str, variable: str, url: str, goes: bool
-) -> None:
+def test_a_key_has_one_server(monkeypatch: pytest.MonkeyPatch, bound: str, variable: str, url: str, goes: bool) -> None:
     """Names that look alike, other ports and plain http are other servers; the remedy of a refusal is exact."""
     monkeypatch.setenv(allowed.KEYS, bound)
     if not goes:
@@ -106,9 +102,7 @@ def test_a_host_that_readers_of_urls_disagree_on_is_refused(host: str, tmp_path:
         twinset.load_recipe(recipe_of_others(tmp_path, f"https://{host}/v1"))
 
 
-def test_nothing_else_of_the_environment_is_sent_nor_anything_to_another_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_nothing_else_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """OpenAI's client adds OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS, whatever the server."""
     for variable in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", OWN):
         monkeypatch.setenv(variable, "secret")

@@ -82,9 +82,7 @@ def test_what_is_not_a_number_gives_no_answer_and_spoils_no_other(folder: Path, 
     assert broken.rows.tolist() == [False, True]
 
 
-def test_memory_that_runs_out_is_told_and_half_the_batch_shares_the_network(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_runs_out_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 

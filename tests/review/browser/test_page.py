@@ -144,9 +144,7 @@ def test_swipes_on_a_phone(serve: Serve, tmp_path: Path) -> None:
         (1000, 700, False, "dark"),
     ],
 )
-def test_every_task_fits_into_the_window_and_axe_finds_nothing(
-    serve: Serve, tmp_path: Path, wide: int, high: int, phone: bool, scheme: str
-) -> None:
+def test_every_task_fits(serve: Serve, tmp_path: Path, wide: int, high: int, phone: bool, scheme: str) -> None:
     window = {**(PHONE if phone else {}), "viewport": {"width": wide, "height": high}, "color_scheme": scheme}
     served = serve(*all_kinds(tmp_path, 1))
     anna = served.visit(**window)
@@ -228,9 +226,7 @@ def lost_reply(times: list[int]) -> Callable[[Route], None]:
 
 
 @pytest.mark.slow
-def test_answers_given_without_a_network_outlive_the_page_and_are_sent_when_it_is_back(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_answers_given_without_a_network_are_sent_later(serve: Serve, tmp_path: Path) -> None:
     served = serve(of("fits-caption", tmp_path, 6))
     anna = served.visit()
     stale = f"twinset-answer:{Access(bytes(32), []).dataset}:anna:1"  # its page had this address before

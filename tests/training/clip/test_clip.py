@@ -50,9 +50,7 @@ def settings(made_pairs: MadeDataset, tmp_path: Path) -> Settings:
     return make
 
 
-def test_a_run_writes_weights_that_evaluation_opens_and_names_every_shard(
-    settings: Settings, made_pairs: MadeDataset, tmp_path: Path
-) -> None:
+def test_a_run_writes_what_evaluation_opens(settings: Settings, made_pairs: MadeDataset, tmp_path: Path) -> None:
     out, reports = tmp_path / "run", list[tuple[int, int]]()
     done = train(ClipTask, settings(), out, lambda step, steps, row: reports.append((step, steps)))
     assert reports == [(step, 8) for step in range(1, 9)] and {path.name for path in out.iterdir()} == FILES
@@ -97,9 +95,7 @@ def test_two_processes_train_as_one_does(settings: Settings, tmp_path: Path) -> 
     trains_alike_in_two_processes(ClipTask, "clip", chosen, options, tmp_path)
 
 
-def test_training_learns_what_it_reads_and_without_validation_the_last_weights_are_the_best(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_training_learns_what_it_reads(settings: Settings, tmp_path: Path) -> None:
     chosen = settings(epochs=25, validation=(), transform="evaluation", batch=8)
     done = train(ClipTask, chosen, tmp_path / "run")
     losses = [row["loss"] for row in rows_of(tmp_path / "run")]

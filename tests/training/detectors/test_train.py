@@ -43,9 +43,7 @@ def twins(made_pairs: MadeDataset) -> dict[str, Any]:
     return {"place": f"{made_pairs.root}:eq-ag", "validation": [f"{made_pairs.root}:eq-gebc"]}
 
 
-def test_the_steps_are_those_of_adam_on_a_linear_layer_of_each_half(
-    twins: dict[str, Any], settings: Settings, tmp_path: Path
-) -> None:
+def test_steps_are_adams_on_a_layer_of_each_half(twins: dict[str, Any], settings: Settings, tmp_path: Path) -> None:
     released = DetectorSettings(data=("out",))
     assert (released.lr, released.batch, released.epochs, released.image_epochs) == (1e-3, 400, 10, 1)
     chosen = settings(**twins)
@@ -83,9 +81,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(twins: dict[str, Any], settings:
     resumes_exactly(DetectorTask, settings(**twins, checkpoint_every=2), tmp_path, (1, 3, 5))
 
 
-def test_text_pairs_train_a_detector_of_captions_alone(
-    made_text_pairs: MadeDataset, settings: Settings, tmp_path: Path
-) -> None:
+def test_text_pairs_train_one_half_alone(made_text_pairs: MadeDataset, settings: Settings, tmp_path: Path) -> None:
     done = train(DetectorTask, settings(f"{made_text_pairs.root}:text", batch=2, image_epochs=9), tmp_path / "run")
     detectors = read_detectors(tmp_path / "run")
     assert rows_of(tmp_path / "run")[-1]["epoch"] == 3  # the images that there are not have no epochs

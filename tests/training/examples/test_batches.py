@@ -119,9 +119,7 @@ def test_a_corrupt_tar_in_mid_epoch_is_named_and_its_examples_replaced(
         [*Batches(batches.examples, CROPS, tokenize, 4, 7, ROLES).stream(0, 4)]
 
 
-def test_what_other_ranks_leave_out_is_counted_and_told(
-    made_pairs: MadeDataset, many_broken: pytest.MonkeyPatch
-) -> None:
+def test_what_other_ranks_leave_out_is_counted(made_pairs: MadeDataset, many_broken: pytest.MonkeyPatch) -> None:
     gone = {number: ("there", "cut short") for number in range(8)}
     many_broken.setattr("twinset.training.examples.batches.gathered", lambda broken: [broken, gone])
     half = open_batches(made_pairs, rank=0, world=2)
@@ -132,9 +130,7 @@ def test_what_other_ranks_leave_out_is_counted_and_told(
 
 
 @pytest.mark.parametrize(("workers", "last"), [(0, 12), (1, 12), (0, 3)])
-def test_a_dataset_that_is_rebuilt_meanwhile_is_refused_at_the_end_of_an_epoch_or_run(
-    made_pairs: MadeDataset, workers: int, last: int
-) -> None:
+def test_a_dataset_that_is_rebuilt_meanwhile_is_refused(made_pairs: MadeDataset, workers: int, last: int) -> None:
     batches, seen = open_batches(made_pairs, workers=workers), []
     path = made_pairs.root / layout.receipt("eq-ag", 0)
     with pytest.raises(BuildFailed, match=r"eq-ag: rebuilt since this training began.* new --out"):

@@ -81,9 +81,7 @@ def test_digests_are_those_of_the_data_alone(made_pairs: MadeDataset, tmp_path: 
         ("no samples of split 'train'; there are samples of: test", ["ROOT:eq-ag"], {"split": "train"}),
     ],
 )
-def test_what_is_no_data_is_refused(
-    made_pairs: MadeDataset, message: str, places: list[str], given: dict[str, Any]
-) -> None:
+def test_no_data_is_refused(made_pairs: MadeDataset, message: str, places: list[str], given: dict[str, Any]) -> None:
     with pytest.raises(WrongUse, match=message):
         open_examples([place.replace("ROOT", str(made_pairs.root)) for place in places], **{"task": "pairs"} | given)
 
@@ -129,9 +127,7 @@ def picture(width: int, height: int) -> Image.Image:
 @pytest.mark.parametrize("settings", [{"size": 64}, {"size": 48, "resize_mode": "squash", "interpolation": "bilinear"}])
 @pytest.mark.parametrize("size", [(97, 131), (200, 80), (64, 64)])
 @pytest.mark.parametrize("mode", ["training", "evaluation"])
-def test_transforms_are_open_clips_own_to_the_last_bit(
-    mode: Any, settings: dict[str, Any], size: tuple[int, int]
-) -> None:
+def test_transforms_are_open_clips_own(mode: Any, settings: dict[str, Any], size: tuple[int, int]) -> None:
     theirs = open_clip.transform.image_transform_v2(open_clip.transform.PreprocessCfg(**settings), mode == "training")
     transforms, state = Transforms(settings, mode), torch.get_rng_state()
     tensor = transforms.tensor(transforms.pixels(picture(*size), 7)[None].copy())[0]

@@ -93,9 +93,7 @@ def test_folders_whose_tars_are_alike_in_size_and_time_have_each_its_own_caption
     assert [opened(tmp_path, word)[0].texts["text"] for word in ("cat", "dog")] == ["cat", "dog"]
 
 
-def test_every_sample_that_gives_no_example_is_counted_and_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_every_sample_without_an_example_is_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = {
         "README": b"", "./a/good.jpg": jpeg(2), "./a/good.json": json.dumps({"caption": "of the JSON"}).encode(),
         "./a/mute.jpg": jpeg(3), "./a/lost.txt": b"no image", "./a/empty.jpg": b"", "./a/empty.txt": b"a text",

@@ -91,9 +91,7 @@ def settings(made_animals: MadeDataset, tiny: Callable[[str], Path]) -> Settings
     return make
 
 
-def test_negatives_of_a_mixture_match_neither_image_nor_text(
-    settings: Settings, made_animals: MadeDataset, tmp_path: Path
-) -> None:
+def test_negatives_match_no_image_or_text(settings: Settings, made_animals: MadeDataset, tmp_path: Path) -> None:
     mixture = (f"{made_animals.root}:arms", f"{made_animals.root}:more")
     chosen = settings(data=mixture, validation=())
     examples = open_data(chosen, "both", tmp_path / "out").training
@@ -170,9 +168,7 @@ def group_score(model: str, settings: FusionSettings, out: Path) -> float:
         ("flava", RELEASED | {"regulariser": "eqsim", "precision": "bfloat16", "transform": "evaluation"}),
     ],
 )
-def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
-    settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any]
-) -> None:
+def test_a_stopped_run_resumes_exactly(settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any]) -> None:
     chosen, out = settings(kind, **changes), tmp_path / "killed"
     with pytest.raises(Killed):
         train(FusionTask, chosen, out, killed_after(1))
@@ -215,9 +211,7 @@ def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tm
         ("blip-itm", {"model": "random:RN50"}, "is not trained by its matching head; name blip-itm:"),
     ],
 )
-def test_what_cannot_be_trained_is_refused(
-    settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any], message: str
-) -> None:
+def test_what_is_refused(settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongUse, match=message):
         train(FusionTask, settings(kind, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()

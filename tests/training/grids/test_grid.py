@@ -64,9 +64,7 @@ def percents(folder: Path) -> dict[tuple[str, str, str], float]:
 
 
 @pytest.mark.slow
-def test_arms_begin_from_others_and_a_killed_grid_ends_with_the_same_tables(
-    raw: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_killed_grid_ends_with_the_same_tables(raw: dict[str, Any], tmp_path: Path) -> None:
     design, done = written(raw, tmp_path), list[str]()
     assert [*load_design(design).only(["as-it-is"]).arms] == ["as-it-is"]
     with pytest.raises(WrongUse, match="arm 'eqsm': did you mean 'eqsim'"):
@@ -96,9 +94,7 @@ def test_arms_begin_from_others_and_a_killed_grid_ends_with_the_same_tables(
         assert (killed / path.name).read_bytes() == path.read_bytes()
 
 
-def test_detectors_are_resampled_by_group_and_a_test_reads_its_folder_and_categories(
-    raw: dict[str, Any], made_text_pairs: MadeDataset, tmp_path: Path
-) -> None:
+def test_detectors_are_an_arm_of_a_grid(raw: dict[str, Any], made_text_pairs: MadeDataset, tmp_path: Path) -> None:
     model, folder = f"random:{raw['common']['clip']['model']}:1", raw["folders"].pop("twinset")
     raw["tests"]["twins"] |= {"folder": folder, "figures": ["group", "image_detection"]}
     of_texts = {"subsets": ["text"], "categories": ["add_obj"], "figures": ["accuracy"]}
@@ -134,9 +130,7 @@ def test_detectors_are_resampled_by_group_and_a_test_reads_its_folder_and_catego
         ("folders.twinset=absent", "tests.twins: "),
     ],
 )
-def test_what_is_wrong_is_refused_before_the_first_arm(
-    raw: dict[str, Any], tmp_path: Path, setting: str, place: str
-) -> None:
+def test_wrong_designs_are_refused(raw: dict[str, Any], tmp_path: Path, setting: str, place: str) -> None:
     with pytest.raises(WrongUse) as caught:
         run_grid(load_design(written(raw, tmp_path), [setting]), tmp_path / "grid")
     assert place in str(caught.value) and not (tmp_path / "grid").exists()
