@@ -62,9 +62,6 @@ def test_the_secret_is_the_readers_own(out: Path, tmp_path: Path, monkeypatch: p
     assert secrets[0] == secrets[1] != b"\xab" * 32
     [file] = (tmp_path / "cache" / "review").glob("*/secret")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    file.write_text("")
-    with pytest.raises(WrongUse, match="not the secret that twinset wrote; remove it"):
-        open_desk(str(out))
     shutil.rmtree(out / "_review")
     (out / "_review").symlink_to(tmp_path)
     with pytest.raises(WrongUse, match="nothing is written through a link"):
