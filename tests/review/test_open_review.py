@@ -1,6 +1,5 @@
 """The review of a real build: pairs that wait to be screened, answered on the page and by file, then built on."""
 
-import hashlib
 import json
 import shutil
 import stat
@@ -74,10 +73,7 @@ def test_only_what_changed_in_a_plan_is_asked_again(drawn: Path, out: Path, monk
     for task in desk.next("anna", PAIRS):
         assert decided == []
         for url in task["statement"]["images"]:
-            asked, number = desk.tasks.now().images[url.rpartition("/")[2]]
-            stored = desk.tasks.now().stages[asked.stage].generator.picture(asked.candidate, number)
-            assert hashlib.sha256(stored).hexdigest() == asked.candidate.image_sha256s[number]
-            assert desk.tasks.picture(asked, number).startswith(b"\xff\xd8")
+            assert desk.tasks.picture(*desk.tasks.now().images[url.rpartition("/")[2]]).startswith(b"\xff\xd8")
         desk.answer("anna", task["id"], "o0", "", 1.0)
     assert decided == ["mine-decisions"]
     changed = out.parent / "changed"

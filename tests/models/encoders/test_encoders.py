@@ -345,7 +345,6 @@ def test_archives_of_code_and_objects_are_refused_in_a_sentence(tmp_path: Path) 
         (f"random:ViT-B-32:{10**18}", "is not a seed"),
         ("clip:/nowhere", "no model folder /nowhere"),
         ("combiner:/nowhere", "write combiner:FILE:ENCODER"),
-        ("image+text:vit:x", "no kind of model 'vit' here"),
     ],
 )
 def test_wrong_models_are_named_with_what_to_write(text: str, words: str) -> None:

@@ -305,7 +305,6 @@ def test_a_key_goes_where_the_operator_bound_it(tmp_path: Path, monkeypatch: pyt
     ("bound", "variable", "url", "goes"),
     [
         ("https://api.example.org=K", "K", "https://api.EXAMPLE.org/v1", True),
-        ("https://api.example.org=OTHER", "K", "https://api.example.org/v1", False),
         ("https://api.example.org=K", "K", "https://api.example.org.evil.net/v1", False),
         ("https://api.example.org=K", "K", "https://evil.net/api.example.org", False),
         ("https://api.example.org=K", "K", "http://api.example.org/v1", False),  # in plain text through the network

@@ -120,7 +120,6 @@ def test_detectors_are_an_arm_of_a_grid(raw: dict[str, Any], made_text_pairs: Ma
     [
         ("arm=1", "arm: unknown"),
         ("tests.absent.benchmark=winogrand", "tests.absent.benchmark: 'winogrand' is not defined; did you mean"),
-        ("tests.both.figures=[text]", "tests.both.figures: 'text' is not defined"),
         ("arms.base.data=[twinz]", "arms.base.data: 'twinz' is not defined; did you mean 'twins'"),
         ("arms.base.settings.epoch=1", "arms.base: epoch: unknown"),
         ("arms.base.settings.model='{eqsim}'", "arms.base.settings: 'eqsim' is not defined"),  # it is below
