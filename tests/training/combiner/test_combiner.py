@@ -263,9 +263,7 @@ def test_a_combiner_learns_conditions(data: dict[str, Any], settings: Settings, 
 
 def test_features_of_a_frozen_encoder_are_its_own(data: dict[str, Any], settings: Settings) -> None:
     chosen = settings(**data, frozen="both", batch=64)
-    task, *parts = (
-        CombinerTask(chosen, Path("run"), Process(rank, world, "cpu", "")) for rank, world in ((0, 1), (0, 2), (1, 2))
-    )
+    task, *parts = (opened(chosen, world, rank) for rank, world in ((0, 1), (0, 2), (1, 2)))
     encoder: Any = open_model(f"random:{chosen.model}", Running(threads=1))
     examples = task.data.training
     for step in (0, 4):

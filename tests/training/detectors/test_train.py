@@ -90,18 +90,6 @@ def test_text_pairs_train_one_half_alone(made_text_pairs: MadeDataset, settings:
     assert "twinset eval blind … --detectors OUT --model random:tiny.json" in (tmp_path / "run/README.md").read_text()
 
 
-def test_the_loss_is_the_mean_of_all_processes(
-    twins: dict[str, Any], settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = DetectorTask(settings(**twins), tmp_path, Process(0, 2, "cpu", ""))
-    task.prepare(tmp_path)
-    reduced = list[float]()
-    monkeypatch.setattr("torch.distributed.all_reduce", lambda value: reduced.append(float(value.add_(1))))
-    loss, logged = task.backward(task.batches.at(0))
-    assert [value / 2 for value in reduced] == [logged["text_loss"], logged["image_loss"]]
-    assert float(loss) == pytest.approx(sum(reduced) / 2)
-
-
 @pytest.mark.slow
 def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
     made_pairs: MadeDataset, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
