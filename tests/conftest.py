@@ -60,8 +60,7 @@ NEED_DEMO = (
     *("tests/filters/test_filters.py", "tests/generators/test_sources.py::test_words_of"),
     *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),
     *(f"tests/generators/prompt_to_prompt/test_{part}.py" for part in ("drawn_pairs", "vocabulary")),
-    "tests/models/diffusion/test_other_unet.py::test_defaults",
-    *("tests/training/clip/test_clip.py::test_a_model_of", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
+    *("tests/training/clip/test_clip.py::test_a_folder", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
 )
 #: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.
 SLOW_ROOMS = (
