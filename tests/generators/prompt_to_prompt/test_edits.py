@@ -1,6 +1,8 @@
 """Edits: alignment, injection against its definition, and the tensors of google/prompt-to-prompt.
 
-Fused injection equals probabilities made, edited and used. reference/make_fixture.py says how the tensors were made.
+Fused injection equals probabilities made, edited and used. Of each case reference/attention_control.safetensors holds
+random probabilities of a source and an edited image, (2, heads, pixels, tokens), and at some steps those that the
+published controllers make of the edited ones; commit 31d6d8a0 has the script that ran them.
 """
 
 import json
@@ -76,16 +78,13 @@ def test_the_random_unets_are_built_as_the_real_ones() -> None:
 
 
 def test_a_longer_word_shares_the_source_words_attention_and_the_rest_follows_its_words(words: CLIPTokenizer) -> None:
-    alignment = align(Edit(("a cat eating soup", "a giraffe eating soup")), words)  # giraffe: 7 tokens
-    source, edited = alignment.captions
-    sources, words_of_edited = dict(source.words()), dict(edited.words())
-    giraffe, cat = words_of_edited["giraffe"], sources["cat"]
-    assert len(giraffe) == 7
-    assert alignment.source[cat][:, giraffe].tolist() == [pytest.approx([1 / 7] * 7)]
-    ends = [(len(source.ids) - 1, len(edited.ids) - 1), (len(edited.ids), len(edited.ids))]  # the mark, a padding
-    same = [(*sources[word], *words_of_edited[word]) for word in ("a", "eating", "soup")]
-    for place, token in same + ends:
-        assert alignment.source[:, token].nonzero().tolist() == [[place]]
+    alignment = align(Edit(("a cat eating soup", "a giraffe eating soup")), words)
+    source, edited = (dict(caption.words()) for caption in alignment.captions)
+    assert len(edited["giraffe"]) == 7
+    assert alignment.source[source["cat"]][:, edited["giraffe"]].tolist() == [pytest.approx([1 / 7] * 7)]
+    for word in ("a", "eating", "soup"):
+        (token,) = edited[word]
+        assert alignment.source[:, token].nonzero().tolist() == [[*source[word]]]
 
 
 FIXTURE = safe_open(Path(__file__).parent / "reference/attention_control.safetensors", "pt")
@@ -119,9 +118,8 @@ def moved(alignment: Alignment) -> torch.Tensor:
     tokens = torch.zeros(edited.length, dtype=torch.bool)
     shorter = len(source.ids) - len(edited.ids)
     if shorter:
-        changed = [
-            at[-1] for (word, at), (before, _) in zip(edited.words(), source.words(), strict=True) if word != before
-        ]
+        words = zip(edited.words(), source.words(), strict=True)
+        changed = [places[-1] for (word, places), (before, _) in words if word != before]
         tokens[changed[-1] + 1 : len(edited.ids)] = True
         tokens[edited.length - max(shorter, 0) :] = True
     return tokens

@@ -24,12 +24,6 @@ WORDS = {"thing": ["cat", "dog"]}
 GOLDEN = {"figure-15": "4ea14156d5668c277878a8a6cf4922fd", "small-world": "71bbccfce4759279fd6f8d6712190961"}
 
 
-def _without(caption: str, word: str) -> list[str]:
-    said = f" {caption.rstrip('.')} "
-    assert not word or said.count(f" {word} ") == 1
-    return said.replace(f" {word} ", " ").split()
-
-
 def drawn(name: str, count: int, seed: int = 0, subset: str = "eq-sd") -> list[DrawnEdit]:
     return list(islice(draw_edits(load_captions(vocabulary_file(name)), seed, subset), count))
 
@@ -38,7 +32,8 @@ def drawn(name: str, count: int, seed: int = 0, subset: str = "eq-sd") -> list[D
 def test_the_captions_of_a_pair_differ_in_its_words_alone(name: str) -> None:
     for pair in drawn(name, 900):
         assert "" not in pair.words or pair.words[pair.plain] == "", "a phrase is added to the picture without it"
-        rest = [_without(caption, word) for caption, word in zip(pair.captions, pair.words, strict=True)]
+        captions = [f" {caption.rstrip('.')} " for caption in pair.captions]
+        rest = [text.replace(f" {word} ", " ").split() for text, word in zip(captions, pair.words, strict=True)]
         assert pair.words[0] != pair.words[1] and rest[0] == rest[1]
 
 
@@ -52,8 +47,8 @@ def test_kinds_rows_and_words_come_equally_often(name: str) -> None:
         assert abs(sides[0] - sides[1]) <= 0.1 * kinds[kind]
         for number in vocabulary.of_kind(kind):
             row = vocabulary.rows[number]
-            said = Counter(word for pair in pairs if pair.row == number for word in pair.words)
-            assert set(said) == set(row.words[row.changes]) and max(said.values()) <= 1.35 * min(said.values())
+            words = Counter(word for pair in pairs if pair.row == number for word in pair.words)
+            assert set(words) == set(row.words[row.changes]) and max(words.values()) <= 1.35 * min(words.values())
 
 
 def test_the_stream_of_a_version_never_changes() -> None:
