@@ -39,23 +39,12 @@ def test_motion_words_are_taken_away(caption: str) -> None:
     assert kept == candidate(("Man sits.",), ("Dog sits.",))
 
 
-@pytest.mark.parametrize("caption", ["Man holds a cup.", "An upside-downer hat.", "Pickup truck.", "Supdown."])
-def test_parts_of_words_do_not_count(caption: str) -> None:
-    still = candidate((caption,), (caption,))
-    assert MotionWords(kind="motion-words").judge(still) == still
-
-
-@pytest.mark.parametrize(
-    ("words", "kept"),
-    [
-        (("pick up",), ("Man is in.",)),
-        (("M.n", "("), ("Man pick   Up it.", "Man is in.")),
-        ((" ",), ("Man pick   Up it.", "Man is in.")),
-    ],
-)
-def test_the_list_of_words_is_the_recipes(words: Captions, kept: Captions) -> None:
-    given = candidate(("Man go up.",), ("Man pick   Up it.", "Man is in."))
-    assert MotionWords(kind="motion-words", words=words).judge(given) == candidate(("Man go up.",), kept)
+def test_parts_of_words_do_not_count_and_the_list_of_words_is_the_recipes() -> None:
+    still = ("Man holds a cup.", "An upside-downer hat.", "Pickup truck.", "Supdown.")
+    assert MotionWords(kind="motion-words").judge(candidate(still, still)) == candidate(still, still)
+    moves = ("Man pick   Up it.", "Man is in.")
+    for words, kept in ((("pick up",), moves[1:]), (("M.n", "("), moves), ((" ",), moves)):
+        assert MotionWords(kind="motion-words", words=words).judge(candidate(still, moves)) == candidate(still, kept)
 
 
 @pytest.mark.parametrize(
