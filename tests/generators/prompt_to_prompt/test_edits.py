@@ -2,7 +2,7 @@
 
 Fused injection equals probabilities made, edited and used. Of each case reference/attention_control.safetensors holds
 random probabilities of a source and an edited image, (2, heads, pixels, tokens), and at some steps those that the
-published controllers make of the edited ones; commit 31d6d8a0 has the script that ran them.
+published controllers make of the edited ones. Commit 5f82e2b5 has the script that ran them, `make_fixture.py`.
 """
 
 import json
