@@ -22,7 +22,6 @@ EDITS = [
 PLAIN = [Edit(edit.captions, 0.0, 0.0) for edit in EDITS]  # two independent images
 ROUNDED = 2  # grey levels of 255: another batch, and on AVX2 another row of one, sums in another order
 REAL = ("stable-diffusion-1.4", "sdxl")  # the real structures take long
-kinds = pytest.mark.parametrize("kind", SAVED)
 
 
 def noise(kind: str, pairs: int) -> torch.Tensor:
@@ -41,7 +40,7 @@ def difference(images: NDArray[np.uint8], others: NDArray[np.uint8]) -> int:
 
 
 @pytest.mark.slow
-@kinds
+@pytest.mark.parametrize("kind", SAVED)
 def test_without_replacement_a_pair_is_two_independent_images(
     load: Load, saved: Callable[[str], Path], kind: str
 ) -> None:
@@ -60,16 +59,6 @@ def test_without_replacement_a_pair_is_two_independent_images(
             drawn = pipeline(edit.captions[side], num_inference_steps=4, guidance_scale=5.0, latents=latents, **size)
             assert difference(np.asarray(drawn.images[0]), made[n, side]) <= ROUNDED
     assert difference(made[:, 0], made[:, 1]) > 5 * ROUNDED
-
-
-@pytest.mark.slow
-@kinds
-def test_a_batch_is_its_pairs_one_by_one_and_repeats_itself(load: Load, kind: str) -> None:
-    batch = draw(load(kind), EDITS, noise(kind, 3))
-    assert batch.tobytes() == draw(load(kind), EDITS, noise(kind, 3)).tobytes()
-    for n in range(3):
-        single = draw(load(kind), EDITS[n : n + 1], noise(kind, 3)[n : n + 1])
-        assert difference(single[0], batch[n]) <= ROUNDED
 
 
 @pytest.mark.parametrize("kind", ["small", *(pytest.param(kind, marks=pytest.mark.slow) for kind in REAL)])
