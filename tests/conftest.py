@@ -55,17 +55,10 @@ NEED_BLENDER = (
 NEED_DEMO = (
     *(f"tests/{room}/" for room in ("demo", "docker", "docs", "end_to_end", "guard", "trials")),
     *("tests/cards/test_citations.py", "tests/contracts/test_recipe.py"),
-    *("tests/contracts/test_contracts.py::test_a_model_is", "tests/contracts/test_contracts.py::test_the_model_br"),
     *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
-    *("tests/filters/test_filters.py", "tests/generators/test_sources.py::test_words_of"),
     *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),
-    *(f"tests/generators/prompt_to_prompt/test_{part}.py" for part in ("drawn_pairs", "vocabulary")),
+    "tests/generators/prompt_to_prompt/test_drawn_pairs.py",
     *("tests/training/clip/test_clip.py::test_a_folder", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
-)
-#: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.
-SLOW_ROOMS = (
-    "tests/real/",
-    "tests/demo/test_commands.py",
 )
 
 
@@ -125,9 +118,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.nodeid.startswith(SLOW_ROOMS):
-            item.add_marker(pytest.mark.slow)
     if config.getoption("--minutes") is not None:
         # Else the last files would never be reached.
         files = list(dict.fromkeys(item.path for item in items))

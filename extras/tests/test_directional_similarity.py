@@ -6,7 +6,8 @@ import pytest
 import torch
 from transformers import AutoImageProcessor, CLIPModel
 
-from tests.filters.test_filters import CAPTIONS, FIRST, SECOND, pair
+from tests.filters.test_filters import FIRST, SECOND
+from tests.filters.test_image_filters import CAPTIONS, pair
 from tests.models.diffusion.tiny_models import save_clip, tokenizer
 from twinset_extras.directional_similarity import DirectionalSimilarity
 
@@ -18,7 +19,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_direction_is_one_of_change(clip: Path) -> None:
     judge = DirectionalSimilarity(kind="directional-similarity", model=str(clip)).judge
-    pairs = [pair(FIRST, SECOND), pair(SECOND, FIRST, CAPTIONS[::-1]), pair(SECOND, FIRST), pair(FIRST, FIRST)]
+    pairs = [pair(FIRST, SECOND), pair(SECOND, FIRST, captions=CAPTIONS[::-1]), pair(SECOND, FIRST), pair(FIRST, FIRST)]
     assert {score.name for score in judge(pairs)} == {"direction"}
     there, both_turned, one_turned, nothing = (score.value for score in judge(pairs))
     assert -1 <= there <= 1 and there == judge([pair(FIRST, SECOND)])[0].value
