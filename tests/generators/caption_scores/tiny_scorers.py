@@ -1,6 +1,5 @@
 """The published layouts of the scorers with tiny random weights, and tokenizers made here: nothing is downloaded."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from string import ascii_lowercase
@@ -18,7 +17,6 @@ from transformers import (
 )
 
 from tests.models.diffusion.tiny_models import save_clip
-from tests.tiny_encoders import TEXT, VISION, open_clip_network
 from twinset.generators.caption_scores.scorers.classifiers import Cola, Vera
 from twinset.generators.caption_scores.scorers.clip import Clip
 from twinset.generators.caption_scores.scorers.scorer import ScorerSettings
@@ -77,21 +75,8 @@ def save_cola(folder: Path) -> Path:
     return folder
 
 
-def save_open_clip(folder: Path, **settings: Any) -> Path:
-    """A CLIP as open_clip saves it to a folder."""
-    config = {"embed_dim": 8, "text_cfg": TEXT, "vision_cfg": VISION, **settings}
-    folder.mkdir(parents=True)
-    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": config, "preprocess_cfg": {}}))
-    torch.save(open_clip_network(3, **settings).state_dict(), folder / "open_clip_pytorch_model.bin")
-    return folder
-
-
 #: Of each kind of scorer, how its tiny model is saved.
-MODELS: dict[str, Callable[[Path], Path]] = {
-    "clip": save_clip,
-    "cola": save_cola,
-    "vera": save_vera,
-}
+MODELS: dict[str, Callable[[Path], Path]] = {"clip": save_clip, "cola": save_cola, "vera": save_vera}
 
 
 def settings(kind: str, folder: Path) -> ScorerSettings:
