@@ -64,9 +64,11 @@ def test_a_sample_is_an_image_with_all_its_captions_which_ask_for_each_other(pho
     (photos / "test.txt").write_text("a.jpg\nd.jpg\nc.jpg\n")
     samples = built(photos, train=str(photos / "train.txt"), test=str(photos / "test.txt"))
     assert {tuple(sample.fields) for sample in samples} == {("jpg", "txt", "json")}  # as open_clip reads them
-    captions = [("A cat.",), ("A bird.",), ("A fish.", "A fish swims."), ("A dog.", "A dog runs.")]
-    assert [sample.json.captions for sample in samples] == captions
-    assert [sample.json.image_id[0] for sample in samples] == [*"bcda"]  # captions of a are scattered, hence the last
+    assert {sample.json.image_id: sample.json.captions for sample in samples} == {
+        **{"a.jpg": ("A dog.", "A dog runs."), "b.jpg": ("A cat.",)},
+        **{"c.jpg": ("A bird.",), "d.jpg": ("A fish.", "A fish swims.")},
+    }
+    assert [*planned(photos)[0]] == ["b.jpg", "c.jpg", "d.jpg", "a.jpg"]  # scattered, hence the last
     assert "Known biases" not in (photos / "out/photos/README.md").read_text()  # none are counted
 
     queries = [example for example in BuiltDataset(photos / "out").examples() if isinstance(example, Query)]
