@@ -99,57 +99,23 @@ def decide_all(recipe: Recipe, out: Path, **stages: str) -> None:
     build_here(recipe, str(out))
 
 
-def counts(out: Path, name: str) -> tuple[int, int, dict[str, int]]:
-    """Of a stage: planned, kept and rejected."""
-    stage = twinset.status(str(out))["stages"][name]
-    return stage["planned"], stage["kept"], stage["rejected"]
-
-
 def test_ambiguity_is_asked_of_the_image_that_was_chosen(tmp_path: Path) -> None:
     write_stages(tmp_path, [FITS, ADDED, FAILS, Caption(()), replace(FITS, photo="")])
     out, store = tmp_path / "out", Store(str(tmp_path / "out"))
     fits = {"kind": "image-ambiguity", "photos": str(tmp_path), "choices": "best"}
-    recipe = recipe_of(tmp_path, best={"kind": "image-choice"}, fits=fits)
-    decide_all(recipe, out, best="1 0 none 1", fits="photo generated photo")
-    assert counts(out, "best") == (4, 3, {"none-fits": 1}) and counts(out, "fits") == (3, 2, {"ambiguous": 1})
-    assert FinishedStage(store, "_stages/best").stage.excluded == {"no-image": 1}
-    assert FinishedStage(store, "_stages/fits").stage.excluded == {"not-chosen": 2}
+    decide_all(
+        recipe_of(tmp_path, best={"kind": "image-choice"}, fits=fits), out, best="1 0 none 1", fits="photo both photo"
+    )
+    stages = {name: FinishedStage(store, f"_stages/{name}") for name in ("best", "fits")}
+    rejected = {name: twinset.status(str(out))["stages"][name]["rejected"] for name in stages}
+    assert rejected == {"best": {"none-fits": 1}, "fits": {"ambiguous": 1}}
+    excluded = {name: stage.stage.excluded for name, stage in stages.items()}
+    assert excluded == {"best": {"no-image": 1}, "fits": {"not-chosen": 2}}
     first, best = asked(out, "fits")[0], asked(out, "best")
-    assert [one.kind_name for one in best[:3]] == ["replace_obj", "add_obj", "replace_obj"]
+    assert [task.kind_name for task in best[:3]] == ["replace_obj", "add_obj", "replace_obj"]
     assert first.images == ("photo.png", best[0].images[1]) and first.image_tars == ("", "test/00000.tar")
-    row = FinishedStage(store, "_stages/fits").read(["image_key", "image_sha256", "annotators"]).to_pylist()[0]
+    row = stages["fits"].read(["image_key", "image_sha256", "annotators"]).to_pylist()[0]
     assert row == {"image_key": first.images[1], "image_sha256": first.image_sha256s[1], "annotators": '["ann"]'}
-
-
-def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_path: Path) -> None:
-    def rows() -> dict[str, Any]:
-        columns = ["task_key", "choice", "image_key", "image_sha256", "binding", "annotators"]
-        return {
-            row["task_key"]: row for row in FinishedStage(Store(str(out)), "_stages/best").read(columns).to_pylist()
-        }
-
-    write_stages(tmp_path, [FITS, FAILS, ADDED])
-    out, answers = tmp_path / "out", tmp_path / "answers.sqlite"
-    recipe = recipe_of(tmp_path, best={"kind": "image-choice", "answers": str(answers)})
-    with pytest.raises(DecisionsMissing, match="best: 3 of 3 decisions are missing"):
-        build_here(recipe, str(out))
-    say(answers, [answer(one, "a", "1", stage="best") for one in asked(out, "best")[:2]])
-    with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
-        build_here(recipe, str(out))
-    say(answers, [answer(asked(out, "best")[2], "a", "none", stage="best")])
-    build_here(recipe, str(out))
-    assert counts(out, "best") == (3, 2, {"none-fits": 1})
-    before = rows()
-    write_stages(tmp_path, [FITS, FAILS, ADDED], rebuilt={(1, 2): "f" * 64})
-    with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
-        build_here(recipe, str(out))
-    (stale,) = (one for one in asked(out, "best") if "f" * 64 in one.image_sha256s)
-    say(answers, [answer(stale, "b", "0", stage="best")])
-    build_here(recipe, str(out))
-    changed = [task for task, row in rows().items() if before.get(task) != row]
-    assert changed == [stale.key], "the other decisions are the same rows"
-    report = json.loads((out / "_stages/best/_meta/decisions.json").read_bytes())
-    assert report["answers"] == {"a": 2, "b": 1}, "the answer to the image before is not counted"
 
 
 def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 import tarfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain, combinations, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twinset.contracts.candidate import from_row, to_row
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.parts import LeftOut
@@ -28,7 +27,6 @@ from twinset.generators.galleries.source import (
     AttributeTemplates,
     ObjectTemplates,
     Template,
-    TemplateCandidate,
     Templates,
 )
 from twinset.shards.contracts import Context
@@ -146,7 +144,7 @@ def attribute_rules(records: Sequence[Entry], taxonomy: Mapping[str, Collection[
     return rules
 
 
-FOCUS_OR_CHANGE: tuple[Literal["focus", "change"], ...] = ("focus", "change")
+TASKS: tuple[Literal["focus", "change"], ...] = ("focus", "change")
 
 STILLS = MINIATURE / "stills"
 RECORDS = json.loads((STILLS / "vaw.json").read_text())
@@ -191,7 +189,7 @@ def source(root: Path, kind: str, task: Any, **more: Any) -> Templates:
 
 
 def entries(root: Path, kind: str, task: str, count: int | None = None, **more: Any) -> list[dict[str, Any]]:
-    return [json.loads(one.entry) for one in islice(source(root, kind, task, **more).templates(), count)]
+    return [json.loads(planned.entry) for planned in islice(source(root, kind, task, **more).templates(), count)]
 
 
 def categories(annotations: Path) -> dict[str, frozenset[str]]:
@@ -214,24 +212,18 @@ def attribute_problems(made: list[dict[str, Any]], records: list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("kind", ["object", "attribute"])
-@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+@pytest.mark.parametrize("task", TASKS)
 def test_every_rule_holds_of_all_that_can_be_made(root: Path, kind: str, task: str) -> None:
-    planned = list(source(root, kind, task).plan())
-    assert len(planned) > 200
-    assert [from_row(TemplateCandidate, to_row(one)) for one in planned] == planned
-    assert len({one.key for one in planned}) == len({one.group for one in planned}) == len(planned)
-    assert list(islice(source(root, kind, task).plan(), 30)) == planned[:30]
-    made = [json.loads(one.entry) for one in planned]
-    if kind == "object":
-        images = categories(root / "panoptic.json")
-        assert check(made, 14, {*chain(*images.values())}, object_rules(images, task == "change")) == []
-    else:
+    made = entries(root, kind, task)
+    assert len(made) > 200
+    if kind == "attribute":
         assert attribute_problems(made, RECORDS, task) == []
-    if kind == "object":  # references take turns
-        references = [entry["reference"]["val_image_id"] for entry in made[:150]]
-        again = next(number for number, one in enumerate(references) if one in references[:number])
-        assert {*references} == {*references[:again]}
-    assert len({tuple(sorted(json.loads(one.provenance))) for one in planned}) == 1
+        return
+    images = categories(root / "panoptic.json")
+    assert check(made, 14, {*chain(*images.values())}, object_rules(images, task == "change")) == []
+    references = [entry["reference"]["val_image_id"] for entry in made[:150]]
+    again = next(number for number, reference in enumerate(references) if reference in references[:number])
+    assert {*references} == {*references[:again]}, "references take turns"
 
 
 def test_near_distractors_are_the_most_similar_without_the_condition(root: Path) -> None:
@@ -243,20 +235,20 @@ def test_near_distractors_are_the_most_similar_without_the_condition(root: Path)
         assert [len(image & reference) for image in gallery[:9]] == without[:9]
 
 
-@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+@pytest.mark.parametrize("task", TASKS)
 def test_types_attributes_and_objects_take_turns(root: Path, task: str) -> None:
-    facts = [json.loads(one.provenance) for one in islice(source(root, "attribute", task).plan(), 56)]
-    types = Counter(one["attribute_type"] for one in facts)
+    facts = [json.loads(planned.provenance) for planned in islice(source(root, "attribute", task).plan(), 56)]
+    types = Counter(fact["attribute_type"] for fact in facts)
     assert set(types) == set(TAXONOMY) - ({"state"} if task == "focus" else set())
-    sizes = Counter(one["attribute"] for one in facts if one["attribute_type"] == "size")
-    objects = Counter(one["object"] for one in facts if one["attribute"] == "large")
+    sizes = Counter(fact["attribute"] for fact in facts if fact["attribute_type"] == "size")
+    objects = Counter(fact["object"] for fact in facts if fact["attribute"] == "large")
     for counts, most in ((types, 2), (sizes, 2), (objects, 1)):
         assert max(counts.values()) - min(counts.values()) <= most
 
 
-@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+@pytest.mark.parametrize("task", TASKS)
 def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task: str) -> None:
-    records = [{**record, "image_id": int(record["image_id"]) % 30} for record in RECORDS]  # of few images
+    records = [{**record, "image_id": int(record["image_id"]) % 30} for record in RECORDS[:400]]  # of few images
     few = save(records, tmp_path / "few.json")
     templates = source(root, "attribute", task, annotations=few)
     made = [json.loads(one.entry) for one in templates.templates()]
@@ -289,7 +281,7 @@ def test_change_needs_another_object_and_a_target_that_differs_from_the_referenc
     assert made(instance(1, "cup", "red green")) == 0  # as green as its references
 
 
-@pytest.mark.parametrize(("kind", "task"), [("object", "focus"), ("attribute", "focus"), ("attribute", "change")])
+@pytest.mark.parametrize(("kind", "task"), [("object", "focus"), ("attribute", "change")])
 def test_scenes_are_shown_whole_and_objects_cut_out(root: Path, kind: str, task: str) -> None:
     made = source(root, kind, task)
     planned = list(islice(made.plan(), 3))
@@ -306,15 +298,9 @@ def test_scenes_are_shown_whole_and_objects_cut_out(root: Path, kind: str, task:
 
 
 def test_a_missing_image_and_a_box_outside_reject_their_templates(root: Path, tmp_path: Path) -> None:
-    made = source(root, "object", "focus", media=tmp_path)
-    planned = list(islice(made.plan(), 2))
-    for name in planned[0].images:
-        (tmp_path / name).write_bytes((root / "images" / name).read_bytes())
-    wrong = tmp_path / planned[0].images[5]
-    wrong.unlink()
-    rejected, _ = source(root, "object", "focus", media=tmp_path).make(planned)
-    assert isinstance(rejected, Rejected)
-    assert (rejected.reason, rejected.media) == ("missing-media", wrong.name)
+    absent = source(root, "object", "focus", media=tmp_path)
+    (rejected,) = absent.make(list(islice(absent.plan(), 1)))
+    assert isinstance(rejected, Rejected) and rejected.reason == "missing-media"
     records = [{**record, "instance_bbox": [320.0, 1.0, 5.0, 5.0]} for record in RECORDS]
     outside = source(root, "attribute", "focus", annotations=save(records, tmp_path / "vaw.json"))
     (rejected,) = outside.make(list(islice(outside.plan(), 1)))
@@ -325,13 +311,12 @@ def test_a_missing_image_and_a_box_outside_reject_their_templates(root: Path, tm
 def test_a_category_is_present_above_one_per_cent_in_whatever_order_the_file_is(root: Path, tmp_path: Path) -> None:
     whole = json.loads((root / "panoptic.json").read_text())
     turned = save({key: list(reversed(value)) for key, value in whole.items()}, tmp_path / "turned.json")
+    shown_of = categories(root / "panoptic.json")
     for path in (root / "panoptic.json", turned):
-        read = read_scenes(path, LeftOut())
-        assert {
-            str(picture.id): {name for name, present in zip(read.names, row, strict=True) if present}
-            for picture, row in zip(read.pictures, read.present, strict=True)
-        } == categories(root / "panoptic.json")
-        assert read.pictures[0].file_name == f"{min(map(int, categories(root / 'panoptic.json')))}.jpg"
+        scenes = read_scenes(path, LeftOut())
+        rows = zip(scenes.pictures, scenes.present, strict=True)
+        assert {str(picture.id): {*np.array(scenes.names)[row]} for picture, row in rows} == shown_of
+        assert scenes.pictures[0].file_name == f"{min(map(int, shown_of))}.jpg"
 
 
 def test_wrong_entries_are_left_out_with_their_place(tmp_path: Path) -> None:
@@ -360,9 +345,9 @@ ONE: dict[str, Any] = {
 
 def test_names_are_words_in_lower_case_and_contradictions_are_not_believed(tmp_path: Path) -> None:
     excluded = LeftOut()
-    (one,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, excluded)
-    assert (one.id, one.image, one.object_name, one.box) == ("8", "7", "train car", (-1.0, 2.0, 30.0, 4.5))
-    assert (one.positive, one.negative) == (("red",), ("green",))
+    (car,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, excluded)
+    assert (car.id, car.image, car.object_name, car.box) == ("8", "7", "train car", (-1.0, 2.0, 30.0, 4.5))
+    assert (car.positive, car.negative) == (("red",), ("green",))
     assert excluded == {"attribute-unknown": 2, "attribute-contradicted": 1}
     assert all(place.startswith("val.json instance[0] '") for _, place in excluded.examples)
     assert read_taxonomy(save(TAXONOMY, tmp_path / "types.json"))["tone"] == ("black", "grey", "white")
@@ -371,14 +356,14 @@ def test_names_are_words_in_lower_case_and_contradictions_are_not_believed(tmp_p
 def test_instances_that_cannot_be_used_are_counted_and_other_files_refused(tmp_path: Path) -> None:
     other, excluded = {**ONE, "instance_id": "9"}, LeftOut()
     broken = [{**other, "image_id": "../7"}, {**other, "instance_bbox": [1, 2, 3, float("nan")]}]
-    (one,) = read_instances(save([ONE, "text", ONE, *broken], tmp_path / "val.json"), TAXONOMY, excluded)
-    assert (one.id, excluded["instance-malformed"]) == ("8", 4)
+    (instance,) = read_instances(save([ONE, "text", ONE, *broken], tmp_path / "val.json"), TAXONOMY, excluded)
+    assert (instance.id, excluded["instance-malformed"]) == ("8", 4)
     with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):
         read_instances(save([], tmp_path / "val.json"), TAXONOMY, LeftOut())
     with pytest.raises(WrongUse, match=r"types\.json.* attribute_types\.json"):
         read_taxonomy(save({"red": 0}, tmp_path / "types.json"))
     stuff = {**scenes(3), "categories": [{"id": 1, "name": "-stuff"}]}
-    with pytest.raises(WrongUse, match=r"broken\.json: categories\[0\]\.name: .*must be a COCO Panoptic file"):
+    with pytest.raises(WrongUse, match=r"broken\.json: categories\[0\]\.name: "):
         read_scenes(save(stuff, tmp_path / "broken.json"), LeftOut())
 
 
@@ -415,49 +400,22 @@ def test_a_box_of_which_nothing_is_seen_is_refused(box: Any) -> None:
 
 PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
 
-# The 133 categories of COCO Panoptic, as its annotation files name them.
-COCO = """person, bicycle, car, motorcycle, airplane, bus, train, truck, boat, traffic light, fire hydrant, stop
-sign, parking meter, bench, bird, cat, dog, horse, sheep, cow, elephant, bear, zebra, giraffe, backpack, umbrella,
-handbag, tie, suitcase, frisbee, skis, snowboard, sports ball, kite, baseball bat, baseball glove, skateboard,
-surfboard, tennis racket, bottle, wine glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich, orange,
-broccoli, carrot, hot dog, pizza, donut, cake, chair, couch, potted plant, bed, dining table, toilet, tv, laptop,
-mouse, remote, keyboard, cell phone, microwave, oven, toaster, sink, refrigerator, book, clock, vase, scissors,
-teddy bear, hair drier, toothbrush, banner, blanket, bridge, cardboard, counter, curtain, door-stuff, floor-wood,
-flower, fruit, gravel, house, light, mirror-stuff, net, pillow, platform, playingfield, railroad, river, road, roof,
-sand, sea, shelf, snow, stairs, tent, towel, wall-brick, wall-stone, wall-tile, wall-wood, water-other,
-window-blind, window-other, tree-merged, fence-merged, ceiling-merged, sky-other-merged, cabinet-merged,
-table-merged, floor-other-merged, pavement-merged, mountain-merged, grass-merged, dirt-merged, paper-merged,
-food-other-merged, building-other-merged, rock-merged, wall-other-merged, rug-merged"""
+# Categories of COCO Panoptic that conditions say in other words, as its annotation files name them.
+REWORDED = """door-stuff floor-wood mirror-stuff wall-brick wall-stone wall-tile wall-wood water-other window-blind
+window-other tree-merged fence-merged ceiling-merged sky-other-merged cabinet-merged table-merged floor-other-merged
+pavement-merged mountain-merged grass-merged dirt-merged paper-merged food-other-merged building-other-merged
+wall-other-merged rug-merged"""
 
 
-@pytest.fixture(scope="module")
-def published() -> list[dict[str, Any]]:
-    if not PUBLISHED.exists():
-        pytest.skip("GeneCIS's change_object.json is not at hand")
-    templates: list[dict[str, Any]] = json.loads(PUBLISHED.read_text())
-    return templates
-
-
-def test_published_templates_keep_the_rules_but_repeat_themselves(published: list[dict[str, Any]]) -> None:
-    conditions = {condition_name(" ".join(name.split())) for name in COCO.split(",")}
-    assert len(conditions) == 133  # categories that differ are conditions that differ
+@pytest.mark.skipif(not PUBLISHED.exists(), reason="GeneCIS's change_object.json is not at hand")
+def test_published_templates_keep_the_rules_but_repeat_themselves() -> None:
+    published = json.loads(PUBLISHED.read_text())
+    conditions = {template["condition"] for template in published}
+    named = [condition_name(category) for category in REWORDED.split()]
+    assert {*named} <= conditions and len({*named}) == len(named)  # categories that differ are conditions that differ
     problems = check(published, 14, conditions)
     # Ours come again too.
     assert (len(published), len({entry["reference"]["val_image_id"] for entry in published})) == (1960, 218)
     assert Counter(rule for _, rule in problems) == {"template-again": 167, "target-again": 1}
     # A toaster: the target is its own last distractor, that is, both close and far.
     assert (19, "target-again") in problems and published[19]["condition"] == "toaster"
-
-
-def test_published_distractors_are_ranked_and_targets_are_not_first(published: list[dict[str, Any]]) -> None:
-    """The near distractors of all templates of a reference are in one order; many targets come late in it."""
-    order: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
-    for entry in published:
-        near = [image["val_image_id"] for image in entry["gallery"][:9]]
-        order[entry["reference"]["val_image_id"]] |= set(combinations(near, 2))
-    assert not any((later, sooner) in pairs for pairs in order.values() for sooner, later in pairs)
-    behind = 0
-    for entry in published:
-        target, pairs = entry["target"]["val_image_id"], order[entry["reference"]["val_image_id"]]
-        behind += any((image["val_image_id"], target) in pairs for image in entry["gallery"][:9])
-    assert behind == 786  # most of the others cannot be placed
