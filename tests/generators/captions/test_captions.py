@@ -68,9 +68,14 @@ def json_of(content: Any) -> dict[str, bytes]:
     return {"c.json": json.dumps(content).encode()}
 
 
+def of(image: str, caption_id: str | int, caption: str, *more: str) -> tuple[str, ...]:
+    """A caption as it is read, where the image's name is its id; a number is that of its line or row."""
+    return (caption_id if isinstance(caption_id, str) else f"{caption_id:09d}", image, caption, image, *more)
+
+
 def untold(captions: list[str], first: int = 2) -> Captions:
     """Captions of 0.jpg, 1.jpg… whose ids are their lines."""
-    return [(f"{n + first:09d}", f"{n}.jpg", caption, f"{n}.jpg") for n, caption in enumerate(captions)]
+    return [of(f"{n}.jpg", n + first, caption) for n, caption in enumerate(captions)]
 
 
 #: Files; the kind that they are found to be; captions, with split and terms where stated; if any, what is left out.
@@ -84,9 +89,9 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         },
         "tsv",
         [
-            ("000000001", "http://x.org/1.jpg", "a dog .", "http://x.org/1.jpg"),
-            ("000000008", "http://x.org/5.jpg", "line\u2028separator\rhere", "http://x.org/5.jpg"),
-            ("000000010", "http://x.org/1.jpg", '"the" last', "http://x.org/1.jpg"),
+            of("http://x.org/1.jpg", 1, "a dog ."),
+            of("http://x.org/5.jpg", 8, "line\u2028separator\rhere"),
+            of("http://x.org/1.jpg", 10, '"the" last'),
         ],
         "line 2: wrong-columns; line 4: wrong-columns; line 5: empty-caption; line 6: not-utf-8; line 7: no-url; "
         "line 9: too-long",
@@ -94,20 +99,20 @@ FORMATS: dict[str, tuple[Any, ...]] = {
     "Flickr tokens": (
         {"a.token.txt": b"1_a.jpg#0\tA dog .\n1_a.jpg#1\tA\ttab .\n2.jpg#0  no tab\nno number\tA cat .\n3.jpg#4\t\n"},
         "flickr-tokens",
-        [("1_a.jpg#0", "1_a.jpg", "A dog .", "1_a.jpg"), ("1_a.jpg#1", "1_a.jpg", "A\ttab .", "1_a.jpg")],
+        [of("1_a.jpg", "1_a.jpg#0", "A dog ."), of("1_a.jpg", "1_a.jpg#1", "A\ttab .")],
         "line 3: no-tab; line 4: no-image-id; line 5: empty-caption",
     ),
     "a table": (
         {"c.csv": b'image,Caption,split\r\n0.jpg,"A dog,\ncat.",train\r\n\n2.jpg,A caf\xe9,test\n3.jpg\n,none,\n'},
         "csv",
-        [("000000003", "0.jpg", "A dog,\ncat.", "0.jpg", "train")],
+        [of("0.jpg", 3, "A dog,\ncat.", "train")],
         "line 5: not-utf-8; line 6: wrong-columns; line 7: no-image-id",
     ),
     **{
         f"a table with {delimiter!r} in {kind}": (
             {f"c.{kind}": table(delimiter)},
             kind,
-            [(f"{at:09d}", *row[1:]) for at, row in zip((2, 3, 5, 6), untold(QUOTED), strict=True)],
+            [of(f"{n}.jpg", line, QUOTED[n]) for n, line in enumerate((2, 3, 5, 6))],
         )
         for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
     },
@@ -116,7 +121,7 @@ FORMATS: dict[str, tuple[Any, ...]] = {
     "a mark in the middle": (
         {"c.csv": b'image,caption\n0.jpg,a dog\n1.jpg,"a" cat\n2.jpg,a bird\n'},
         "csv",
-        [*untold(["a dog"]), ("000000004", "2.jpg", "a bird", "2.jpg")],
+        [of("0.jpg", 2, "a dog"), of("2.jpg", 4, "a bird")],
         "line 3: wrong-quotes",
     ),
     "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", untold(["a dog"])),
@@ -185,11 +190,7 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         | {"empty.jpg": b"", "empty.txt": b"\n", "lost.txt": b"Of nothing.", "mute.webp": b""}
         | dict.fromkeys(("two.jpg", "two.png", "two.txt"), b"Of which?"),
         "texts",
-        [
-            ("a#0", "a.jpg", "A dog.", "a.jpg"),
-            ("a#1", "a.jpg", "A dog runs.", "a.jpg"),
-            ("b/c#0", "b/c.PNG", "A cat.", "b/c.PNG"),
-        ],
+        [of("a.jpg", "a#0", "A dog."), of("a.jpg", "a#1", "A dog runs."), of("b/c.PNG", "b/c#0", "A cat.")],
         "a.txt line 4: not-utf-8; empty.txt: empty-caption; lost: no-image; mute: no-caption; two: several-fields",
     ),
     "COCO": (
@@ -207,7 +208,7 @@ FORMATS: dict[str, tuple[Any, ...]] = {
     "SBU": (
         json_of({"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]}),
         "coco",
-        [("000000001", "http://x.org/1.jpg", "A dog.", "http://x.org/1.jpg")],
+        [of("http://x.org/1.jpg", 1, "A dog.")],
     ),
 }
 
@@ -255,7 +256,7 @@ def test_what_cannot_be_read_is_refused_with_file_and_reason(tmp_path: Path, wro
 
 
 RECORDS: list[tuple[dict[str, Any], Captions]] = [
-    ({"image": "1.jpg", "caption": SAID}, [(f"1.jpg#{n}", "1.jpg", text, "1.jpg") for n, text in enumerate(SAID)]),
+    ({"image": "1.jpg", "caption": SAID}, [of("1.jpg", f"1.jpg#{n}", text) for n, text in enumerate(SAID)]),
     (
         {"filename": "1.jpg", "filepath": "val2014", "sentences": [{"raw": text} for text in SAID]},
         [(f"1.jpg#{n}", "1.jpg", text, "val2014/1.jpg") for n, text in enumerate(SAID)],

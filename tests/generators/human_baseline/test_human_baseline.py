@@ -66,7 +66,7 @@ def test_four_questions_a_pair_each_with_its_right_answer(out: Path) -> None:
     generator = asking(out, out / "absent.sqlite", seed=1, sample=SAMPLE)
     tasks = generator.gathered.tasks
     assert len(tasks) == 4 * SAMPLE and set(Counter(task.group for task in tasks).values()) == {4}
-    stored = {one.key: one for one in read_samples(Store(str(out)), "mine")}
+    stored = {sample.key: sample for sample in read_samples(Store(str(out)), "mine")}
     for task in tasks:
         pair, (_, query) = stored[task.subject], json.loads(task.identity)
         shown = [hashlib.sha256(generator.picture(task, n)).hexdigest() for n in range(len(task.images))]
@@ -98,11 +98,11 @@ def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path,
     told += [(task, "cleo", right_of(task)) for task in tasks[::5]]  # whom the ties were left to
     say(place, [answer_to(task, name, str(value), stage="human-baseline") for task, name, value in told])
     report = json.loads(asking(out, place, sample=10, overlap=1.0).report_files()["decisions.json"])
-    found = people(report, "made", "made", resamples=50)
-    assert found.as_json()["undecided"] == 0 and found.pooled.all.figures["group"].value == 100
-    answers = {name: (one["right"], one["answers"]) for name, one in found.annotators.items()}
-    assert answers == {"ann": (40, 40), "ben": (32, 40), "cleo": (8, 8)}
-    assert found.report["agreement"]["pairs"][0]["kappa"] == pytest.approx(0.6)
+    measured = people(report, "made", "made", resamples=50)
+    assert measured.as_json()["undecided"] == 0 and measured.pooled.all.figures["group"].value == 100
+    counts = {name: (annotator["right"], annotator["answers"]) for name, annotator in measured.annotators.items()}
+    assert counts == {"ann": (40, 40), "ben": (32, 40), "cleo": (8, 8)}
+    assert measured.report["agreement"]["pairs"][0]["kappa"] == pytest.approx(0.6)
 
 
 def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
@@ -169,7 +169,5 @@ def test_a_recipe_can_ask_about_a_finished_build_alone(
     assert main(["build", str(path), "--out", str(asked)]) == 3
     answer(load_recipe(str(path)), asked, set())
     assert main(["build", str(path), "--out", str(asked)]) == 0
-    stage, run = str(asked / "_stages/human-baseline"), tmp_path / "run"
-    assert main(["eval", "human", stage, "--out", str(run)]) == 2
-    said = capsys.readouterr().err
-    assert f"pairs of mine, which {asked} does not hold" in said and "with --data DIR" in said
+    assert main(["eval", "human", str(asked / "_stages/human-baseline"), "--out", str(tmp_path / "run")]) == 2
+    assert f"pairs of mine, which {asked} does not hold" in capsys.readouterr().err
