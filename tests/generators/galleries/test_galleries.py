@@ -3,7 +3,7 @@
 import json
 import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -39,8 +39,6 @@ from twinset_demo import MINIATURE
 FIRST = 9
 
 Entry = Mapping[str, Any]
-#: Names of the rules that one template breaks.
-Rules = Callable[[Entry], Iterator[str]]
 
 
 def image_of(entry: Entry) -> str:
@@ -53,16 +51,14 @@ def shown(template: Entry) -> list[Entry]:
     return [template["reference"], template["target"], *template["gallery"]]
 
 
-def check(
-    templates: Sequence[Entry], distractors: int, conditions: Collection[str], annotated: Rules | None = None
-) -> list[tuple[int, str]]:
+def problems(templates: Sequence[Entry], distractors: int, conditions: Collection[str]) -> list[tuple[int, str]]:
     """Number and broken rule of all templates of one file. distractors: 9 or 14 images (Table 1)."""
-    problems, asked = [], set[tuple[str, ...]]()
+    broken_rules, asked = [], set[tuple[str, ...]]()
     for number, template in enumerate(templates):
         reference, target, *gallery = map(image_of, shown(template))
         places = [f"{image_of(entry)} {entry.get('instance_id', '')}" for entry in shown(template)[:2]]
         question = (*places, template["condition"])
-        broken = {
+        rules = {
             "gallery-size": len(gallery) != distractors,
             "reference-again": reference == target or reference in gallery,
             "target-again": target in gallery,  # a second right answer
@@ -71,41 +67,34 @@ def check(
             "template-again": question in asked,
         }
         asked.add(question)
-        problems += [(number, rule) for rule, is_broken in broken.items() if is_broken]
-        problems += [(number, rule) for rule in annotated(template)] if annotated else []
-    return problems
+        broken_rules += [(number, rule) for rule, is_broken in rules.items() if is_broken]
+    return broken_rules
 
 
-def object_rules(categories: Mapping[str, frozenset[str]], change: bool) -> Rules:
-    """Those of both tasks of objects. categories: of each image."""
+def check_objects(templates: Sequence[Entry], categories: Mapping[str, frozenset[str]], change: bool) -> None:
+    """Rules of both tasks of objects. categories: of each image."""
+    assert problems(templates, 14, {*chain(*categories.values())}) == []
     last: dict[str, int] = {}  # reference -> categories that it shares with its last target
-
-    def rules(template: Entry) -> Iterator[str]:
+    for template in templates:
         images = [image_of(entry) for entry in shown(template)]
         reference, target, *gallery = (categories[image] for image in images)
         condition, near, far = template["condition"], gallery[:FIRST], gallery[FIRST:]
-        close = [len(image & reference) >= 6 and not reference <= image for image in (target, *near)]
-        if len(reference) < 10:
-            yield "few-categories"
-        if (condition in reference) == change:
-            yield "reference-condition"
-        if not all(close):
-            yield "target-or-near-not-close"
-        if any(len(image & reference) > 2 for image in far):
-            yield "far-not-far"
-        if any(condition in image for image in near) or not all(condition in image for image in (target, *far)):
-            yield "gallery-condition"
+        assert len(reference) >= 10
+        assert (condition in reference) != change
+        assert all(len(image & reference) >= 6 and not reference <= image for image in (target, *near))
+        assert all(len(image & reference) <= 2 for image in far)
+        assert not any(condition in image for image in near)
+        assert all(condition in image for image in (target, *far))
         # A later target of a reference is never more similar than the one before.
         shared = len(target & reference)
-        if change and shared > last.get(images[0], shared):
-            yield "target-order"
+        assert not change or shared <= last.get(images[0], shared)
         last[images[0]] = shared
 
-    return rules
 
-
-def attribute_rules(records: Sequence[Entry], taxonomy: Mapping[str, Collection[str]], change: bool) -> Rules:
-    """Those of both tasks of attributes. records: VAW's."""
+def check_attributes(templates: Sequence[Entry], records: Sequence[Entry], change: bool) -> None:
+    """Rules of both tasks of attributes. records: VAW's."""
+    conditions = {*chain(*TAXONOMY.values())} if change else {*TAXONOMY} - {"state"}  # no clear visual category
+    assert problems(templates, 14 if change else 9, conditions) == []
     by_id = {str(record["instance_id"]): record for record in records}
     by_image = defaultdict[str, list[Entry]](list)
     for record in records:
@@ -117,31 +106,24 @@ def attribute_rules(records: Sequence[Entry], taxonomy: Mapping[str, Collection[
     def words(record: Entry) -> set[str]:
         return {word.removesuffix("s") for word in record["object_name"].split()}
 
-    def rules(template: Entry) -> Iterator[str]:
+    for template in templates:
         reference, target, *gallery = (by_id[str(entry["instance_id"])] for entry in shown(template))
-        name = template["condition"]
-        right = {name} if change else {*taxonomy[name]} & has(reference)
+        name, kind = template["condition"], reference["object_name"]
+        right = {name} if change else {*TAXONOMY[name]} & has(reference)
         same = [target, *gallery[FIRST:]] if change else [target, *gallery]
         lacking = [reference, *gallery[FIRST:]] if change else gallery
+        assert all(record["object_name"] == kind for record in same)
         shared = right & has(target)
-        if any(record["object_name"] != reference["object_name"] for record in same):
-            yield "other-object"
-        if not any(all(own in record["negative_attributes"] for record in lacking) for own in shared):
-            yield "target-or-distractor-attribute"
-        if not change and any(right & has(record) for record in gallery):
-            yield "second-answer"
+        assert any(all(own in record["negative_attributes"] for record in lacking) for own in shared)
         if change:
-            kinds = [{*kind} & has(reference) for kind in taxonomy.values() if name in kind]
-            if all(attributes & has(target) for attributes in kinds if attributes):
-                yield "same-attribute"
-            if any(name not in has(record) or words(record) & words(reference) for record in gallery[:FIRST]):
-                yield "not-another-object-with-it"
+            types = [{*attributes} & has(reference) for attributes in TAXONOMY.values() if name in attributes]
+            assert not all(attributes & has(target) for attributes in types if attributes)
+            assert all(name in has(record) and not words(record) & words(reference) for record in gallery[:FIRST])
+        else:
+            assert not any(right & has(record) for record in gallery), "a second right answer"
         # No image of a distractor shows the reference's object with an attribute that makes an answer right.
-        beside = (other for record in gallery for other in by_image[image_of(record)])
-        if any(other["object_name"] == reference["object_name"] and right & has(other) for other in beside):
-            yield "answer-elsewhere"
-
-    return rules
+        beside = [other for record in gallery for other in by_image[image_of(record)]]
+        assert not any(other["object_name"] == kind and right & has(other) for other in beside)
 
 
 TASKS: tuple[Literal["focus", "change"], ...] = ("focus", "change")
@@ -204,23 +186,15 @@ def categories(annotations: Path) -> dict[str, frozenset[str]]:
     return found
 
 
-def attribute_problems(made: list[dict[str, Any]], records: list[dict[str, Any]], task: str) -> list[tuple[int, str]]:
-    rules = attribute_rules(records, TAXONOMY, task == "change")
-    if task == "focus":
-        return check(made, 9, {*TAXONOMY} - {"state"}, rules)  # no clear visual category
-    return check(made, 14, {*chain(*TAXONOMY.values())}, rules)
-
-
 @pytest.mark.parametrize("kind", ["object", "attribute"])
 @pytest.mark.parametrize("task", TASKS)
 def test_every_rule_holds_of_all_that_can_be_made(root: Path, kind: str, task: str) -> None:
     made = entries(root, kind, task)
     assert len(made) > 200
     if kind == "attribute":
-        assert attribute_problems(made, RECORDS, task) == []
+        check_attributes(made, RECORDS, task == "change")
         return
-    images = categories(root / "panoptic.json")
-    assert check(made, 14, {*chain(*images.values())}, object_rules(images, task == "change")) == []
+    check_objects(made, categories(root / "panoptic.json"), task == "change")
     references = [entry["reference"]["val_image_id"] for entry in made[:150]]
     again = next(number for number, reference in enumerate(references) if reference in references[:number])
     assert {*references} == {*references[:again]}, "references take turns"
@@ -251,16 +225,16 @@ def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task:
     records = [{**record, "image_id": int(record["image_id"]) % 30} for record in RECORDS[:400]]  # of few images
     few = save(records, tmp_path / "few.json")
     templates = source(root, "attribute", task, annotations=few)
-    made = [json.loads(one.entry) for one in templates.templates()]
-    assert made and attribute_problems(made, records, task) == []  # though answers are right elsewhere in an image
+    made = [json.loads(planned.entry) for planned in templates.templates()]
+    assert made
+    check_attributes(made, records, task == "change")  # though answers are right elsewhere in an image
     assert templates.excluded["reference-without-gallery"] > 0
     lonely = save(scenes(30), tmp_path / "lonely.json")  # no nine near ones
     templates = source(root, "object", task, annotations=lonely)
     with pytest.raises(WrongUse, match=r"lonely\.json: no template of .* can be made .*take the whole of a split"):
         list(templates.plan())
-    assert templates.excluded["reference-few-categories"] == sum(
-        len(shown) < 10 for shown in categories(lonely).values()
-    )
+    few_categories = sum(len(names) < 10 for names in categories(lonely).values())
+    assert templates.excluded["reference-few-categories"] == few_categories
     assert templates.excluded["reference-without-gallery"] > 0
 
 
@@ -413,9 +387,9 @@ def test_published_templates_keep_the_rules_but_repeat_themselves() -> None:
     conditions = {template["condition"] for template in published}
     named = [condition_name(category) for category in REWORDED.split()]
     assert {*named} <= conditions and len({*named}) == len(named)  # categories that differ are conditions that differ
-    problems = check(published, 14, conditions)
+    repeated = problems(published, 14, conditions)
     # Ours come again too.
     assert (len(published), len({entry["reference"]["val_image_id"] for entry in published})) == (1960, 218)
-    assert Counter(rule for _, rule in problems) == {"template-again": 167, "target-again": 1}
+    assert Counter(rule for _, rule in repeated) == {"template-again": 167, "target-again": 1}
     # A toaster: the target is its own last distractor, that is, both close and far.
-    assert (19, "target-again") in problems and published[19]["condition"] == "toaster"
+    assert (19, "target-again") in repeated and published[19]["condition"] == "toaster"

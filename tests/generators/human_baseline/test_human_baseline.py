@@ -85,8 +85,8 @@ def test_the_sample_depends_on_seed_and_keys_alone(out: Path) -> None:
     def sampled(seed: int, sample: int) -> set[str]:
         return {task.subject for task in asking(out, out / "absent.sqlite", seed, sample).gathered.tasks}
 
-    assert len(sampled(1, 40)) == 40 and sampled(1, 40) < sampled(1, 60)
-    assert len(sampled(1, 40) & sampled(2, 40)) < 25 and len(sampled(1, 10 * PAIRS)) == PAIRS
+    assert len(sampled(1, 20)) == 20 and sampled(1, 20) < sampled(1, 30)
+    assert len(sampled(1, 20) & sampled(2, 20)) < 15 and len(sampled(1, 10 * PAIRS)) == PAIRS
 
 
 def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path, tmp_path: Path) -> None:
@@ -109,10 +109,9 @@ def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
     circle = {"pair": "a", "kind": "swap", "annotator": None, "right": [True, True, False, False]}
     half = {"pair": "b", "kind": "swap", "annotator": None, "right": [True, None, True, True]}
     about = {"pairs": {"stage": "mine", "digest": "", "sampled": 2}, "agreement": {"pairs": [], "mean": None}}
-    found = people({**about, "outcomes": [circle, half]}, "made", "made", resamples=0)
-    assert found.decided["key"].to_pylist() == ["a"]
-    assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
-    assert found.as_json()["undecided"] == 1
+    measured = people({**about, "outcomes": [circle, half]}, "made", "made", resamples=0)
+    assert measured.decided["key"].to_pylist() == ["a"] and measured.as_json()["undecided"] == 1
+    assert [measured.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
     with pytest.raises(WrongUse, match="no pair has all four answers"):
         people({**about, "outcomes": [half]}, "made", "made")
 
@@ -126,16 +125,17 @@ def test_people_are_asked_measured_and_shown_beside_a_model(
     pairs = answer(recipe, out, {(0, "image1"), (1, "caption0"), (2, "image0"), (2, "caption1")})
     twinset.build(recipe, str(out), only=["human-baseline"])
     assert main(["eval", "human", stage, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [found["all"][name] for name in FIGURES] == pytest.approx([200 / 3, 200 / 3, 50.0])
+    figures = json.loads(capsys.readouterr().out)["all"]
+    assert [figures[name] for name in FIGURES] == pytest.approx([200 / 3, 200 / 3, 50.0])
     assert main(["eval", "human", stage]) == 0
-    said = capsys.readouterr().out
-    assert "66.67" in said and all(figure in said for figure in ("Table 2", "90.40", "93.00", "86.80"))
+    printed = capsys.readouterr().out
+    assert "66.67" in printed and all(figure in printed for figure in ("Table 2", "90.40", "93.00", "86.80"))
 
     run, data = tmp_path / "run", BuiltDataset(out)
     examples = {example.key: example for example in data.examples()}
-    named = [{name: getattr(one, name) for name in ("key", "subset", "category", "group")} for one in examples.values()]
-    scores = [{**names, "s00": 0.9, "s01": 0.1, "s10": 0.1, "s11": 0.9} for names in named]
+    right = {"s00": 0.9, "s01": 0.1, "s10": 0.1, "s11": 0.9}
+    names = ("key", "subset", "category", "group")
+    scores = [{**{name: getattr(example, name) for name in names}, **right} for example in examples.values()]
     save(run, "twinset", "clip", scores, MATCHING_SCORES, data_digest=data.digest(), left_out={})
     assert main(["eval", "human", stage, "--out", str(run)]) == 0
     table = pq.read_table(run / "scores/twinset/people.parquet")
@@ -147,8 +147,8 @@ def test_people_are_asked_measured_and_shown_beside_a_model(
     assert {"figure": "group", "n": SAMPLE, "difference": 50.0}.items() <= results["differences"][-1].items()
 
     data.draw(2 * SAMPLE, 0)
-    drawn = {one.key for one in data.examples() if isinstance(one, Matching)} | {pairs[0]}
-    part = [one for one in scores if one["key"] in drawn]
+    drawn = {example.key for example in data.examples() if isinstance(example, Matching)} | {pairs[0]}
+    part = [row for row in scores if row["key"] in drawn]
     about = {"data_digest": data.digest(), "limit": [2 * SAMPLE, 0]}
     save(tmp_path / "part", "twinset", "clip", part, MATCHING_SCORES, left_out={}, **about)
     assert main(["eval", "human", stage, "--out", str(tmp_path / "part")]) == 0

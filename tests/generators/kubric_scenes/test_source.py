@@ -1,4 +1,4 @@
-"""Plans grow at their end, nearly all pairs are kept, and what cannot be shown is rejected with the reason.
+"""Nearly all pairs are kept, and what cannot be shown is rejected with the reason.
 
 Scenes are of the real vocabulary, with the real assets and physics.
 """
