@@ -7,10 +7,10 @@ from sklearn.metrics import cohen_kappa_score
 
 from tests.generators.decisions.tasks import answer, task
 from twinset.contracts.errors import WrongUse
-from twinset.generators.decisions.agreement import kappa
+from twinset.generators.decisions.agreement import agreement_among, kappa
 from twinset.generators.decisions.generated_images import ImageChoice
 from twinset.generators.decisions.pairs import HumanBaseline, PairScreening
-from twinset.generators.decisions.question import question_of
+from twinset.generators.decisions.question import BestImage, question_of
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,14 @@ def test_kappa_is_that_of_tables_made_by_hand_and_of_scikit_learn(table: list[li
     assert kappa(first, second) == pytest.approx(expected)
     assert kappa(first, second) == pytest.approx(cohen_kappa_score(first, second))
     assert kappa(first[:1], first[:1]) is None, "where both always say the same"
+
+
+def test_annotators_are_compared_on_the_tasks_that_they_share() -> None:
+    given = {"a": ["0", "1", "none", "none"], "b": ["1", "none", "none", "none"]}
+    answers = [answer(task(number=n), name, value) for name in given for n, value in enumerate(given[name])]
+    (pair,) = agreement_among(BestImage(), [*answers, answer(task(number=9), "c", "1")])["pairs"]
+    # Any image counts as one: p_o = 3/4, p_e = 2/4 * 1/4 + 2/4 * 3/4 = 1/2
+    assert (pair["annotators"], pair["tasks"], pair["kappa"]) == (("a", "b"), 4, pytest.approx(0.5))
 
 
 @pytest.mark.parametrize(

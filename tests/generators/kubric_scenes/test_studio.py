@@ -28,7 +28,7 @@ def content(picture: Picture) -> list[bytes]:
 def test_a_picture_shows_its_placements_and_is_the_same_bytes_whatever_came_before_and_on_any_threads(
     shelf: AssetShelf, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    picture = Studio(shelf, SIZE, samples=4, threads=1).render(VIEW, THINGS, seed=1)
+    picture = Studio(shelf, SIZE, samples=4).render(VIEW, THINGS, seed=1)
     assert capfd.readouterr() == ("", "")
     assert (picture.pixels.shape, picture.pixels.dtype, picture.instances.dtype) == ((64, 96, 3), np.uint8, np.uint8)
     assert set(np.unique(picture.instances)) == {0, 1, 2, 3}
@@ -39,7 +39,7 @@ def test_a_picture_shows_its_placements_and_is_the_same_bytes_whatever_came_befo
     # The can's front is 0.3 before its axis; the camera stands 8.1 before and looks down a little.
     assert picture.depth[masks[1]].min() == pytest.approx(8.3, abs=0.5)
 
-    studio = Studio(shelf, SIZE, samples=4, threads=2)
+    studio = Studio(shelf, SIZE, samples=4, threads=1)
     studio.render(replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2)), [CAN, CAN], seed=9)
     assert content(studio.render(VIEW, THINGS, seed=1)) == content(picture)
     assert content(studio.render(VIEW, THINGS, seed=2)) != content(picture)
