@@ -32,7 +32,7 @@ def beside_can(x: float, y: float) -> list[Standing]:
     return [standing(BOX, x, y), standing(CAN, 0.0, 0.0)]
 
 
-RELATED: dict[Relation, list[Standing]] = {
+RELATED: dict[str, list[Standing]] = {
     "left": beside_can(-1.4, 0.0),
     "right": beside_can(1.4, 0.0),
     "in-front": beside_can(0.1, -2.6),
