@@ -15,12 +15,11 @@ import hypothesis
 import pytest
 
 from tests.benchmarks.measured import tell
-from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
+from tests.made_datasets import built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
 from twinset.contracts import doors
 from twinset.contracts.recipe import allowed
 from twinset.shards.storage import object_store
-from twinset.shards.storage.store import Store
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]
 
@@ -160,9 +159,3 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
     yield install
     doors.all_installed.cache_clear()
-
-
-@pytest.fixture
-def small_templates(made_templates: MadeDataset) -> Store:
-    """A subset for each task, of 8 kept templates and 1 rejected, free to be damaged."""
-    return made_templates.store
