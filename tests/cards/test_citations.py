@@ -2,10 +2,10 @@
 
 import pytest
 
-from twinset.cards.lineage import DATA, FORM, METHOD, PROCEDURE, citations_of, described_origin, works_cited
+from twinset.cards.lineage import DATA, FORM, PROCEDURE, citations_of, described_origin, works_cited
 from twinset.cards.rendering import TEMPLATES
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
+from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe
 from twinset.contracts.references import Reference, checked_cite, entries_in, key_of
 from twinset.generators.markdown import templates
 
@@ -37,8 +37,6 @@ def test_what_is_drawn_only_has_the_form_of_published_data() -> None:
 #: methods, models and procedures alone.
 OWN = {
     "eq-gebc": ("eqben", ["subsets.eq-gebc.source.annotations=[/my/a.json,/my/b.json]"], {"wang2023eqben"}),
-    "eq-ag": ("eqben", ["subsets.eq-ag.source.annotations=/my/frames.jsonl"], {"wang2023eqben"}),
-    "focus-attribute": ("genecis", ["subsets.focus-attribute.source.annotations=/my/things.json"], {"vaze2023genecis"}),
     "photos": ("photos", ["subsets.photos.source.captions=/my/captions.csv"], set[str]()),
     "trohn-text": (
         "trohn",
@@ -71,13 +69,6 @@ def test_who_has_the_published_files_says_so_with_cites() -> None:
     assert described_origin(said, "eq-youcook2") == "made from YouCook2 following EqBen"
     other = load_recipe("eqben", [own, "subsets.eq-youcook2.source.licence=CC-BY-4.0"])["eq-youcook2"]
     assert (other.source.licence, other.cites) == ("CC-BY-4.0", ())
-
-
-@pytest.mark.parametrize("name", sorted({*shipped_recipes()} - {"demo", "trohn-verified", "hard-negatives"}))
-def test_shipped_recipes_cite_their_data(name: str) -> None:
-    """But for one of drawn data, one that reads a finished stage, and one whose captions are the user's own."""
-    recipe = load_recipe(name)
-    assert [subset for subset in recipe.subsets if not {DATA, METHOD} & {*works_cited(recipe, subset)}] == []
 
 
 def read_captions(cites: list[str]) -> Recipe:

@@ -5,7 +5,6 @@ Previews of a dataset of several kinds, as they are published, and what a card s
 
 import hashlib
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,12 @@ import datasets
 import pytest
 import yaml
 
-from tests.cards.made_cards import small_card
 from tests.made_datasets import MadeDataset
 from twinset.cards.publication import dataset_card, part_of, write_preview
-from twinset.cards.rebuilding import ON_SERVER, models, rebuilding, recipe_of
-from twinset.contracts.canonical import canonical_json, digest
+from twinset.cards.rebuilding import ON_SERVER, models, recipe_of
 from twinset.contracts.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
-from twinset.contracts.stage import Stage, runtime_facts
-from twinset.shards.read import read_samples, read_settings
-from twinset.shards.storage import layout
+from twinset.contracts.stage import Stage
+from twinset.shards.read import read_samples
 
 RECORDS = {
     "eq-ag": "pairs",
@@ -83,36 +79,6 @@ def test_subsets_without_tars_are_no_configuration_beside_those_with(made_triple
     only = [part for part in parts if part.name == "index-only"]
     alone = yaml.safe_load(dataset_card(only, [], "lab/made", None, "").split("---\n")[1])["configs"]
     assert alone[0]["data_files"][0]["path"] == "index-only/_meta/index.parquet"
-
-
-def test_packages_that_brought_kinds_are_named(made_pairs: MadeDataset) -> None:
-    facts = made_pairs.stages["eq-ag"].facts
-    alone = small_card(made_pairs)
-    assert "other people's" not in alone and "CHECKOUT/demo" not in alone
-    brought = {
-        "generator": {**facts["generator"], "distribution": "my-videos 1.2"},
-        "filters": [{"kind": "dark", "version": 1, "weights": {}, "distribution": "twinset-demo 0.1.0"}],
-        "libraries": {"numpy": "2.4.0", "torch": "2.9.0+cpu"},
-    }
-    text = small_card(made_pairs, facts={**facts, **brought})
-    assert f"* `my-videos 1.2`, for source {facts['generator']['kind']}\n" in text
-    assert "pip install CHECKOUT/demo  # twinset-demo 0.1.0: filter dark\n" in text
-    assert "pip install numpy==2.4.0 torch==2.9.0+cpu\n" in text
-
-
-def test_machines_are_those_of_the_logs(made_pairs: MadeDataset) -> None:
-    store, recipe = made_pairs.store, read_settings(made_pairs.store, "eq-ag")[0].only(["eq-ag"])
-    stage, facts = made_pairs.stages["eq-ag"], runtime_facts("A GPU", 2, 8)
-    assert not rebuilding(store, recipe, [stage]).machines
-    for name in store.names(layout.meta("eq-ag", "receipts")):
-        number = layout.shard_number(name, "json")
-        receipt = json.loads(store.read(layout.receipt("eq-ag", number))) | {"runtime": digest(facts)}
-        store.write(layout.receipt("eq-ag", number), canonical_json(receipt) + b"\n")
-        store.write(layout.log("eq-ag", number), json.dumps({"runtime": facts}).encode())
-    found = rebuilding(store, recipe, [stage])
-    ((machine, stages),) = found.machines.items()
-    assert machine.startswith("A GPU (") and machine.endswith("), threads: 2, samples at a time: 8")
-    assert stages == ["eq-ag"] and found.libraries["torch"] == version("torch")
 
 
 @pytest.mark.parametrize("name", shipped_recipes())

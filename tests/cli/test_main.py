@@ -1,6 +1,9 @@
-"""What each command prints, and its exit code; everything runs in this process."""
+"""What each command prints, and its exit code; as a process: its pipe, and what it imports."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,14 +33,6 @@ def test_build_then_status_verify_and_a_resume_agree(recipe: Path, built: Path, 
     assert said[-1] == "Not finished: unless a build is running, run the same twinset build again"
     assert main(["build", str(recipe), "--out", str(built), "--json"]) == 0
     assert printed(capsys)["subsets"]["pairs"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 3, "excluded": {}}
-
-
-def test_look_and_exports(built: Path, tmp_path: Path, capsys: Said) -> None:
-    assert main(["look", str(built), "--count", "2"]) == 0
-    assert f"{built}/look-2.html" in capsys.readouterr().out and (built / "look-2.html").stat().st_size > 1000
-    for format in ("eqben", "openclip"):
-        assert main(["export", str(built), "--format", format, "--out", str(tmp_path / format)]) == 0
-        assert capsys.readouterr().out == f"samples: 6\nout: {tmp_path / format}\n"
 
 
 def test_a_kind_that_is_not_installed_says_what_to_install(built: Path, capsys: Said) -> None:
@@ -74,3 +69,30 @@ def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys:
     counts = json.loads(printed.out)["subsets"]["scene-graphs"]
     assert (counts["planned"], counts["kept"], counts["rejected"]) == (2, 1, {"no-relation": 1})
     assert "captions.jsonl line 2: left out, not-json\n" in printed.err
+
+
+CHECKOUT = Path(__file__).parents[2]
+TWINSET = [sys.executable, "-m", "twinset.cli.main"]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+HEAVY = {"torch", "av", "cv2", "bpy", "spacy", "pandas", "matplotlib", "prefect"}
+
+
+def test_nothing_to_do_imports_nothing_heavy(recipe: Path, built: Path) -> None:
+    code = (
+        "import sys; from twinset.cli.main import main; code = main(sys.argv[1:]); "
+        f"print(code, sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, "build", str(recipe), "--out", str(built)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CHECKOUT, env=ENVIRONMENT)
+    assert done.stderr == "0 []\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(built: Path) -> None:
+    for number in range(3):
+        (built / f"pairs/_meta/receipts/0000{number}.json").write_text("{}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*TWINSET, "status", str(built)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=CHECKOUT, env=ENVIRONMENT)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

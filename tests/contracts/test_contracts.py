@@ -1,8 +1,10 @@
-"""Small contracts: keys and seeds, citations, licences and terms."""
+"""Small contracts: keys and seeds, licences and terms, and doors, by which kinds come from installed packages."""
 
 import base64
 import hashlib
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +13,9 @@ from twinset.contracts.canonical import canonical_json, digest, generator_for, s
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import licence_named
 from twinset.contracts.licences.terms import Terms, together
+from twinset.contracts.parts import FILTERS
 from twinset.contracts.recipe import load_recipe
-from twinset.contracts.references import Reference, checked_bibtex, entries_in, key_of
+from twinset.contracts.source import SOURCES, SourceSettings
 from twinset.generators.licences import listed_licence, terms_named
 from twinset.generators.text_pairs import TextPairs
 
@@ -45,15 +48,6 @@ def test_a_candidates_random_stream_depends_on_seed_subset_and_key_alone() -> No
     of = [(0, "eq-x", "k"), (0, "eq-x", "k"), (1, "eq-x", "k"), (0, "eq-y", "k"), (0, "eq-x", "l")]
     streams = [tuple(generator_for(*one).integers(0, 1 << 30, 4).tolist()) for one in of]
     assert streams[0] == streams[1] == STREAM and len({*streams}) == 4
-
-
-def test_bibtex_of_others_is_taken_apart_whatever_it_is() -> None:
-    entries = ["@misc{x,\n  title = {{A} b},\n\n  year = {2024}\n}", "@misc{y, title = {c}}"]
-    assert entries_in("\n".join(entries)) == entries and [key_of(entry) for entry in entries] == ["x", "y"]
-    assert entries_in("Smith et al. 2020") == ["Smith et al. 2020"] and checked_bibtex(" ") == ""
-    fields = "note = {see title = {Wrong}}, booktitle = {Not this}, title = {A {B} c,\n d}"
-    assert Reference.of_entry(f"@misc{{key, {fields}}}").title == "A B c, d"
-    assert Reference.of_entry("@misc{key, title = {never closed}").title == "never closed"
 
 
 def test_the_recipe_has_the_papers_sizes() -> None:
@@ -128,3 +122,30 @@ def test_a_credit_is_one_line_of_text_and_a_source_no_url_that_a_page_would_run(
     found = terms_named("CC0-1.0", "Ada\x1b[2J\r\n  Lovelace\x00", "https://a.example/1")
     assert isinstance(found, Terms) and found.credit == "Ada[2J Lovelace"
     assert terms_named("CC0-1.0", "A" * 2001, "") == "unknown-credit"
+
+
+MEDIA = "twinset.generators.image_files:MediaSource"
+
+
+def test_kinds_of_installed_packages_are_found_and_replace_none_of_twinsets(bring: Callable[..., None]) -> None:
+    bring("first", "twinset.sources", theirs=MEDIA, gebc="nothing:Here")
+    assert issubclass(SOURCES.find("theirs"), SourceSettings) and SOURCES.distribution("theirs") == "first 1.0"
+    assert {"theirs", "gebc", "image-pairs"} <= set(SOURCES.kinds()) and "theirs" not in FILTERS.kinds()
+    assert SOURCES.find("gebc").__module__ == "twinset.generators.video.gebc" and SOURCES.distribution("gebc") == ""
+    bring("second", "twinset.sources", theirs=MEDIA)
+    with pytest.raises(WrongUse, match="source 'theirs' comes with first and with second; uninstall all but one"):
+        SOURCES.find("theirs")
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("twinset.contracts.source:Place", r"source 'theirs' of lab 1\.0: .*Place.* is no SourceSettings"),
+        ("exits_at_import:Source", r"source 'theirs' of lab 1\.0 cannot be imported: SystemExit: 0"),
+    ],
+)
+def test_a_broken_package_is_named(bring: Callable[..., None], tmp_path: Path, place: str, problem: str) -> None:
+    (tmp_path / "exits_at_import.py").write_text("raise SystemExit(0)")
+    bring("lab", "twinset.sources", theirs=place)
+    with pytest.raises(WrongUse, match=problem):
+        SOURCES.find("theirs")

@@ -2,7 +2,6 @@
 
 import json
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,48 +9,29 @@ import pytest
 from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.receipt import IndexRecord, Receipt, parse_receipt, parsed
-from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, _instruction_set, parse_stage, runtime_class, versions_of
+from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, parse_stage, runtime_class, versions_of
 
+COUNTS = {"planned": 5, "kept": 2, "rejected": {"face": 2, "broken-media": 1}}
 RECEIPT: dict[str, Any] = {
-    "shard": 3,
-    "split": "test",
-    "content": "c" * 32,
-    "runtime": ANY_RUNTIME,
-    "slice": "5" * 32,
-    "planned": 5,
-    "kept": 2,
-    "rejected": {"face": 2, "broken-media": 1},
-    "tar_sha256": "a" * 64,
-    "tar_size": 10240,
-    "rows_sha256": "b" * 64,
-    "rows_size": 999,
+    **{"shard": 3, "split": "test", "content": "c" * 32, "runtime": ANY_RUNTIME, "slice": "5" * 32, **COUNTS},
+    **{"tar_sha256": "a" * 64, "tar_size": 10240, "rows_sha256": "b" * 64, "rows_size": 999},
     "missing": {"é -x": None, "half": 7},
 }
 
 
-def stage(**changes: Any) -> Stage:
-    facts = Facts(makes="pair", settings={}, inputs="", generator={}, filters=[], libraries={}).model_dump()
-    values: dict[str, Any] = {
-        "name": "eq-x",
-        "facts": facts,
-        "content": digest(facts),
-        "plan": "0" * 32,
-        "planned": 5,
-        "shards": 1,
-        "excluded": {"unsaid": 2},
-    }
-    return Stage(**{**values, **changes})
+FACTS = Facts(makes="pair", settings={}, inputs="", generator={}, filters=[], libraries={}).model_dump()
+STAGE = Stage(name="eq-x", facts=FACTS, content=digest(FACTS), plan="", planned=5, shards=1, excluded={"unsaid": 2})
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("makes", None), ("settings", {"x": float("nan")}), ("filters", {}), ("inputs", 1.5)]
 )
 def test_stages_come_back_and_others_are_refused_with_a_remedy(name: str, value: Any) -> None:
-    assert parse_stage("here", stage().to_bytes()) == stage()
-    whole = json.loads(stage().to_bytes())
-    facts = [{**stage().facts, name: value}, {key: one for key, one in stage().facts.items() if key != name}]
-    changed = [{**whole, "new": 1}, *({**whole, "facts": one} for one in facts)]
-    for content in (b"", b"\xff", b"[" * 100_000, *(json.dumps(one).encode() for one in changed)):
+    assert parse_stage("here", STAGE.to_bytes()) == STAGE
+    whole = json.loads(STAGE.to_bytes())
+    lacking = {key: fact for key, fact in FACTS.items() if key != name}
+    changed = [{**whole, "new": 1}, *({**whole, "facts": facts} for facts in ({**FACTS, name: value}, lacking))]
+    for content in (b"", b"\xff", b"[" * 100_000, *(json.dumps(record).encode() for record in changed)):
         with pytest.raises(WrongUse, match=r"^here: not a stage record of this version.*damaged.*new --out"):
             parse_stage("here", content)
 
@@ -92,12 +72,3 @@ def test_runtime_classes_differ_by_what_rounds_differently() -> None:
     classes = [runtime_class(), runtime_class(threads=2), runtime_class(micro_batch=2)]
     classes += [runtime_class("NVIDIA H100"), runtime_class("NVIDIA A100")]
     assert len(set(classes)) == 5 and runtime_class() == classes[0] and ANY_RUNTIME not in classes
-
-
-def test_processors_of_other_makers_are_of_another_class(tmp_path: Path) -> None:
-    """MKL has kernels of their own for each."""
-    first = "processor\t: 0\nvendor_id\t: {}\nflags\t\t: fpu avx avx2 avx512f\n\nprocessor\t: 1\n"
-    texts = (first.format("GenuineIntel"), first.format("AuthenticAMD"), "processor\t: 0\nFeatures\t: fp asimd\n")
-    for text, expected in zip(texts, ("avx512f", "AuthenticAMD avx512f", ""), strict=True):
-        (tmp_path / "cpuinfo").write_text(text)
-        assert _instruction_set(str(tmp_path / "cpuinfo")) == expected

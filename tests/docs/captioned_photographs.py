@@ -1,4 +1,4 @@
-"""Photographs with captions, as Karpathy's JSON, img2dataset and Flickr8k's own archive lay them out."""
+"""Photographs with captions, as Karpathy's JSON and img2dataset lay them out."""
 
 import io
 import json
@@ -12,10 +12,7 @@ import pyarrow.parquet as pq
 import webdataset
 from PIL import Image
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-#: Karpathy's names of the splits, and Flickr8k's lists of them.
-LISTS = {"train": "Flickr_8k.trainImages.txt", "val": "Flickr_8k.devImages.txt", "test": "Flickr_8k.testImages.txt"}
-IN_A_TAR = 500  # samples; img2dataset's default is 10,000
+IN_A_TAR = 50  # samples; img2dataset's default is 10,000
 
 
 @dataclass(frozen=True)
@@ -26,24 +23,8 @@ class Photograph:
     content: bytes
 
 
-def flickr8k() -> list[Photograph]:
-    """Those of the 800 photographs of ../shared/data that an official list names: 601, 87 and 105."""
-    lists, tokens = SHARED / "karpathy/flickr8k", SHARED / "captions/flickr8k_token.txt"
-    split_of = {name: split for split, file in LISTS.items() for name in (lists / file).read_text().split()}
-    captions: dict[str, list[str]] = {}
-    for line in tokens.read_text("utf-8").split("\n"):
-        identity, tab, caption = line.partition("\t")
-        if tab:
-            captions.setdefault(identity.partition("#")[0], []).append(caption)
-    return [
-        Photograph(path.name, split_of[path.name], captions[path.name], path.read_bytes())
-        for path in sorted((SHARED / "images/flickr8k").glob("*.jpg"))
-        if path.name in split_of
-    ]
-
-
 def painted() -> list[Photograph]:
-    """24 pictures of noise of a colour, five captions each, for machines without ../shared/data."""
+    """24 pictures of noise of a colour, five captions each."""
     found, random = [], np.random.default_rng(0)
     for number in range(24):
         stream = io.BytesIO()
@@ -76,17 +57,6 @@ def write_karpathy(photographs: Sequence[Photograph], path: Path) -> Path:
         images.append({**image, "filename": one.name})
     path.write_text(json.dumps({"images": images, "dataset": "flickr8k"}), "utf-8")
     return path
-
-
-def write_tokens(photographs: Sequence[Photograph], folder: Path) -> dict[str, Path]:
-    """``Flickr8k.token.txt`` and the lists of the splits, by name."""
-    lines = [f"{one.name}#{at}\t{said}\n" for one in photographs for at, said in enumerate(one.captions)]
-    texts = {"Flickr8k.token.txt": "".join(lines)}
-    for split, name in LISTS.items():
-        texts[name] = "".join(f"{one.name}\n" for one in photographs if one.split == split)
-    for name, text in texts.items():
-        (folder / name).write_text(text, "utf-8")
-    return {name: folder / name for name in texts}
 
 
 def write_img2dataset(photographs: Sequence[Photograph], folder: Path) -> Path:

@@ -81,17 +81,6 @@ def test_candidates_come_back_as_they_were_a_row_group_a_shard(tmp_path: Path) -
     assert plan_digest(summary.shards) == summary.digest
 
 
-def test_the_same_plan_gives_the_same_bytes_and_any_change_another_digest(tmp_path: Path) -> None:
-    groups = [("a", 4, "test"), ("b", 2, "test")]
-    first, second = (written(planned(groups), tmp_path / name) for name in ("one", "two"))
-    assert first == second
-    for name in ("00000.parquet", "shards.parquet"):
-        assert (tmp_path / "one/plan" / name).read_bytes() == (tmp_path / "two/plan" / name).read_bytes()
-    changed = {"longer": [groups[0], ("b", 3, "test")], "split": [groups[0], ("b", 2, "val")], "order": groups[::-1]}
-    digests = {written(planned(of), tmp_path / name).digest for name, of in changed.items()}
-    assert len({*digests, first.digest, written(planned(groups), tmp_path / "size", shard_size=9).digest}) == 5
-
-
 def test_a_key_that_is_planned_twice_and_a_group_in_two_places_are_refused(tmp_path: Path) -> None:
     whole = [*planned([("a", 2, "test"), ("b", 9, "test")]), candidate("k-val", "a", "val")]
     check_plan(tmp_path / "whole/plan", written(whole, tmp_path / "whole"), "ann.json")

@@ -1,8 +1,7 @@
 """Reading back what a build made: the project's own reader, webdataset and Hugging Face datasets agree.
 
 A finished stage as a later one reads it: what is no such stage, or damaged, is named with its remedy.
-
-Rows of samples and of tables: written column by column, read back, and the same bytes for the same rows.
+Attack: a Parquet file of a few hundred bytes whose rows expand to gigabytes.
 """
 
 import io
@@ -20,26 +19,19 @@ from PIL import Image
 
 from tests.generators.finished_stage import write_index
 from tests.made_datasets import MadeDataset
-from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import SampleKind
-from twinset.contracts.kinds.samples import MediaFile, Rejected, TableRows
+from twinset.contracts.kinds.samples import MediaFile
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.plan import parquet_columns
-from twinset.shards.read import read_from_tar, read_samples, read_spread, read_tar
-from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
+from twinset.shards.read import read_from_tar, read_samples, read_tar
+from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, write_rows
 from twinset.shards.storage import layout
+from twinset.shards.storage.parquet_reader import LONGEST_VALUE, ROWS, batches
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 
 TAR = layout.tar("eq-ag", "test", 2)
-
-
-@pytest.mark.parametrize(("count", "places"), [(4, [1, 3, 5, 7]), (100, range(8)), (0, [])])
-def test_a_spread_covers_the_subset_evenly(made_pairs: MadeDataset, count: int, places: list[int]) -> None:
-    spread = [pair.key for pair in read_spread(made_pairs.store, "eq-gebc", count)]
-    assert spread == [made_pairs.kept["eq-gebc"][place] for place in places]
 
 
 Load = Callable[..., list[dict[str, Any]]]
@@ -134,14 +126,6 @@ def test_an_index_without_a_column_is_named(earlier: FinishedStage) -> None:
         earlier.read(["key", "image_id"])
 
 
-def test_an_index_with_a_column_twice_is_damaged(tmp_path: Path) -> None:
-    column = pa.array(["mit"])
-    table = pa.table([column, column, column], names=["key", "credit", "credit"])
-    pq.write_table(table, tmp_path / "words.parquet")
-    with pytest.raises(pa.ArrowInvalid, match="two columns"), (tmp_path / "words.parquet").open("rb") as stream:
-        parquet_columns(stream)
-
-
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_path: Path) -> None:
     kept = Row(
@@ -163,37 +147,39 @@ def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_
     assert (tmp_path / "again").read_bytes() == content
 
 
-OWN = pa.schema([("caption", pa.string()), ("words", pa.int64())])
+LONG = "x" * 20_000
 
 
-def candidate(number: int) -> Candidate:
-    return Candidate(key=f"t-{number}", group=f"g{number // 2}", split="train", identity=f"[{number}]")
+def written(folder: Path, columns: dict[str, Any], **settings: Any) -> Path:
+    path = folder / "rows.parquet"
+    pq.write_table(pa.table(columns), path, compression="zstd", **settings)
+    return path
 
 
-def test_a_table_has_a_row_for_each_of_a_candidates_and_one_for_a_rejected(tmp_path: Path) -> None:
-    results = [
-        (candidate(0), TableRows("t-0", [{"caption": "one", "words": 1}, {"caption": "two"}])),
-        (candidate(1), Rejected("t-1", "no-words", "line 7")),
-        (candidate(2), TableRows("t-2", [{"words": 3, "caption": None}])),
-    ]
-    write_table_rows(iter(results), OWN, tmp_path / "rows")
-    found = pq.read_table(tmp_path / "rows")
-    assert found.schema.names == table_schema(OWN).names
-    columns = ("key", "identity", "group", "verdict", "filter", "reason", "detail", "caption", "words", "score")
-    assert [tuple(row[name] for name in columns) for row in found.to_pylist()] == [
-        ("t-0", "[0]", "g0", KEPT, "", "", "", "one", 1, None),
-        ("t-0", "[0]", "g0", KEPT, "", "", "", "two", None, None),
-        ("t-1", "[1]", "g0", REJECTED, "generator", "no-words", "line 7", None, None, None),
-        ("t-2", "[2]", "g1", KEPT, "", "", "", None, 3, None),
-    ]
-    write_table_rows(results, OWN, tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "rows").read_bytes()
+@pytest.mark.slow
+@pytest.mark.parametrize("column", [[LONG] * 65_536, [{"bytes": LONG.encode()}] * 65_536], ids=["text", "struct"])
+def test_a_value_that_is_repeated_is_expanded_a_few_rows_at_a_time(tmp_path: Path, column: Any) -> None:
+    """The proof of S11: 625 bytes, of which a batch of the usual size took 1.3 GB."""
+    path = written(tmp_path, {"a": column})
+    assert path.stat().st_size < 2_000
+    sizes = [(batch.num_rows, batch.nbytes) for batch in batches(path, ["a"])]
+    assert sum(rows for rows, _ in sizes) == 65_536 and max(size for _, size in sizes) < 1.1 * ROWS * LONGEST_VALUE
 
 
-def test_a_table_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'score' of its own; rename"):
-        table_schema(pa.schema([("caption", pa.string()), ("score", pa.float64())]))
-    with pytest.raises(ValueError, match=r"t-0: .* gave no row"):
-        write_table_rows([(candidate(0), TableRows("t-0", []))], OWN, tmp_path / "rows")
-    with pytest.raises(pa.ArrowException):
-        write_table_rows([(candidate(0), TableRows("t-0", [{"words": "many"}]))], OWN, tmp_path / "rows")
+@pytest.mark.parametrize("value", ["x" * (2 << 20), ["a", "x" * (2 << 20)]], ids=["text", "list"])
+def test_a_long_value_is_refused(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(pa.ArrowException, match="holds a value of 2,097,152 bytes"):
+        list(batches(written(tmp_path, {"a": [value]}), ["a"]))
+
+
+def test_ordinary_files_are_read_as_they_are(tmp_path: Path) -> None:
+    rows = range(5000)
+    columns = {
+        "a": [f"a man {row}" if row % 7 else None for row in rows],
+        "listed": [["x", str(row), None] if row % 3 else None for row in rows],
+        "image": [{"bytes": bytes([row % 256]), "path": None} if row % 2 else None for row in rows],
+    }
+    path = written(tmp_path, columns, row_group_size=1000)
+    assert pa.Table.from_batches(batches(path, list(columns))).to_pylist() == pa.table(columns).to_pylist()
+    (first, *_) = batches(path, ["image.bytes"], 16)
+    assert first.num_rows == 16 and first.column("image").to_pylist()[1] == {"bytes": b"\1"}

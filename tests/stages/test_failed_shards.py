@@ -1,6 +1,10 @@
-"""Shards that fail: what passes is tried again, the rest is named with its shard, and the other shards are made."""
+"""Shards that fail: what passes is tried again, the rest is named with its shard, and the other shards are made.
+
+So on a Dask cluster, as far as this process goes; tests/end_to_end/test_cluster.py starts real ones.
+"""
 
 import errno
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +15,10 @@ from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
 from twinset.stages import make
 from twinset.stages.build import build_here
+from twinset.stages.child_processes import ChildDied
 from twinset.stages.job import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
-MISTAKE = r"LookupError: a mistake in a source \(.*drawn_sources\.py:\d+\)"
 pytestmark = pytest.mark.usefixtures("no_cards")
 
 
@@ -24,25 +28,23 @@ def recipe(greys: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("number", "times", "tries", "runner"),
+    ("number", "times", "tries"),
     [
-        (errno.EIO, 1, 2, "threads"),
-        (errno.EIO, 1, 2, "processes"),
-        (errno.EIO, 99, 4, "threads"),
-        (errno.ENOSPC, 99, 1, "threads"),
+        (errno.EIO, 1, 2),
+        (errno.EIO, 99, 4),
+        (errno.ENOSPC, 99, 1),
     ],
 )
 def test_trouble_that_passes_is_tried_again_and_what_stays_ends_the_build_with_the_shard(
-    recipe: Any, tmp_path: Path, trouble: Any, media: Path, monkeypatch: pytest.MonkeyPatch,
-    number: int, times: int, tries: int, runner: Any,
-) -> None:  # fmt: skip
+    recipe: Any, tmp_path: Path, trouble: Any, media: Path, monkeypatch: Any, number: int, times: int, tries: int
+) -> None:
     monkeypatch.setattr(make.time, "sleep", lambda seconds: None)
     trouble("b", f"errno {number} {times}")
     if times > tries:
         with pytest.raises(BuildFailed, match=r"1 of 4 shards failed; run the same.*\neq-x shard 00001: "):
-            build_here(recipe, str(tmp_path / "out"), 1, runner)
+            build_here(recipe, str(tmp_path / "out"), 1)
         trouble("b")
-    assert build_here(recipe, str(tmp_path / "out"), 1, runner)["subsets"]["eq-x"]["kept"] == 4
+    assert build_here(recipe, str(tmp_path / "out"), 1)["subsets"]["eq-x"]["kept"] == 4
     assert (media / "trouble/b.errno").read_text() == "x" * tries
 
 
@@ -50,11 +52,9 @@ def test_trouble_that_passes_is_tried_again_and_what_stays_ends_the_build_with_t
 @pytest.mark.parametrize(
     ("runner", "what", "said"),
     [
-        ("threads", "raise", MISTAKE),
         ("threads", "leave 0", "SystemExit: 0"),
-        ("processes", "raise", MISTAKE),
+        ("processes", "raise", r"LookupError: a mistake in a source \(.*drawn_sources\.py:\d+\)"),
         ("processes", "exit 0", r"its process died \(exit code 0\)"),
-        ("processes", "kill", r"its process died \(signal 9\)"),
     ],
 )
 def test_a_source_that_fails_or_ends_its_process_fails_its_shard_alone(
@@ -69,3 +69,46 @@ def test_a_source_that_fails_or_ends_its_process_fails_its_shard_alone(
     build_here(recipe, str(out))
     build_here(recipe, str(tmp_path / "whole"))
     assert files_below(out) == files_below(tmp_path / "whole")
+
+
+class Workers:
+    """A cluster whose workers are in this process; its first answers are errors."""
+
+    cores, lost = 3, False
+
+    def __init__(self, *errors: BaseException) -> None:
+        self.errors, self.closed = [*errors], False
+
+    def executor(self, worker: Any) -> "Workers":
+        self._pool = ThreadPoolExecutor(3)
+        return self
+
+    def submit(self, make: Any, number: int) -> Future[Any]:
+        if not self.errors:
+            return self._pool.submit(make, number)
+        failed = Future[Any]()
+        failed.set_exception(self.errors.pop())
+        return failed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_worker_that_died_is_no_end_and_the_bytes_are_the_same(
+    greys: Any, tmp_path: Path, files_below: Any, trouble: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
+    workers = Workers(ChildDied("its process died (signal 9)"))
+    monkeypatch.setattr("twinset.stages.build.DaskCluster", lambda: workers)
+    counts = build_here(recipe, str(tmp_path / "there"), 0, "dask")
+    assert workers.closed and not workers.errors
+    assert build_here(recipe, str(tmp_path / "here")) == counts
+    assert files_below(tmp_path / "there") == files_below(tmp_path / "here")
+
+    trouble("b", "raise")
+    workers.errors = [CancelledError()]
+    with pytest.raises(BuildFailed) as failed:
+        build_here(recipe, str(tmp_path / "out"), 1, "dask")
+    first, *others = str(failed.value).splitlines()
+    assert first.startswith("2 of 4 shards failed") and "eq-x shard 00000: the Dask scheduler ended" in others[0]
+    assert "eq-x shard 00001: worker on " in others[1] and "a mistake in a source" in others[1]

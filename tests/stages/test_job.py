@@ -1,4 +1,7 @@
-"""Receipts are all that says what is done: every way in which one stops holding is noticed and named."""
+"""Receipts are all that says what is done: every way in which one stops holding is noticed and named.
+
+A worker that would make other bytes than planned says so and makes nothing.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from twinset.contracts.errors import WrongUse
+from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import Dark, Greys
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.receipt import Receipt, parse_receipt
 from twinset.shards.plan import SHARD_SCHEMA
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
+from twinset.stages import job
+from twinset.stages.job import Job
+from twinset.stages.make import make_shard
+from twinset.stages.plan import prepare
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
 RECEIPT = "eq-x/_meta/receipts/00001.json"
@@ -75,3 +84,48 @@ def test_a_plan_of_odd_splits_or_numbers_is_refused(built: Any, tmp_path: Path, 
     pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), path)
     with pytest.raises(WrongUse, match=r"shards\.parquet.*stage\.json"):
         read_planned(built.store, "eq-x")
+
+
+PAIR = [("a", 1, 2), ("b", 1, 3)]
+Change = Callable[[pytest.MonkeyPatch, Path], Any]
+
+
+CHANGES: dict[str, Change] = {
+    "generator": lambda patch, _: patch.setattr(Greys, "version", 2),
+    "generator; bring": lambda patch, _: patch.setattr(Greys, "weights", lambda self: {"model": "1" * 64}),
+    "filters": lambda patch, _: patch.setattr(Dark, "version", 2),
+    r"numpy \(\S+ in the plan, 0 here\)": lambda patch, _: patch.setattr(
+        "twinset.contracts.stage.version", lambda name: "0"
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def another_process() -> None:
+    job._worker_of.cache_clear()
+
+
+@pytest.mark.parametrize("differs", CHANGES)
+def test_what_would_change_the_bytes_is_named(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, differs: str
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", PAIR, 1, ["test-dark"])
+    assert build.stage.facts["generator"]["distribution"] == "twinset-tests 1.0"
+    CHANGES[differs](monkeypatch, tmp_path)
+    with pytest.raises(BuildFailed, match=f"differs in {differs}"):
+        make_shard(build.store.root, "eq-x", 0)
+    assert build.state().todo == [0, 1]
+
+
+def test_shards_of_two_kinds_of_machine_do_not_mix(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", PAIR, 1, micro_batch=4)
+    make_shard(build.store.root, "eq-x", 0)
+    monkeypatch.setattr(Greys, "runs_on", lambda self: "NVIDIA H100")
+    job._worker_of.cache_clear()
+    with pytest.raises(BuildFailed, match=r"out/eq-x: made on different types of machine"):
+        make_shard(build.store.root, "eq-x", 1)
+    allowed = recipe_of({"eq-x": build.job.recipe["eq-x"].model_dump(mode="json")}, allow_mixed_runtimes=True)
+    prepare(Job(allowed, build.store), "eq-x")
+    assert make_shard(build.store.root, "eq-x", 1).kept == 1

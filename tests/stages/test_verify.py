@@ -89,15 +89,9 @@ def test_bytes_are_checked_without_the_package_that_made_them(
         assert main(["verify", out]) == 1 and "eq-x/test/00001.tar: sha256" in capsys.readouterr().err
 
 
-def test_a_stage_that_cannot_be_read_is_named_whatever_fails(
-    tmp_path: Path, greys: Any, no_cards: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stage_that_cannot_be_read_is_named(tmp_path: Path, greys: Any, no_cards: Any) -> None:
     out = tmp_path / "out"
     build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(out))
-    with monkeypatch.context() as patched:
-        patched.setattr("tests.stages.drawn_sources.Greys.media_files", lambda source: {}["a mistake"])
-        (problem,) = twinset.status(str(out))["subsets"]["eq-x"]["problems"]
-        assert problem.message.startswith("KeyError: 'a mistake' (")
     (out / "eq-x/_meta/stage.json").unlink()
     (out / "eq-x/_meta/stage.json").symlink_to("/dev/zero")  # which never ends
     for look in (twinset.status, twinset.verify):
