@@ -29,7 +29,6 @@ LEVELS = (
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 PACKAGE = CHECKOUT / "src/twinset"
 MODULES = [*sorted(path for room in LEVEL for path in (PACKAGE / room).rglob("*.py")), PACKAGE / "__init__.py"]
-VAGUE = {"utils", "util", "common", "helpers", "helper", "core", "misc"}
 #: Libraries that take a noticeable part of a second to import, and Prefect.
 HEAVY = {
     *("av", "bpy", "cv2", "diffusers", "dlib", "face_recognition", "matplotlib"),
@@ -97,11 +96,6 @@ def test_no_two_files_import_each_other() -> None:
 
     graph = {importer: {*map(module, names)} - {importer, ""} for importer, names in imports.items()}
     TopologicalSorter(graph).prepare()  # CycleError names the circle
-
-
-def test_names_of_modules_say_what_is_in_them() -> None:
-    names = [path.relative_to(PACKAGE) for path in MODULES]
-    assert [name.as_posix() for name in names if VAGUE & {*name.with_suffix("").parts}] == []
 
 
 def test_every_package_is_a_room_and_four_folders_stand_at_the_top() -> None:

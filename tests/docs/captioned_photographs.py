@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +77,3 @@ def write_img2dataset(photographs: Sequence[Photograph], folder: Path) -> Path:
         stats = {"count": len(listed), "successes": len(listed) - 1, "failed_to_download": 1}
         Path(f"{name}_stats.json").write_text(json.dumps(stats))
     return folder
-
-
-def captions_of(photographs: Sequence[Photograph], split: str) -> Iterator[str]:
-    yield from (said for one in photographs if one.split == split for said in one.captions)

@@ -194,21 +194,6 @@ def test_eqbens_loader_reads_every_pair(made_pairs: MadeDataset, tmp_path: Path,
             assert pixels_of(shown) == pixels_of(Image.open(io.BytesIO(kept)))
 
 
-def test_eqbens_loader_of_everything_reads_four_rows_a_pair(made_pairs: MadeDataset, tmp_path: Path) -> None:
-    eqben_utils = pytest.importorskip("eqben.eqben_utils")
-    assert export(made_pairs.store, list(LOADERS), "eqben", tmp_path / "eqben") == 24
-    annotation = tmp_path / "eqben" / "annotation" / "ann_json_finegrained_random.json"
-    found = eqben_utils.EqBenALL(str(tmp_path / "eqben" / "image"), str(annotation), None, Toolkit())
-    rows = [found[number] for number in range(len(found))]
-    assert len(rows) == 4 * 24
-    pairs = [pair for subset in LOADERS for pair in read_samples(made_pairs.store, subset)]
-    captions = [caption for pair in pairs for caption in [*pair.texts.values()] * 2]
-    assert [caption for _, caption in rows] == captions
-    # 3 videos with 3 frames each: written once, however many pairs share them.
-    arrays = list((tmp_path / "eqben" / "image" / "eqbenyoucook2").rglob("*.npy"))
-    assert len(list((tmp_path / "eqben" / "image" / "eqbenag").rglob("*.jpg"))) == len(arrays) == 9
-
-
 def test_each_split_has_its_own_file(everything: MadeDataset, tmp_path: Path) -> None:
     photo = ImageText(
         key="train-0", group="0", split="train", image=draw(0), captions=("a", "b"), provenance={}, image_id="0"

@@ -145,16 +145,6 @@ def test_nothing_is_written_or_removed_through_a_link_below_out(tmp_path: Path, 
         assert (out / "file").read_bytes() == b"new" and kept.read_bytes() == b"mine"
 
 
-def test_an_output_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    (tmp_path / "dangling").symlink_to("nowhere")
-    for out in (tmp_path / "dangling", Path("/dev/null")):
-        with pytest.raises(WrongUse, match=f"{out}: is no folder; name one"):
-            Store(str(out))
-    (tmp_path / "out" / "a").mkdir(parents=True)
-    with pytest.raises(OSError, match=r"a folder lies where a file belongs; remove it .*out/a'"):
-        Store(str(tmp_path / "out")).write("a", b"")
-
-
 def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("before")
