@@ -53,7 +53,7 @@ NEED_BLENDER = (
 #: What reads the files, models or recipe of twinset-demo; the rest passes with twinset alone.
 NEED_DEMO = (
     *(f"tests/{room}/" for room in ("demo", "docker", "docs", "end_to_end", "guard", "trials")),
-    *("tests/cards/test_citations.py", "tests/contracts/test_recipe.py"),
+    *("tests/cards/test_terms.py", "tests/contracts/test_recipe.py"),
     *("tests/contracts/test_contracts.py::test_a_model_is", "tests/contracts/test_contracts.py::test_the_model_br"),
     *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
     *("tests/filters/test_filters.py", "tests/generators/test_sources.py::test_words_of"),

@@ -2,7 +2,7 @@
 
 Attack: a text of others that takes minutes, since a pattern tries all its beginnings with all its ends.
 
-Every pattern and parser of captions, answers, names and annotations is fed the worst text of two lengths: eight times
+Every pattern and parser of captions, answers and names is fed the worst text of two lengths: eight times
 the text may take thirty times as long, and not the 64 times of the square.
 `twinset` as a notebook uses it: paths and single names as they come, and errors that are instructions.
 """
@@ -26,7 +26,6 @@ from twinset.cards.sheet import mark_difference, words_of
 from twinset.contracts.receipt import IndexRecord
 from twinset.evaluation.answers.parser import LONGEST, parse
 from twinset.filters.captions import MotionWords
-from twinset.generators.kubric_scenes.assets import references
 from twinset.generators.markdown import cell, plain, short
 from twinset.generators.negative_captions.wording import edited
 from twinset.generators.video.action_genome import FRAME
@@ -85,25 +84,9 @@ def parsed(text: str) -> None:
     parse(text[:LONGEST], CAPTIONS)
 
 
-def as_file(suffix: str) -> Callable[[str, Path], Any]:
-    def read(text: str, folder: Path) -> None:
-        path = folder / f"a{suffix}"
-        path.write_text(text)
-        try:
-            references(path)
-        except ValueError as error:  # refused, and soon
-            assert path.name in str(error)
-
-    return read
-
-
 motion = MotionWords(kind="motion-words", words=["pick up", "a"]).open()._motion
-FILES = {".mtl": as_file(".mtl"), ".obj": as_file(".obj"), ".urdf": as_file(".urdf")}
 #: What reads, and its worst texts: what comes first, what is repeated and what comes last.
 READERS: dict[str, tuple[Callable[..., Any], list[str]]] = {
-    "materials": (FILES[".mtl"], ["map_Kd ~a ~\0", "map_~K~ ", "~ ~x", "bump ~ ~", "bump ~a\t~b", "~\\\n~"]),
-    "mesh": (FILES[".obj"], ["mtllib a~ ~b", "mtllib ~\t~x", "~mtllib ~", "~\n~"]),
-    "urdf": (FILES[".urdf"], ["<a filename~ ~x", '~filename="~', "<a ~filename ~", "~<a>~", "<~a~"]),
     "answers": (
         parsed,
         ["~(1) ~", "~1~)", "~both ~", "~neither ~x", "~caption ~", "~!~x", "1~ ~x", "~not a ~", "~a dog on a mat~",
@@ -125,10 +108,9 @@ WORST = [(name, text) for name, (_, texts) in READERS.items() for text in texts]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "text"), WORST)
-def test_the_worst_megabyte_takes_no_more_than_its_length(tmp_path: Path, name: str, text: str) -> None:
+def test_the_worst_megabyte_takes_no_more_than_its_length(name: str, text: str) -> None:
     read, _ = READERS[name]
     first, piece, last = text.split("~")
-    arguments = (tmp_path,) if name in ("materials", "mesh", "urdf") else ()
 
     def seconds(size: int) -> float:
         """Of the processor, the least of three; collecting the garbage of a large process is no work of the reader."""
@@ -136,7 +118,7 @@ def test_the_worst_megabyte_takes_no_more_than_its_length(tmp_path: Path, name: 
         for _ in range(3):
             gc.disable()
             began = time.process_time()
-            read(whole, *arguments)
+            read(whole)
             taken.append(time.process_time() - began)
             gc.enable()
         return min(taken)

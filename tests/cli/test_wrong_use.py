@@ -45,18 +45,12 @@ WRONG = [
     ("status absent", "absent holds no dataset"),
     ("look out --count 0", "--count 0"),
     ("export out --format openclipp -o new", "did you mean 'openclip'"),
-    ("eval scores pairs.jsonl", "pairs.jsonl"),
-    ("eval compare absent.csv absent.csv", "absent.csv"),
     ("verify absent", "absent holds no dataset"),
     ("eval human out --data out", "--data: is for --out RUN"),
     ("publish out --to hf://lab/shades", "write hf://datasets/ORG/NAME"),
-    ("eval benchmarks absent", "absent: there is no such folder"),
     ("eval submission --benchmark cirr-tst=. --model random:ViT-B-32 -o new", "did you mean 'cirr-test'"),
     ("review out --annotator anna", "use --annotators"),
     ("train clip --out new", "Missing option '--data'"),
-    ("train clip --out new --data out --model absent.json", "there is no configuration absent.json"),
-    ("train combiner --data out --out new", "training on triplets reads triplet"),
-    ("train fusion --data out --out new --model blip-itm:absent", "there is no model folder absent"),
     ("train grid absent.yaml --out new", "absent.yaml: cannot be read"),
 ]
 

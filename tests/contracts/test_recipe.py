@@ -224,7 +224,6 @@ def test_a_finished_stage_is_read_by_its_folder_or_url(tmp_path: Path, monkeypat
             [],
             "blank judges images, and scene-graphs makes none",
         ),
-        ({"graphs": GRAPHS}, ["subsets.b.filters=[{kind: near-identical}]"], "judges pairs, and these are triplets"),
         ({"graphs": GRAPHS}, ["subsets.b.count=null"], "set count, the number of triplets to sample"),
     ],
 )

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,28 +59,21 @@ def test_advice_names_parameters_of_deployments(said: str, told_as: str) -> None
     assert told(fail)().message == told_as
 
 
-class Server:
-    """Stands in for Prefect's client, and knows two pools and a deployment whose pool was deleted."""
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def read_deployment_by_name(self, name: str) -> Any:
-        pool = {"build-shards/cpu": "cpu", "build-shards/gpu": "gpu", "train/gpu": None}
-        if name not in pool:
-            raise ObjectNotFound(Exception())
-        return SimpleNamespace(work_pool_name=pool[name])
-
-    def read_work_pool(self, name: str) -> Any:
-        if name not in ("cpu", "gpu"):
-            raise ObjectNotFound(Exception())
-
-
 def test_all_that_is_missing_is_named_with_what_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs failed with `ObjectNotFound: None`, or waited for ever."""
-    monkeypatch.setattr(pools, "get_client", lambda sync_client: Server())
+    """Runs failed with `ObjectNotFound: None`, or waited for ever. One deployment here has lost its pool."""
+    pool_of = {"build-shards/cpu": "cpu", "build-shards/gpu": "gpu", "train/gpu": None}
+
+    def deployment(name: str) -> Any:
+        if name not in pool_of:
+            raise ObjectNotFound(Exception())
+        return SimpleNamespace(work_pool_name=pool_of[name])
+
+    def pool(name: str | None) -> None:
+        if name is None:
+            raise ObjectNotFound(Exception())
+
+    client = nullcontext(SimpleNamespace(read_deployment_by_name=deployment, read_work_pool=pool))
+    monkeypatch.setattr(pools, "get_client", lambda sync_client: client)
     with pytest.raises(BuildFailed, match=r"no deployment build-shards/mine, train/cpu, train/gpu, or no .*deploy\.sh"):
         pools.check_pools(["build-shards/mine", "build-shards/cpu", "train/cpu", "train/gpu"])
 

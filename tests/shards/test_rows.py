@@ -1,12 +1,13 @@
-"""Reading back what a build made: the project's own reader, webdataset and Hugging Face datasets agree.
+"""Samples of every kind: what is written into a tar is what is read back, and nothing else passes for one.
 
-A finished stage as a later one reads it: what is no such stage, or damaged, is named with its remedy.
-Attack: a Parquet file of a few hundred bytes whose rows expand to gigabytes.
+The project's own reader, webdataset and Hugging Face datasets agree. A finished stage as a later one reads it: what is
+no such stage, or damaged, is named. Attack: a Parquet file of a few hundred bytes whose rows expand to gigabytes.
 """
 
 import io
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,79 @@ from PIL import Image
 
 from tests.generators.finished_stage import write_index
 from tests.made_datasets import MadeDataset
+from tests.made_samples import Planned, pair_shards, template_shards, text_pair_shards, triplet_shards
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.kinds.kind import SampleKind
-from twinset.contracts.kinds.samples import MediaFile
+from twinset.contracts.kinds.kind import Sample, SampleKind
+from twinset.contracts.kinds.samples import MediaFile, encode_image
+from twinset.contracts.licences.terms import Terms
+from twinset.contracts.recipe import Encoding
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_from_tar, read_samples, read_tar
-from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, write_rows
+from twinset.shards.rows import KEPT, REJECTED, Row, content_digest, fields_of, read_rows, schema_of, stored, write_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.parquet_reader import LONGEST_VALUE, ROWS, batches
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
+
+
+def first(shards: list[list[Planned]]) -> Any:
+    return shards[0][0].made
+
+
+PAIR_OF_IMAGES = first(pair_shards("p"))
+TRIPLET_OF_IMAGES, BARE_TRIPLET = first(triplet_shards("t")), first(triplet_shards("t", images=False))
+TWO_IMAGES = first(triplet_shards("t", distractors=False))
+TEXT_PAIR, BARE_TEXT_PAIR = first(text_pair_shards("n")), first(text_pair_shards("n", images=False))
+TEMPLATE, SMALL = first(template_shards("f", "focus-object")), first(template_shards("f", "focus-attribute"))
+
+
+def written(sample: Sample) -> dict[str, bytes]:
+    images = {role: encode_image(one, Encoding(format="png")) for role, one in sample.pictures().items()}
+    return dict(fields_of(sample, images, "genecis", Terms("CC0-1.0"), "png"))
+
+
+@pytest.mark.parametrize("sample", [PAIR_OF_IMAGES, TRIPLET_OF_IMAGES, TWO_IMAGES, TEXT_PAIR, SMALL, TEMPLATE])
+def test_a_sample_is_read_as_it_was_written(sample: Sample) -> None:
+    fields = written(sample)
+    found = stored(sample.key, fields, "x.tar")
+    assert found.kind is sample.kind and found.extension == "png" and found.fields == fields
+    assert found.images == {role: fields[f"{role}.png"] for role in sample.pictures()}
+    assert found.texts == {name: sample.described()[name] for name in sample.kind.texts}
+    assert (found.json.group, found.json.scores, found.json.licence) == (sample.group, sample.scores, "CC0-1.0")
+
+
+@pytest.mark.parametrize(
+    "sample, name",
+    [
+        *((PAIR_OF_IMAGES, name) for name in ("image0.png", "caption1.txt", "json")),
+        *((TRIPLET_OF_IMAGES, "target.png"), (TEXT_PAIR, "negative_caption.txt"), (TEMPLATE, "gallery03.png")),
+    ],
+)
+def test_a_sample_that_lacks_something_is_refused(sample: Sample, name: str) -> None:
+    with pytest.raises(BrokenTar, match=rf"x\.tar: {sample.key} has \[.*build this shard again"):
+        stored(sample.key, {field: one for field, one in written(sample).items() if field != name}, "x.tar")
+
+
+def test_the_same_question_is_a_duplicate_and_another_is_none() -> None:
+    def same(one: Sample, images: dict[str, str], other: Sample, shown: dict[str, str] | None = None) -> bool:
+        return content_digest(one, images) == content_digest(other, images if shown is None else shown)
+
+    hashes = {"reference": "a", "target": "b"}
+    reworded = replace(TRIPLET_OF_IMAGES, captions={**TRIPLET_OF_IMAGES.captions, "target": "my disc"})
+    assert same(TRIPLET_OF_IMAGES, hashes, reworded)
+    assert not same(TRIPLET_OF_IMAGES, hashes, TRIPLET_OF_IMAGES, {"reference": "b", "target": "a"})
+    # Without images the words are all that tells triplets apart.
+    assert not same(BARE_TRIPLET, {}, replace(reworded, reference=None, target=None, distractor=None))
+    pair = PAIR_OF_IMAGES
+    mirrored = replace(pair, captions0=pair.captions1, captions1=pair.captions0)
+    assert same(pair, {"image0": "a", "image1": "b"}, mirrored, {"image0": "b", "image1": "a"})
+    renamed = {"image_id": "8", "type": "swap"}
+    assert same(TEXT_PAIR, {"image": "a"}, replace(TEXT_PAIR, **renamed))
+    assert not same(TEXT_PAIR, {"image": "a"}, TEXT_PAIR, {"image": "b"})
+    # Without images the ids of text pairs tell them apart.
+    assert not same(BARE_TEXT_PAIR, {}, replace(BARE_TEXT_PAIR, **renamed))
+
 
 TAR = layout.tar("eq-ag", "test", 2)
 
@@ -150,7 +213,7 @@ def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_
 LONG = "x" * 20_000
 
 
-def written(folder: Path, columns: dict[str, Any], **settings: Any) -> Path:
+def parquet(folder: Path, columns: dict[str, Any], **settings: Any) -> Path:
     path = folder / "rows.parquet"
     pq.write_table(pa.table(columns), path, compression="zstd", **settings)
     return path
@@ -160,7 +223,7 @@ def written(folder: Path, columns: dict[str, Any], **settings: Any) -> Path:
 @pytest.mark.parametrize("column", [[LONG] * 65_536, [{"bytes": LONG.encode()}] * 65_536], ids=["text", "struct"])
 def test_a_value_that_is_repeated_is_expanded_a_few_rows_at_a_time(tmp_path: Path, column: Any) -> None:
     """The proof of S11: 625 bytes, of which a batch of the usual size took 1.3 GB."""
-    path = written(tmp_path, {"a": column})
+    path = parquet(tmp_path, {"a": column})
     assert path.stat().st_size < 2_000
     sizes = [(batch.num_rows, batch.nbytes) for batch in batches(path, ["a"])]
     assert sum(rows for rows, _ in sizes) == 65_536 and max(size for _, size in sizes) < 1.1 * ROWS * LONGEST_VALUE
@@ -169,17 +232,4 @@ def test_a_value_that_is_repeated_is_expanded_a_few_rows_at_a_time(tmp_path: Pat
 @pytest.mark.parametrize("value", ["x" * (2 << 20), ["a", "x" * (2 << 20)]], ids=["text", "list"])
 def test_a_long_value_is_refused(tmp_path: Path, value: Any) -> None:
     with pytest.raises(pa.ArrowException, match="holds a value of 2,097,152 bytes"):
-        list(batches(written(tmp_path, {"a": [value]}), ["a"]))
-
-
-def test_ordinary_files_are_read_as_they_are(tmp_path: Path) -> None:
-    rows = range(5000)
-    columns = {
-        "a": [f"a man {row}" if row % 7 else None for row in rows],
-        "listed": [["x", str(row), None] if row % 3 else None for row in rows],
-        "image": [{"bytes": bytes([row % 256]), "path": None} if row % 2 else None for row in rows],
-    }
-    path = written(tmp_path, columns, row_group_size=1000)
-    assert pa.Table.from_batches(batches(path, list(columns))).to_pylist() == pa.table(columns).to_pylist()
-    (first, *_) = batches(path, ["image.bytes"], 16)
-    assert first.num_rows == 16 and first.column("image").to_pylist()[1] == {"bytes": b"\1"}
+        list(batches(parquet(tmp_path, {"a": [value]}), ["a"]))

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,7 @@ from tests.stages.drawn_sources import MADE
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build, build_here
-from twinset.stages.finish import Silent
-from twinset.stages.job import Job
-from twinset.stages.make import make_shard
+from twinset.stages.build import build_here
 
 LINES = ["red pen", "a green tree", "blue"]
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -130,23 +126,6 @@ def test_a_failing_stage_lets_independent_ones_finish_and_what_reads_it_is_not_b
     trouble("a")
     build_here(recipe(), str(tmp_path / "out"))
     assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
-
-
-def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -> None:
-    """... each waits here until the other has begun."""
-    both, alone = threading.Barrier(2), []
-
-    def make(job: Job, name: str, state: Any) -> list[str]:
-        if name in ("words", "greys"):
-            both.wait()
-        else:
-            alone.append(name)
-        for number in state.todo:
-            make_shard(job.store.root, state.home, number)
-        return []
-
-    build(Job(recipe(), Store(str(tmp_path / "out"))), make, Silent())
-    assert not both.broken and alone.index("long") < alone.index("said")
 
 
 def test_steps_in_the_order_of_the_dag_make_what_a_build_makes(recipe: Any, tmp_path: Path, files_below: Any) -> None:

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.flaky_s3 import BUSY, CUT, DROPPED, SILENT, Flaky
-from tests.shards.storage.conftest import Files, WholeBuild
+from tests.flaky_s3 import CUT, SILENT, Flaky
 from twinset.shards.storage.object_store import PART
 from twinset.shards.storage.store import Store
-from twinset.stages.finish import disagreeing
 from twinset.stages.make import HOPELESS
-from twinset.stages.overview import verify_stage
 
 pytestmark = pytest.mark.slow
 
@@ -26,28 +23,6 @@ def test_an_object_is_created_once(bucket: str, flaky: Flaky) -> None:
     assert store.create("claim", b"mine")
     assert not store.create("claim", b"another's")
     assert store.create("claim", b"mine") and store.read("claim") == b"mine"
-
-
-@pytest.mark.parametrize("failures", [[500, 503, DROPPED], [SILENT, CUT, BUSY]])
-def test_one_request_in_ten_may_fail(
-    bucket: str,
-    flaky: Flaky,
-    whole_build: WholeBuild,
-    stored: Files,
-    local: Files,
-    failures: list[int],
-    monkeypatch: Any,
-) -> None:
-    monkeypatch.setattr("s3fs.S3FileSystem.read_timeout", 1)
-    number = itertools.count(1)
-    flaky.fails = lambda method, path: next(number) % 10 == 0
-    flaky.failures = itertools.cycle(failures)
-    build = whole_build(Store(bucket))
-    assert next(number) > 5 * 10
-    assert stored() == local()
-    state = build.state()
-    assert state.todo == [] and disagreeing(build.store, state)[1] == []
-    assert list(verify_stage(build.store, state)) == []
 
 
 def test_a_large_object_is_read_in_parts_and_named_where_it_cannot_be(bucket: str, flaky: Flaky) -> None:
