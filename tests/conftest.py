@@ -16,6 +16,7 @@ import pytest
 
 from tests.benchmarks.measured import tell
 from tests.made_datasets import built, made, made_pairs, made_templates, made_text_pairs, made_triplets
+from tests.made_recipe import write_package
 from tests.made_sources import test_sources
 from twinset.contracts import doors
 from twinset.contracts.recipe import allowed
@@ -149,12 +150,8 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     monkeypatch.setattr(doors, "installed", INSTALLED)
 
     def install(name: str, group: str, **points: str) -> None:
-        meta = tmp_path / f"in_{name}" / f"{name}-1.0.dist-info"
-        meta.mkdir(parents=True)
-        (meta / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        lines = [f"[{group}]", *(f"{kind} = {place}" for kind, place in points.items())]
-        (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")
-        monkeypatch.syspath_prepend(str(meta.parent))
+        write_package(tmp_path / f"in_{name}", name, {group: points})
+        monkeypatch.syspath_prepend(str(tmp_path / f"in_{name}"))
         doors.all_installed.cache_clear()
 
     yield install

@@ -1,9 +1,10 @@
-"""A small recipe of a user, and Python as a user runs it."""
+"""A small recipe of a user, installed packages, and Python as a user runs it."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -45,3 +46,14 @@ def install(folder: Path, package: str) -> None:
     """Install the package of a folder below it into ``installed``."""
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--target", "installed")
     run_python(folder, "-m", "pip", "install", *options, package)
+
+
+def write_package(folder: Path, name: str, points: Mapping[str, Mapping[str, str]], version: str = "1.0") -> None:
+    """Write what an installed package leaves on the import path. points: entry points by group and name."""
+    meta = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    meta.mkdir(parents=True)
+    (meta / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    lines = []
+    for group, places in points.items():
+        lines += [f"[{group}]", *(f"{kind} = {place}" for kind, place in places.items())]
+    (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")

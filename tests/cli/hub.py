@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,13 +18,21 @@ def answer(status: int, url: str) -> HfHubHTTPError:
     return HfHubHTTPError(f"{status} for url '{url}'", response=response)
 
 
-@dataclass
-class Dataset:
-    """A repository. commits: sha and files of each; tags: sha by name."""
+class Hub:
+    """Stands in for `HfApi`, with one dataset. commits: sha and files of each; tags: sha by name.
 
-    private: bool = True
-    commits: list[tuple[str, Files]] = field(default_factory=list)
-    tags: dict[str, str] = field(default_factory=dict)
+    fails and loses: calls by name that a broken connection ends before or after the work.
+    """
+
+    endpoint = "https://hub.example"
+
+    def __init__(self) -> None:
+        self.private = True
+        self.commits: list[tuple[str, Files]] = []
+        self.tags: dict[str, str] = {}
+        self.token = WRITES
+        self.fails: Callable[[str], bool] = lambda call: False
+        self.loses: Callable[[str], bool] = lambda call: False
 
     def commit(self, files: Files) -> str:
         sha = hashlib.sha1(f"{len(self.commits)} {sorted(files.items())}".encode()).hexdigest()
@@ -40,18 +47,6 @@ class Dataset:
         response: Any = SimpleNamespace(status_code=404, headers={}, request=None)
         raise RevisionNotFoundError("no such revision", response=response)
 
-
-class Hub:
-    """Stands in for `HfApi`. fails and loses: calls by name that a broken connection ends before or after the work."""
-
-    endpoint = "https://hub.example"
-
-    def __init__(self) -> None:
-        self.datasets: dict[str, Dataset] = {}
-        self.token = WRITES
-        self.fails: Callable[[str], bool] = lambda call: False
-        self.loses: Callable[[str], bool] = lambda call: False
-
     def __call__(self, endpoint: str = "") -> "Hub":
         return self
 
@@ -59,54 +54,49 @@ class Hub:
         work = getattr(Hub, f"_{call}")
 
         def request(repo_id: str, repo_type: str, **options: Any) -> Any:
-            assert repo_type == "dataset"
+            assert (repo_id, repo_type) == ("lab/shades", "dataset")
             if self.fails(call):
                 raise ConnectionError("the connection was cut")
-            result = work(self, repo_id, **options)
+            result = work(self, **options)
             if self.loses(call):
                 raise ConnectionError("the connection was cut")
             return result
 
         return request
 
-    def _create_repo(self, name: str, private: bool, exist_ok: bool) -> None:
+    def _create_repo(self, private: bool, exist_ok: bool) -> None:
         if self.token != WRITES:
             raise answer(403 if self.token == READS else 401, f"{self.endpoint}/api/repos/create")
-        if name not in self.datasets:
-            self.datasets[name] = Dataset(private)
-            self.datasets[name].commit({".gitattributes": b"*.tar filter=lfs\n"})
+        if not self.commits:
+            self.private = private
+            self.commit({".gitattributes": b"*.tar filter=lfs\n"})
 
-    def _repo_info(self, name: str, revision: str) -> Any:
-        sha, _ = self.datasets[name].at(revision)
-        return SimpleNamespace(sha=sha, private=self.datasets[name].private)
+    def _repo_info(self, revision: str) -> Any:
+        return SimpleNamespace(sha=self.at(revision)[0], private=self.private)
 
-    def _list_repo_files(self, name: str, revision: str) -> list[str]:
-        return [*self.datasets[name].at(revision)[1]]
+    def _list_repo_files(self, revision: str) -> list[str]:
+        return [*self.at(revision)[1]]
 
-    def _hf_hub_download(self, name: str, filename: str, revision: str, local_dir: Path) -> str:
-        _, files = self.datasets[name].at(revision)
-        if filename not in files:
-            raise answer(404, f"{self.endpoint}/datasets/{name}/resolve/{revision}/{filename}")
-        (local_dir / filename).write_bytes(files[filename])
+    def _hf_hub_download(self, filename: str, revision: str, local_dir: Path) -> str:
+        (local_dir / filename).write_bytes(self.at(revision)[1][filename])
         return str(local_dir / filename)
 
-    def _create_commit(self, name: str, operations: Sequence[Any], commit_message: str, parent_commit: str) -> Any:
-        head, files = self.datasets[name].at("main")
-        if parent_commit != head:
-            raise answer(412, f"{self.endpoint}/api/datasets/{name}/commit/main")
+    def _create_commit(self, operations: Sequence[Any], commit_message: str, parent_commit: str) -> Any:
+        head, files = self.at("main")
+        assert parent_commit == head
         files = dict(files)
         for operation in operations:
             if hasattr(operation, "path_or_fileobj"):
                 files[operation.path_in_repo] = Path(operation.path_or_fileobj).read_bytes()
             else:
                 del files[operation.path_in_repo]
-        return SimpleNamespace(oid=self.datasets[name].commit(files))
+        return SimpleNamespace(oid=self.commit(files))
 
-    def _create_tag(self, name: str, tag: str, revision: str, exist_ok: bool) -> None:
-        self.datasets[name].tags.setdefault(tag, revision)
+    def _create_tag(self, tag: str, revision: str, exist_ok: bool) -> None:
+        self.tags.setdefault(tag, revision)
 
-    def _delete_tag(self, name: str, tag: str) -> None:
-        del self.datasets[name].tags[tag]
+    def _delete_tag(self, tag: str) -> None:
+        del self.tags[tag]
 
-    def _update_repo_settings(self, name: str, private: bool) -> None:
-        self.datasets[name].private = private
+    def _update_repo_settings(self, private: bool) -> None:
+        self.private = private

@@ -19,8 +19,13 @@ from tests.cli.conftest import SAID, is_whole, run
 from tests.cli.hub import READS, Files, Hub, answer
 from twinset.cli.main import main
 
+Printed = pytest.CaptureFixture[str]
+CHECKOUT = Path(__file__).resolve().parents[2]
+PRIVATE = ("_meta/log", "_review", "_spool")  # as docs/layout.md has it
+TO = "hf://datasets/lab/shades"
 
-def test_a_folder_is_laid_out_as_the_hub_shows_it(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+
+def test_a_folder_is_laid_out_as_the_hub_shows_it(out: Path, capsys: Printed) -> None:
     to = out.parent / "published"
     (out / "pairs/_meta/mine.txt").write_text("a note")
     (out / "pairs/_meta/look-4.png").write_bytes(b"a sheet")
@@ -44,7 +49,7 @@ def test_a_folder_is_laid_out_as_the_hub_shows_it(out: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("path", ["pairs/_meta/look.png", "pairs"])
-def test_links_are_not_published(out: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_links_are_not_published(out: Path, path: str, capsys: Printed) -> None:
     (out / path).rename(out.parent / "elsewhere")
     (out / path).symlink_to(out.parent / "elsewhere")
     assert run(out, "--to", out.parent / "x") == 2
@@ -52,7 +57,7 @@ def test_links_are_not_published(out: Path, path: str, capsys: pytest.CaptureFix
     assert not (out.parent / "x").exists()
 
 
-def test_what_is_missing_is_named_with_its_key(built: Path, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_is_named_with_its_key(built: Path, recipe: Path, capsys: Printed) -> None:
     assert run(built, "--to", built.parent / "x") == 2
     said = capsys.readouterr().err
     assert "set authors" in said and "pairs: nothing to cite; set citation" in said
@@ -63,17 +68,14 @@ def test_what_is_missing_is_named_with_its_key(built: Path, recipe: Path, capsys
     assert not (built.parent / "x").exists()
 
 
-def test_a_card_that_would_load_other_files(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_card_that_would_load_other_files(out: Path, capsys: Printed) -> None:
     card = out / "pairs/README.md"
     card.write_text(card.read_text().replace("test/*.tar", "../../secrets/*.tar", 1))
     assert run(out, "--to", out.parent / "x") == 2
     assert "pairs/README.md: no card with the metadata of this build; remove it" in capsys.readouterr().err
 
 
-Said = pytest.CaptureFixture[str]
-
-
-def test_a_plan_prints_what_stages_take_and_whose_rates_these_are(recipe: Path, built: Path, capsys: Said) -> None:
+def test_a_plan_prints_what_stages_take_and_whose_rates_these_are(recipe: Path, built: Path, capsys: Printed) -> None:
     assert main(["plan", str(recipe)]) == 0
     assert "not known; build a few samples, and name their folder with --like" in capsys.readouterr().out
     assert main(["plan", str(recipe), "--like", str(built)]) == 0
@@ -81,10 +83,6 @@ def test_a_plan_prints_what_stages_take_and_whose_rates_these_are(recipe: Path, 
     assert header.split()[:4] == ["stage", "candidates", "shards", "samples"]
     assert row.startswith("pairs  6 ") and row.endswith(f"6 candidates in {built}")
     assert main(["plan", str(recipe), "--like", str(recipe.parent / "nowhere")]) == 2
-
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-PRIVATE = ("_meta/log", "_review", "_spool")  # as docs/layout.md has it
 
 
 def contents(path: Path) -> Iterator[bytes]:
@@ -125,11 +123,6 @@ def test_nothing_published_names_a_path_a_person_or_a_host(recipe: Path) -> None
     assert str(folder).encode() in (out / "pairs/_meta/log/recipe.json").read_bytes()  # which the test would have seen
 
 
-TO = "hf://datasets/lab/shades"
-NAME = "lab/shades"
-Printed = pytest.CaptureFixture[str]
-
-
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
     monkeypatch.setattr("huggingface_hub.HfApi", hub := Hub())
@@ -138,15 +131,14 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 def published(hub: Hub) -> Files:
     """What the Hub shows."""
-    return hub.datasets[NAME].at("main")[1]
+    return hub.at("main")[1]
 
 
 def test_private_first_then_public(out: Path, hub: Hub, capsys: Printed) -> None:
     assert run(out, "--to", TO, "--json") == 0
     result = json.loads(capsys.readouterr().out)
-    dataset = hub.datasets[NAME]
-    assert dataset.private and len(dataset.commits) == 2
-    assert dataset.commits[1][0] == result["revision"] == dataset.tags[result["tag"]]
+    assert hub.private and len(hub.commits) == 2
+    assert hub.commits[1][0] == result["revision"] == hub.tags[result["tag"]]
     assert is_whole(published(hub))
     assert not (out / "_spool").exists()
     croissant = json.loads(published(hub)["pairs/_meta/croissant.json"])
@@ -154,7 +146,7 @@ def test_private_first_then_public(out: Path, hub: Hub, capsys: Printed) -> None
     assert croissant["distribution"][0]["contentUrl"].startswith(address)
     assert hub.endpoint not in (out / "pairs/_meta/croissant.json").read_text(), "the dataset's own stays as it was"
     assert run(out, "--to", TO, "--public") == 0
-    assert not dataset.private and len(dataset.commits) == 2
+    assert not hub.private and len(hub.commits) == 2
 
 
 CHANGES = ("create_repo", "create_commit", "create_tag", "update_repo_settings")
@@ -167,20 +159,19 @@ def test_a_connection_cut_at_any_request(out: Path, hub: Hub, how: str, call: st
     setattr(hub, how, lambda asked: asked == call)
     assert run(out, "--to", TO, "--public") == 1
     assert "nothing is half-published; run the same command again" in capsys.readouterr().err
-    files = published(hub) if NAME in hub.datasets else {}
+    files = published(hub) if hub.commits else {}
     assert len(files) <= 1 or is_whole(files)
     setattr(hub, how, lambda asked: False)
     assert run(out, "--to", TO, "--public") == 0
-    dataset = hub.datasets[NAME]
-    assert is_whole(published(hub)) and len(dataset.commits) == 2 and not dataset.private
-    assert [*dataset.tags.values()] == [dataset.commits[1][0]]
+    assert is_whole(published(hub)) and len(hub.commits) == 2 and not hub.private
+    assert [*hub.tags.values()] == [hub.commits[1][0]]
 
 
 @pytest.mark.parametrize(("token", "remedy"), [(READS, "write access"), ("hf_wrong", "hf auth login")])
 def test_a_token_without_the_right(out: Path, hub: Hub, token: str, remedy: str, capsys: Printed) -> None:
     hub.token = token
     assert run(out, "--to", TO) == 2
-    assert remedy in capsys.readouterr().err and hub.datasets == {}
+    assert remedy in capsys.readouterr().err and hub.commits == []
 
 
 def test_a_signed_address_is_not_shown(out: Path, hub: Hub, capsys: Printed) -> None:
@@ -198,17 +189,16 @@ def test_a_repository_with_other_files_is_refused_unless_updated(
     out: Path, said: Path, hub: Hub, capsys: Printed
 ) -> None:
     assert run(out, "--to", TO) == 0
-    dataset = hub.datasets[NAME]
-    dataset.private = False
+    hub.private = False
     assert run(out, "--to", TO, "--update") == 2
-    assert "lab/shades is public" in capsys.readouterr().err and len(dataset.commits) == 2
-    dataset.private = True
-    dataset.commit({**published(hub), "notes.txt": b"mine"})
+    assert "lab/shades is public" in capsys.readouterr().err and len(hub.commits) == 2
+    hub.private = True
+    hub.commit({**published(hub), "notes.txt": b"mine"})
     assert run(out, "--to", TO) == 2 and "notes.txt" in published(hub)
     assert "--update" in capsys.readouterr().err
     twinset.build(str(said), out, settings=[*SAID, "title=Other shades"])
     assert run(out, "--to", TO, "--update") == 0
     assert is_whole(published(hub)) and b"Other shades" in published(hub)["README.md"]
-    assert len(dataset.commits) == 4
-    assert [*dataset.tags.values()] == [dataset.commits[-1][0]], "the data are the same, so their tag moves"
-    assert run(out, "--to", TO) == 0 and len(dataset.commits) == 4, "the same is there"
+    assert len(hub.commits) == 4
+    assert [*hub.tags.values()] == [hub.commits[-1][0]], "the data are the same, so their tag moves"
+    assert run(out, "--to", TO) == 0 and len(hub.commits) == 4, "the same is there"

@@ -26,6 +26,7 @@ import pytest
 import yaml
 
 from tests.guard.golden_inputs import write
+from tests.made_recipe import write_package
 from twinset.contracts.source import SOURCES
 
 HERE = Path(__file__).parent
@@ -109,12 +110,7 @@ def built(folder: Path, kinds: Iterable[str]) -> Path:
     (folder / "build.py").write_text(BUILD)
     # The engines and the scorer of tests/foreign, as if their package were installed.
     project = tomllib.loads((ROOT / "tests/foreign/pyproject.toml").read_text("utf-8"))["project"]
-    lines = []
-    for group, points in project["entry-points"].items():
-        lines += [f"[{group}]", *(f"{kind} = {place}" for kind, place in points.items())]
-    (meta := folder / "mylab-0.1.0.dist-info").mkdir()
-    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: mylab\nVersion: 0.1.0\n")
-    (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    write_package(folder, "mylab", project["entry-points"], project["version"])
     if EXTRAS:
         parts.install(folder)
     made, planned = ([STAGES[kind] for kind in kinds if (kind in PLANNED_ONLY) == alone] for alone in (False, True))

@@ -1,10 +1,7 @@
-"""What a build takes: as the shards of another tell it, in requests to an object store, and in threads that reading
-leaves.
-"""
+"""What a build takes: as the shards of another tell it, and in requests to an object store."""
 
 import json
-import subprocess
-import sys
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import twinset
 from tests.stages.conftest import recipe_of
+from tests.test_rooms import MODULES, room_of
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build_here
@@ -44,36 +42,12 @@ def test_the_first_shards_of_a_build_or_of_a_trial_tell_what_all_of_it_takes(gre
     assert (found["answers"], found["prompt_tokens"], found["completion_tokens"]) == (12, 60, 24)
 
 
-READS_ALL = """
-import os, sys, time
-from twinset.shards.rows import read_rows
-from twinset.shards.storage.store import Store
-from twinset.stages.finish import disagreeing, summarise, write_index
-from twinset.stages.job import state_of
-import pyarrow as pa, pyarrow.parquet as pq
-
-# Writing, which starts none of the threads in question, loads what else there is.
-pq.write_table(pa.table({"a": [1]}), sys.argv[1] + "/warm.parquet")
-store, before = Store(sys.argv[1]), len(os.listdir("/proc/self/task"))
-with store.open("eq-x/_meta/rows/00000.parquet") as stream:
-    assert read_rows(stream)
-state = state_of(store, "eq-x")
-write_index(store, state, "pair")
-assert summarise(store, state).kept == 2 and disagreeing(store, state)
-for _ in range(50):  # a joined thread is still listed for a moment
-    if len(os.listdir("/proc/self/task")) == before:
-        sys.exit()
-    time.sleep(0.1)
-sys.exit("a thread is left")
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc, which Linux has")
-def test_nothing_that_reads_parquet_leaves_a_thread(tmp_path: Path, planned_build: Any) -> None:
+def test_parquet_is_read_without_threads() -> None:
     """pyarrow's threads abort some interpreters at exit."""
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 2), ("b", 3, 4)], 1)
-    build.make_all()
-    subprocess.run([sys.executable, "-c", READS_ALL, build.store.root], cwd=Path(__file__).parents[2], check=True)
+    calls = re.compile(r"\.(?:iter_batches|read_row_group|read_table)\(.*")
+    rooms = [path for path in MODULES if room_of(path) in ("shards", "stages")]
+    reads = [call for path in rooms for call in calls.findall(path.read_text("utf-8"))]
+    assert reads and all("use_threads=False" in call for call in reads)
 
 
 FEW, MANY = 10, 20
