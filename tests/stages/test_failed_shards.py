@@ -27,7 +27,7 @@ from twinset.stages.job import state_of
 from twinset.stages.make import make_and_retry
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("no_cards")
 
 
 @pytest.fixture
@@ -90,22 +90,12 @@ def test_a_killed_shard_is_made_again_once_the_others_have_ended(
     assert logs[1]["began"] >= max(log["began"] + log["seconds"] for log in (logs[0], *logs[2:]))
 
 
-pytestmark = pytest.mark.usefixtures("no_cards")
-
-
 @pytest.fixture
 def recipe(greys: Any) -> Any:
     return recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
 
 
-@pytest.mark.parametrize(
-    ("number", "times", "tries"),
-    [
-        (errno.EIO, 1, 2),
-        (errno.EIO, 99, 4),
-        (errno.ENOSPC, 99, 1),
-    ],
-)
+@pytest.mark.parametrize(("number", "times", "tries"), [(errno.EIO, 1, 2), (errno.EIO, 99, 4), (errno.ENOSPC, 99, 1)])
 def test_trouble_that_passes_is_tried_again_and_what_stays_ends_the_build_with_the_shard(
     recipe: Any, tmp_path: Path, trouble: Any, media: Path, monkeypatch: Any, number: int, times: int, tries: int
 ) -> None:
