@@ -128,10 +128,10 @@ def test_a_kind_is_explained_as_its_docstring_says(capsys: Said) -> None:
 def test_a_json_log_has_a_line_of_each_shard(recipe: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     build = ["build", str(recipe), "--out", str(recipe.parent / "out"), "--log", "json"]
     (recipe.parent / "images/0-0.png").write_bytes(b"no picture")
-    assert main([*build, "--json", "--set", "max_missing=0.5"]) == 0
-    printed = capsys.readouterr()
-    lines = [json.loads(line) for line in printed.err.splitlines()]
-    assert json.loads(printed.out)["subsets"]["pairs"]["kept"] == 5
+    command = [*TWINSET, *build, "--json", "--set", "max_missing=0.5"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CHECKOUT, env=ENVIRONMENT)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert json.loads(done.stdout)["subsets"]["pairs"]["kept"] == 5
     assert all(line["time"].endswith("+00:00") for line in lines)
     assert any(line.get("message") == "pairs: making 3 of 3 shards" for line in lines)
     first, *others = sorted((line for line in lines if "shard" in line), key=lambda line: line["shard"])

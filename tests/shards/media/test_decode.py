@@ -138,7 +138,7 @@ def test_an_animation_is_its_first_frame() -> None:
 #: What opens images of others; PyAV reads video.
 OPENERS = re.compile(
     r"Image\.open\(|cv2\.(imread|imdecode|VideoCapture)|io\.read_image"
-    r"|^\s*(import|from) (imageio|torchvision\.io|matplotlib\.image|skimage\.io)|^from PIL\.Image import",
+    r"|^\s*(import|from) (imageio|torchvision\.io|matplotlib\.image|skimage\.io)|^from PIL\.Image import .*\bopen\b",
     re.MULTILINE,
 )
 
