@@ -68,8 +68,8 @@ def test_all_that_is_missing_is_named_with_what_makes_it(monkeypatch: pytest.Mon
             raise ObjectNotFound(Exception())
         return SimpleNamespace(work_pool_name=pool_of[name])
 
-    def pool(name: str | None) -> None:
-        if name is None:
+    def pool(name: str) -> None:
+        if name not in pool_of.values():
             raise ObjectNotFound(Exception())
 
     client = nullcontext(SimpleNamespace(read_deployment_by_name=deployment, read_work_pool=pool))

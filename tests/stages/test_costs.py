@@ -51,7 +51,7 @@ def test_parquet_is_read_without_threads() -> None:
     assert reads and all("use_threads=False" in call for call in reads)
 
 
-FEW, MANY = 10, 20
+FEW, MANY = 20, 40
 #: Its rows of the plan are read; stage record and receipt are looked at after the making; tar, rows, receipt and log
 #: are written; the receipt is read; rows and tar are hashed; rows go into the index.
 A_SHARD = 11
