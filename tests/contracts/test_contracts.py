@@ -143,7 +143,7 @@ STAGE = Stage(name="eq-x", facts=FACTS, content=digest(FACTS), plan="", planned=
 def test_stages_come_back_and_others_are_refused_with_a_remedy() -> None:
     assert parse_stage("here", STAGE.to_bytes()) == STAGE
     whole = json.loads(STAGE.to_bytes())
-    wrong = ({"makes": None}, {"settings": {"x": float("nan")}}, {"filters": {}}, {"inputs": 1.5})
+    wrong: list[Any] = [{"makes": None}, {"settings": {"x": float("nan")}}, {"filters": {}}, {"inputs": 1.5}]
     changed = [{**whole, "new": 1}, {**whole, "facts": {}}, *({**whole, "facts": {**FACTS, **fact}} for fact in wrong)]
     for content in (b"", b"\xff", b"[" * 100_000, *(json.dumps(record).encode() for record in changed)):
         with pytest.raises(WrongUse, match=r"^here: not a stage record of this version.*damaged.*new --out"):

@@ -40,36 +40,36 @@ class Photograph:
 
 def painted() -> list[Photograph]:
     """24 pictures of noise of a colour, five captions each."""
-    found, random = [], np.random.default_rng(0)
+    photographs, random = [], np.random.default_rng(0)
     for number in range(24):
         stream = io.BytesIO()
         pixels = random.integers(0, 255, (60, 80, 3)) // 2 + random.integers(0, 128, 3)
         Image.fromarray(pixels.astype(np.uint8)).save(stream, "JPEG")
         split = "val" if number % 6 == 4 else "test" if number % 6 == 5 else "train"
         captions = [f"Colour {number} in words of number {at} ." for at in range(5)]
-        found.append(Photograph(f"{number}_{number:04x}.jpg", split, captions, stream.getvalue()))
-    return found
+        photographs.append(Photograph(f"{number}_{number:04x}.jpg", split, captions, stream.getvalue()))
+    return photographs
 
 
 def write_images(photographs: Sequence[Photograph], folder: Path) -> Path:
     folder.mkdir()
-    for one in photographs:
-        (folder / one.name).write_bytes(one.content)
+    for photograph in photographs:
+        (folder / photograph.name).write_bytes(photograph.content)
     return folder
 
 
 def write_karpathy(photographs: Sequence[Photograph], path: Path) -> Path:
     """``dataset_flickr8k.json`` of caption_datasets.zip."""
-    images, sentence = [], 0
-    for number, one in enumerate(photographs):
+    images, count = [], 0
+    for number, photograph in enumerate(photographs):
         sentences = [
-            {"tokens": said.lower().split(), "raw": said, "imgid": number, "sentid": sentence + at}
-            for at, said in enumerate(one.captions)
+            {"tokens": caption.lower().split(), "raw": caption, "imgid": number, "sentid": count + at}
+            for at, caption in enumerate(photograph.captions)
         ]
-        sentence += len(sentences)
-        numbers = [each["sentid"] for each in sentences]
-        image = {"sentids": numbers, "imgid": number, "sentences": sentences, "split": one.split}
-        images.append({**image, "filename": one.name})
+        count += len(sentences)
+        numbers = [sentence["sentid"] for sentence in sentences]
+        image = {"sentids": numbers, "imgid": number, "sentences": sentences, "split": photograph.split}
+        images.append({**image, "filename": photograph.name})
     path.write_text(json.dumps({"images": images, "dataset": "flickr8k"}), "utf-8")
     return path
 
@@ -77,15 +77,15 @@ def write_karpathy(photographs: Sequence[Photograph], path: Path) -> Path:
 def write_img2dataset(photographs: Sequence[Photograph], folder: Path) -> Path:
     """Tars and Parquet as img2dataset writes them of a table with a row a caption, whose column ``split`` was kept."""
     folder.mkdir()
-    rows = [(one, said) for one in photographs for said in one.captions]
+    rows = [(photograph, caption) for photograph in photographs for caption in photograph.captions]
     for shard, start in enumerate(range(0, len(rows), IN_A_TAR)):
         name = folder / f"{shard:05d}"
         listed = []
         with webdataset.TarWriter(f"{name}.tar") as tar:
-            for at, (one, said) in enumerate(rows[start : start + IN_A_TAR]):
-                facts = {"key": f"{name.name}{at:04d}", "url": f"http://x.org/{one.name}", "caption": said}
-                listed.append({**facts, "split": one.split, "status": "success", "error_message": None})
-                tar.write({"__key__": facts["key"], "jpg": one.content, "txt": said, "json": listed[-1]})
+            for at, (photograph, caption) in enumerate(rows[start : start + IN_A_TAR]):
+                facts = {"key": f"{name.name}{at:04d}", "url": f"http://x.org/{photograph.name}", "caption": caption}
+                listed.append({**facts, "split": photograph.split, "status": "success", "error_message": None})
+                tar.write({"__key__": facts["key"], "jpg": photograph.content, "txt": caption, "json": listed[-1]})
         gone = {"key": f"{name.name}9999", "url": "http://x.org/gone.jpg", "caption": "Gone.", "split": "train"}
         listed.append({**gone, "status": "failed_to_download", "error_message": "HTTP Error 404"})
         pq.write_table(pa.Table.from_pylist(listed), f"{name}.parquet")
