@@ -25,8 +25,9 @@ from tests.made_samples import (
     text_pair_shards,
     triplet_shards,
 )
-from twinset.cards.describe import describe, show
+from twinset.cards.describe import describe
 from twinset.cards.kinds.kind import IndexSummary
+from twinset.cards.page import write_look
 from twinset.contracts.canonical import digest
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.samples import Rejected, encode_image
@@ -132,7 +133,7 @@ class MadeDataset:
         """Index and describe subsets, all when none is named."""
         for name in names or self.stages:
             describe(self.store, name, self.index(name))
-        show(self.store, names or self.stages)
+        write_look(self.store, [*(names or self.stages)])
 
     def text(self, path: str) -> str:
         """A file as text."""

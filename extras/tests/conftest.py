@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from extras.tests.parts import install
+from tests.made_datasets import built, made, made_pairs, made_templates  # noqa: F401
+from tests.made_sources import test_sources  # noqa: F401
 from twinset.contracts import doors
 
 

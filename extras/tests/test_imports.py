@@ -12,6 +12,7 @@ twinset.contracts.candidate
 twinset.contracts.canonical
 twinset.contracts.doors
 twinset.contracts.errors
+twinset.contracts.kinds
 twinset.contracts.kinds.kind
 twinset.contracts.kinds.pair
 twinset.contracts.kinds.samples
@@ -67,6 +68,8 @@ twinset.models.language_models.answers
 twinset.models.language_models.settings
 twinset.models.spacy_pipelines
 twinset.shards.contracts
+twinset.shards.export.captioned
+twinset.shards.export.formats
 twinset.shards.finished_stage
 twinset.shards.media.decode
 twinset.shards.media.media_folder

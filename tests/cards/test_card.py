@@ -20,13 +20,14 @@ from tests import made_samples
 from tests.generators.words_alone.test_probe import captions
 from tests.made_datasets import MadeDataset
 from tests.made_samples import NEGATIVE_SUBSET
-from twinset.cards.describe import describe, show
+from twinset.cards.describe import describe
 from twinset.cards.kinds.kind import IndexSummary
+from twinset.cards.lineage import rejections
 from twinset.cards.publication import dataset_card, part_of, write_overview
 from twinset.cards.rebuilding import ON_SERVER, models, recipe_of
 from twinset.contracts.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
 from twinset.contracts.stage import Stage
-from twinset.shards.read import read_samples
+from twinset.shards.read import DamagedIndex, read_samples
 from twinset.shards.storage import layout
 
 FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}
@@ -128,13 +129,11 @@ def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     pq.write_table(pa.table({**texts, **terms, "split": ["test"] * 150, **kinds}), index)
     made.store.write("negatives/_meta/index.parquet", index.getvalue())
     describe(made.store, "negatives", IndexSummary(159, 150, {"generator": {"odd": 9}}, {"test": 150}, {}, 0))
-    show(made.store, ["negatives"])
     text = made.text("negatives/README.md")
     assert front_of(text)["configs"][0]["data_files"] == [{"split": "test", "path": "_meta/index.parquet"}]
     assert "A table, made from Somebody's scores." in text and "| `odd` 9 (5.7 %) | 150 (94.3 %) |" in text
     assert "for each of the 150 candidates" in text and "![" not in text and "biases" not in text
     assert not [name for name in made.store.names("negatives/_meta") if name.endswith((".png", "croissant.json"))]
-    assert "look.html" not in made.store.names("")
     row = re.search(r"\| replace att \| 150 \| (0\.\d\d) \| (\d+)% \|", text)
     said = re.search(r"a model of the words is right in (\d+) % of the pairs", text)
     assert said is not None and row is not None and said[1] == row[2]
@@ -176,6 +175,12 @@ def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -
     write_overview(made_pairs.store, ["eq-ag"])
     again = made_pairs.text("README.md")
     assert "eq-gebc" not in again and "/etc" not in again, "one that twinset wrote is written again, of the data alone"
+
+
+def test_damaged_rejections_are_named_with_the_remedy(made: MadeDataset) -> None:
+    made.store.write("negatives/_meta/rejections.parquet", b"PAR1 damaged PAR1")
+    with pytest.raises(DamagedIndex, match=r"/rejections\.parquet: .* remove negatives/_meta/index\.json"):
+        rejections(made.store, "negatives")
 
 
 RECORDS = {

@@ -78,8 +78,9 @@ def test_files_of_this_tree_that_a_page_names_exist(name: str) -> None:
 SECTION = (
     (ROOT / "docs/extending.md").read_text("utf-8").split("## Modules that a part may import")[1].split("\n## ")[0]
 )
-ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in SECTION.splitlines() if line.startswith("| ")][2:]
-MODULES = ["twinset", *(f"twinset.{one}" for row in ROWS for one in re.findall(r"`([\w.*]+)`", row[2]))]
+NAMES = re.findall(r"[\w.*]+", "".join(re.findall(r"^    .*\n", SECTION, re.MULTILINE)))
+MODULES = ["twinset", *(f"twinset.{name}" for name in NAMES)]
+GROUPS = {name for line in re.findall(r"^- (.*?):", SECTION, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -120,10 +121,9 @@ def test_every_group_of_entry_points_is_documented() -> None:
     rooms = {path.name: path for path in (ROOT / "src/twinset").glob("*/")}
     text = "".join(path.read_text("utf-8") for room in rooms.values() for path in room.glob("**/*.py"))
     groups = {*re.findall(r'"twinset\.(\w+)"', text)}
-    listed = {one for row in ROWS for one in re.findall(r"`(\w+)`", row[0])}
     groups -= {"toml"}  # the user's file
     groups |= {"eval_commands", "train_commands"}  # of the two groups of commands
-    assert "filters" in listed and listed - {"filters"} == groups - rooms.keys()
+    assert "filters" in GROUPS and GROUPS - {"filters"} == groups - rooms.keys()
 
 
 PROGRAM = Path(__file__).resolve().parents[2] / "docs" / "reference.py"
