@@ -15,12 +15,12 @@ import hypothesis
 import pytest
 
 from tests.benchmarks.measured import tell
-from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
+from tests.made_datasets import built, made, made_pairs, made_templates, made_text_pairs, made_triplets
+from tests.made_recipe import write_package
 from tests.made_sources import test_sources
 from twinset.contracts import doors
 from twinset.contracts.recipe import allowed
 from twinset.shards.storage import object_store
-from twinset.shards.storage.store import Store
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]
 
@@ -54,7 +54,7 @@ NEED_BLENDER = (
 #: What reads the files, models or recipe of twinset-demo; the rest passes with twinset alone.
 NEED_DEMO = (
     *(f"tests/{room}/" for room in ("demo", "docker", "docs", "end_to_end", "guard", "trials")),
-    *("tests/cards/test_citations.py", "tests/contracts/test_recipe.py"),
+    *("tests/cards/test_terms.py", "tests/contracts/test_recipe.py"),
     *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
     *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),
     "tests/generators/prompt_to_prompt/test_drawn_pairs.py",
@@ -139,19 +139,9 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     monkeypatch.setattr(doors, "installed", INSTALLED)
 
     def install(name: str, group: str, **points: str) -> None:
-        meta = tmp_path / f"in_{name}" / f"{name}-1.0.dist-info"
-        meta.mkdir(parents=True)
-        (meta / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        lines = [f"[{group}]", *(f"{kind} = {place}" for kind, place in points.items())]
-        (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")
-        monkeypatch.syspath_prepend(str(meta.parent))
+        write_package(tmp_path / f"in_{name}", name, {group: points})
+        monkeypatch.syspath_prepend(str(tmp_path / f"in_{name}"))
         doors.all_installed.cache_clear()
 
     yield install
     doors.all_installed.cache_clear()
-
-
-@pytest.fixture
-def small_templates(made_templates: MadeDataset) -> Store:
-    """A subset for each task, of 8 kept templates and 1 rejected, free to be damaged."""
-    return made_templates.store
