@@ -1,6 +1,6 @@
 """Rows of the page of benchmarks that need a GPU, and the tests that do: `make gpu`, in eight minutes.
 
-    python tests/benchmarks/gpu.py [NAME ...] [--tiny]
+    python -m tests.benchmarks.gpu [NAME ...] [--tiny]
 
 Each row runs in a process and within a time of its own: one that fails, or for which memory runs out, leaves the
 others. What stands in the table goes to docs/benchmarks.md. ``--tiny`` tries the rows on the CPU at a size at which no
@@ -11,14 +11,9 @@ import argparse
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT))
-
-from tests.benchmarks.page import PAGE, STORED, measure, page, table  # noqa: E402
+from tests.benchmarks.page import PAGE, ROOT, STORED, measure, page, table
 
 TESTS = "pytest"
 
@@ -38,24 +33,20 @@ class Row(NamedTuple):
 ROWS = {
     "sdxl": Row(
         "sdxl",
-        "--prompts 2 --images 4 --steps 20 --repeats 1",
-        "--prompts 1 --images 2 --micro-batch 2 --resolution 64 --steps 1 --repeats 1",
+        "--prompts 2 --images 4 --steps 20 --rounds 1",
+        "--prompts 1 --images 2 --micro-batch 2 --resolution 64 --steps 1 --rounds 1",
         120,
     ),
     "prompt-to-prompt": Row(
-        "prompt_to_prompt", "--pairs 4 --steps 25 --repeats 1", "--tiny --pairs 1 --latent 16 --repeats 1", 55
+        "prompt_to_prompt", "--pairs 4 --steps 25 --rounds 1", "--tiny --pairs 1 --latent 16 --rounds 1", 55
     ),
-    "scoring-b32": Row(
-        "features", "--examples 0 --videos 24 --model ViT-B-32 --gpu", "--examples 0 --videos 1 --model ViT-B-32", 40
-    ),
-    "scoring-l14": Row(
-        "features", "--examples 0 --videos 12 --model ViT-L-14 --gpu", "--examples 0 --videos 1 --model ViT-B-32", 45
-    ),
+    "scoring-b32": Row("features", "--videos 24 --model ViT-B-32 --gpu", "--videos 1 --model ViT-B-32", 40),
+    "scoring-l14": Row("features", "--videos 12 --model ViT-L-14 --gpu", "--videos 1 --model ViT-B-32", 45),
     "training-b32": Row(
-        "clip_training", "--batch 1024 --steps 5 --gpu", "--batch 2 --steps 1 --repeats 1 --model ViT-B-32", 30
+        "clip_training", "--batch 1024 --steps 5 --gpu", "--batch 2 --steps 1 --rounds 1 --model ViT-B-32", 30
     ),
     "training-l14": Row(
-        "clip_training", "--batch 128 --steps 5 --gpu --model ViT-L-14", "--batch 2 --steps 1 --repeats 1", 40
+        "clip_training", "--batch 128 --steps 5 --gpu --model ViT-L-14", "--batch 2 --steps 1 --rounds 1", 40
     ),
 }
 TRIAL = 600  # seconds of a tiny row
@@ -99,7 +90,7 @@ def found_gpu() -> str:
 
 def of_row(row: Row, tiny: bool) -> dict[str, Any]:
     """As `page.measure`."""
-    command = [str(HERE / f"bench_{row.name}.py"), *(row.tiny if tiny else row.asked).split()]
+    command = ["-m", f"tests.benchmarks.bench_{row.name}", *(row.tiny if tiny else row.asked).split()]
     return measure(command, TRIAL if tiny else row.seconds)
 
 

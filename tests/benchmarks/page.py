@@ -1,6 +1,6 @@
 """Run benchmarks and write docs/benchmarks.md from what they tell.
 
-    python tests/benchmarks/page.py [NAME ...] [--minutes N]
+    python -m tests.benchmarks.page [NAME ...] [--minutes N]
 
 NAME: of some, without ``bench_``; the rows of the others stay, with the commit and date at which they were measured. A
 benchmark that fails, or that takes longer than N minutes, is on the page with its last line. What stands on the page
@@ -52,7 +52,7 @@ def machine() -> str:
     return f"{processor}, {psutil.cpu_count()} cores, {memory:.0f} GiB; Python {platform.python_version()}, {versions}"
 
 
-def measure(command: Sequence[str | Path], seconds: float) -> dict[str, Any]:
+def measure(command: Sequence[str], seconds: float) -> dict[str, Any]:
     """The rows of one benchmark, and how it ended. command: arguments of Python."""
     commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     load = os.getloadavg()[0]
@@ -116,9 +116,9 @@ def table(stored: Mapping[str, Any], shown: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--minutes", type=float, default=30.0, help="that a benchmark may take (default 30)")
+    parser.add_argument("--minutes", type=float, default=15.0, help="that a benchmark may take (default 15)")
     asked = parser.parse_args()
-    there = {path.stem.removeprefix("bench_"): path for path in sorted(HERE.glob("bench_*.py"))}
+    there = sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
     if unknown := sorted(set(asked.names) - set(there)):
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(there)}")
     stored = json.loads(STORED.read_text()) if STORED.exists() else {}
@@ -126,7 +126,7 @@ def main() -> None:
     failed = []
     for name in asked.names or there:
         print(f"== {name}", flush=True)
-        stored[name] = measure([there[name]], 60 * asked.minutes)
+        stored[name] = measure(["-m", f"tests.benchmarks.bench_{name}"], 60 * asked.minutes)
         failed += [name] if stored[name]["failed"] else []
         STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         PAGE.write_text(page(stored))

@@ -1,13 +1,11 @@
 """`make gpu`: each row fails by itself, and on the CPU each can be tried."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.benchmarks.gpu import ROWS, SECONDS_OF_TESTS, found_gpu, of_row
 from tests.benchmarks.page import ON_A_GPU, measure, page, table
 
-TELLS = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from measured import row; "
+TELLS = "import sys; from tests.benchmarks.measured import row; "
 
 
 def test_a_row_that_fails_or_takes_too_long_leaves_the_others() -> None:
