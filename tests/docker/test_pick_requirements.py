@@ -1,8 +1,6 @@
 """docker/pick_requirements.py: what each image installs is whole, and is the lock's."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -10,8 +8,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-CHECKOUT = Path(__file__).parents[2]
-DOCKERFILE = (CHECKOUT / "docker" / "Dockerfile").read_text()
+from tests.docker.conftest import CHECKOUT, DOCKER, pick, run_pick
+
+DOCKERFILE = (DOCKER / "Dockerfile").read_text()
+LOCK = (CHECKOUT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 IMAGES = dict(
     (file, extras.split())
@@ -19,17 +19,6 @@ IMAGES = dict(
 )
 # Their own lists of dependencies are not followed, [tool.uv] says why.
 NOT_FOLLOWED = {item["name"] for item in PROJECT["tool"]["uv"]["dependency-metadata"]}
-
-
-def run(*extras: str, folder: Path = CHECKOUT) -> subprocess.CompletedProcess[str]:
-    script = str(CHECKOUT / "docker" / "pick_requirements.py")
-    return subprocess.run([sys.executable, script, *extras], cwd=folder, capture_output=True, text=True)
-
-
-def pick(*extras: str) -> str:
-    result = run(*extras)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def names(requirements: str) -> set[str]:
@@ -64,9 +53,8 @@ def test_nothing_is_lacking(image: str) -> None:
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_versions_and_hashes_are_the_locks(image: str) -> None:
-    lock = (CHECKOUT / "requirements.lock").read_text()
     entries = re.split(r"^(?=[a-z])", pick(*IMAGES[image]), flags=re.MULTILINE)
-    assert all(entry in lock and (not entry or "--hash=sha256:" in entry) for entry in entries)
+    assert all(entry in LOCK and (not entry or "--hash=sha256:" in entry) for entry in entries)
 
 
 def test_images_are_small() -> None:
@@ -78,17 +66,16 @@ def test_images_are_small() -> None:
 
 def test_all_extras_are_the_whole_lock() -> None:
     everything = pick(*PROJECT["project"]["optional-dependencies"])
-    assert everything == (CHECKOUT / "requirements.lock").read_text()
+    assert everything == LOCK
 
 
 def test_an_unknown_extra_is_named_with_the_known_ones() -> None:
-    result = run("faecs")
+    result = run_pick("faecs")
     assert result.returncode == 1 and "faecs" in result.stderr and "faces" in result.stderr
 
 
 def test_a_lock_that_is_behind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes((CHECKOUT / "pyproject.toml").read_bytes())
-    lock = (CHECKOUT / "requirements.lock").read_text()
-    (tmp_path / "requirements.lock").write_text(re.sub(r"^numpy==[^#]*(?:# .*\n\s*)*", "", lock, flags=re.MULTILINE))
-    result = run(folder=tmp_path)
+    (tmp_path / "requirements.lock").write_text(re.sub(r"^numpy==[^#]*(?:# .*\n\s*)*", "", LOCK, flags=re.MULTILINE))
+    result = run_pick(folder=tmp_path)
     assert result.returncode == 1 and "numpy" in result.stderr and "make lock" in result.stderr
