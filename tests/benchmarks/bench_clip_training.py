@@ -8,7 +8,6 @@ is not finite. With ``--gpu`` both run in bfloat16 by autocast and the clock is 
 it is CPU time of one thread.
 """
 
-import argparse
 import copy
 import time
 from argparse import Namespace
@@ -20,6 +19,7 @@ import torch
 from open_clip_train.train import train_one_epoch  # type: ignore[import-untyped]
 
 from tests.benchmarks.measured import compare
+from tests.options import options
 from twinset.models.device import GPU
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.train import ClipTask
@@ -82,39 +82,33 @@ def ours(network: Any, batches: Data, settings: ClipSettings, process: Any) -> C
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="ViT-B-32", help="open_clip's name of the model")
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--steps", type=int, default=2, help="of a round")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--gpu", action="store_true", help="on the first CUDA device")
-    options = parser.parse_args()
+    given = options(__doc__, model="ViT-B-32", batch=16, steps=2, rounds=3, gpu=False)
     torch.set_num_threads(1)
-    device, precision = (GPU, "bfloat16") if options.gpu else ("cpu", "float32")
+    device, precision = (GPU, "bfloat16") if given.gpu else ("cpu", "float32")
     settings = ClipSettings(
-        data=("none",), model=options.model, weights=None, batch=options.batch, warmup=0, precision=precision,
-        device="gpu" if options.gpu else "cpu", threads=1,
+        data=("none",), model=given.model, weights=None, batch=given.batch, warmup=0, precision=precision,
+        device="gpu" if given.gpu else "cpu", threads=1,
     )  # fmt: skip
     torch.manual_seed(0)
-    network = open_clip.create_model(options.model)
-    shape = (options.batch, 3, *network.visual.image_size)
-    batches = [(torch.randn(shape), torch.randint(1, 49405, (options.batch, 77))) for _ in range(options.steps)]
+    network = open_clip.create_model(given.model)
+    shape = (given.batch, 3, *network.visual.image_size)
+    batches = [(torch.randn(shape), torch.randint(1, 49405, (given.batch, 77))) for _ in range(given.steps)]
 
     def clock() -> float:
-        if not options.gpu:
+        if not given.gpu:
             return time.process_time()
         torch.cuda.synchronize()
         return time.perf_counter()
 
-    where = torch.cuda.get_device_name() if options.gpu else "one thread, CPU time"
+    where = torch.cuda.get_device_name() if given.gpu else "one thread, CPU time"
     with joined(settings) as process:
         compare(
-            f"a training step of {options.model}, batch {options.batch}, {precision}, {where}",
+            f"a training step of {given.model}, batch {given.batch}, {precision}, {where}",
             ours(copy.deepcopy(network), batches, settings, process),
-            {"open_clip's loop": open_clips(network, batches, device, options.gpu)},
-            rounds=options.rounds,
+            {"open_clip's loop": open_clips(network, batches, device, given.gpu)},
+            rounds=given.rounds,
             clock=clock,
-            more=lambda seconds: f"{options.batch * options.steps / seconds:.3g} images/s",
+            more=lambda seconds: f"{given.batch * given.steps / seconds:.3g} images/s",
         )
 
 

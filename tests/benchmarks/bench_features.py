@@ -7,13 +7,11 @@ from 24, each frame with one caption of its relations. The model is a ViT-S/32 o
 way decodes, encodes and scores the same examples:
 
 * every pair: the four images and captions of an example's four pairs, as the usual script for Winoground does;
-* every example: its two images and two captions;
 * twinset: each distinct image and caption once, from an empty cache.
 
 The clock is CPU time of one thread, or with ``--gpu`` the wall's.
 """
 
-import argparse
 import itertools
 import json
 import tempfile
@@ -27,6 +25,7 @@ import torch
 from PIL import Image
 
 from tests.benchmarks.measured import OURS, compare
+from tests.options import options
 from twinset.evaluation.examples import Matching, Picture
 from twinset.evaluation.features.pictures import decode
 from twinset.evaluation.features.score_table import write_scores
@@ -36,7 +35,7 @@ from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import DualEncoder, Floats, Running
 
 FRAMES, EXAMPLES, BATCH = 24, 20, 32  # a video; examples a video; images a pass
-PAIRS, APART = "every image–text pair encoded by itself", "every example encoded by itself"
+PAIRS = "every image–text pair encoded by itself"
 SIZES = {
     "embed_dim": 256,
     "vision_cfg": {"image_size": 224, "layers": 12, "width": 384, "patch_size": 32, "head_width": 64},
@@ -89,17 +88,6 @@ def every_pair(model: DualEncoder, examples: Sequence[Matching]) -> Floats:
     return np.concatenate(scores).reshape(-1, 2, 2)
 
 
-def every_example(model: DualEncoder, examples: Sequence[Matching]) -> Floats:
-    """Scores (examples, 2, 2), each example's images and texts encoded once."""
-    scores = []
-    for start in range(0, len(examples), BATCH // 2):
-        batch = examples[start : start + BATCH // 2]
-        images = model.encode_images([decode(p.where, p.read()) for one in batch for p in one.images])
-        texts = model.encode_texts([text for one in batch for text in one.captions])
-        scores.append(images.reshape(-1, 2, images.shape[1]) @ texts.reshape(-1, 2, texts.shape[1]).transpose(0, 2, 1))
-    return np.concatenate(scores)
-
-
 def shared(model: DualEncoder, benchmark: Videos, folder: Path) -> Floats:
     """Scores (examples, 2, 2) by twinset."""
     similarities = ByFeatures(model, FeatureStore(folder / "cache", model.digest()), BATCH)
@@ -109,28 +97,24 @@ def shared(model: DualEncoder, benchmark: Videos, folder: Path) -> Floats:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--videos", type=int, default=16)
-    parser.add_argument("--model", help="of open_clip, with random weights, instead of a ViT-S/32")
-    parser.add_argument("--gpu", action="store_true", help="on the first CUDA device")
-    options = parser.parse_args()
+    given = options(__doc__, videos=16, model="", gpu=False)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as made:
         folder, caches = Path(made), itertools.count()
         (folder / "vit.json").write_text(json.dumps(SIZES))
-        running = Running("gpu" if options.gpu else "cpu", batch=BATCH, threads=1)
-        model = open_model(f"random:{options.model or folder / 'vit.json'}", running)
+        running = Running("gpu" if given.gpu else "cpu", batch=BATCH, threads=1)
+        model = open_model(f"random:{given.model or folder / 'vit.json'}", running)
         assert isinstance(model, DualEncoder)
-        benchmark = Videos(folder / "frames", options.videos)
+        benchmark = Videos(folder / "frames", given.videos)
         examples = list(benchmark.examples())
-        every_example(model, examples[:16])  # kernels are chosen and memory is mapped once
-        where = torch.cuda.get_device_name() if options.gpu else "one thread"
+        every_pair(model, examples[:8])  # kernels are chosen and memory is mapped once
+        where = torch.cuda.get_device_name() if given.gpu else "one thread"
         results = compare(
-            f"{len(examples)} examples that share frames as EQ-AG does, {options.model or 'ViT-S/32'}, {where}",
+            f"{len(examples)} examples that share frames as EQ-AG does, {given.model or 'ViT-S/32'}, {where}",
             lambda: shared(model, benchmark, folder / f"run-{next(caches)}"),
-            {PAIRS: lambda: every_pair(model, examples), APART: lambda: every_example(model, examples)},
+            {PAIRS: lambda: every_pair(model, examples)},
             rounds=1,
-            clock=time.perf_counter if options.gpu else time.process_time,  # features end on the CPU
+            clock=time.perf_counter if given.gpu else time.process_time,  # features end on the CPU
             more=lambda seconds: f"{len(examples) / seconds:.3g} examples/s",
             warm=False,
         )

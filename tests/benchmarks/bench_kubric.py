@@ -7,7 +7,6 @@ The other way is that of Kubric's examples: `kb.Scene`, `Blender(scene, scratch_
 cores.
 """
 
-import argparse
 import itertools
 import tempfile
 import time
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.measured import compare
+from tests.options import options
 from twinset.generators.kubric_scenes.assets import AssetShelf
 from twinset.generators.kubric_scenes.geometry import (
     FOCAL_LENGTH,
@@ -94,12 +94,8 @@ def studio_way(number: int, size: int, samples: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--samples", type=int, default=128)
-    options = parser.parse_args()
-    size, spawn = (options.size, options.samples), get_context("spawn")
+    given = options(__doc__, pairs=5, size=256, samples=128)
+    size, spawn = (given.size, given.samples), get_context("spawn")
     ours, theirs = itertools.count(), itertools.count()
 
     def fresh() -> None:
@@ -110,10 +106,10 @@ def main() -> None:
 
     with ProcessPoolExecutor(1, spawn) as process:
         compare(
-            f"pairs of {options.size} × {options.size}, {options.samples} samples",
+            f"pairs of {given.size} × {given.size}, {given.samples} samples",
             lambda: process.submit(studio_way, next(ours), *size).result(),
             {"a process a picture with a fresh Kubric scene": fresh},
-            rounds=options.pairs,
+            rounds=given.pairs,
             clock=time.perf_counter,
             more=lambda seconds: f"{seconds:.2f} s a pair",
         )

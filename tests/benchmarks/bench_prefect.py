@@ -6,7 +6,6 @@ Shards of a fixed length (10 s: they sleep, then make a real shard whose video i
 local server, which is already there. The other way is the same build in this process.
 """
 
-import argparse
 import json
 import os
 import tempfile
@@ -20,14 +19,11 @@ import psutil
 from tests.benchmarks.measured import row
 from tests.end_to_end.conftest import BIN
 from tests.end_to_end.server.conftest import PrefectServer
+from tests.options import options
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shards", type=int, default=40)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--workers", type=int, default=4)
-    options = parser.parse_args()
+    given = options(__doc__, shards=40, seconds=10.0, workers=4)
     os.environ["PREFECT_LOGGING_LEVEL"] = "CRITICAL"
     os.environ["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -35,12 +31,12 @@ def main() -> None:
         try:
             server.start()
             os.environ |= server.variables  # before Prefect is imported
-            share_of_a_build(options, Path(folder))
+            share_of_a_build(Path(folder), **vars(given))
         finally:
             server.end()
 
 
-def share_of_a_build(options: argparse.Namespace, folder: Path) -> None:
+def share_of_a_build(folder: Path, shards: int, seconds: float, workers: int) -> None:
     """Compare a flow of many shards with the same build without Prefect."""
     import twinset.flows.build_shards as build_shards
     import twinset.stages.build as build
@@ -48,21 +44,21 @@ def share_of_a_build(options: argparse.Namespace, folder: Path) -> None:
     from twinset.contracts.recipe import load_recipe
     from twinset.flows.build import build_eqben
 
-    recipe, make_shard = str(write_recipe(folder, options.shards)), make.make_shard
+    recipe, make_shard = str(write_recipe(folder, shards)), make.make_shard
 
     def slow(*arguments: Any, **named: Any) -> Any:
-        time.sleep(options.seconds)
+        time.sleep(seconds)
         return make_shard(*arguments, **named)
 
     build_shards.make_shard = make.make_shard = slow
     build_eqben(recipe=recipe, out=f"{folder}/warm", settings=["subsets.eq-youcook2.shard_size=1000000"])
-    wall, processor = measured(lambda: build_eqben(recipe=recipe, out=f"{folder}/flow", workers=options.workers))
-    plain, plain_processor = measured(lambda: build.build_here(load_recipe(recipe), f"{folder}/plain", options.workers))
+    wall, processor = measured(lambda: build_eqben(recipe=recipe, out=f"{folder}/flow", workers=workers))
+    plain, plain_processor = measured(lambda: build.build_here(load_recipe(recipe), f"{folder}/plain", workers))
     row(
-        f"{options.shards} shards of {options.seconds:g} s, {options.workers} workers, under Prefect",
+        f"{shards} shards of {seconds:g} s, {workers} workers, under Prefect",
         "a plain thread pool",
         [100 * (wall - plain) / plain],
-        f"{(processor - plain_processor) / (options.shards * options.seconds):.2%} of the shards' time in CPU",
+        f"{(processor - plain_processor) / (shards * seconds):.2%} of the shards' time in CPU",
         unit="% more wall time",
     )
 

@@ -9,7 +9,6 @@ autoencoder are the same in both. On the CPU 2 pairs of 256 x 256 pixels in 2 st
 8 pairs of 512 x 512 in 50.
 """
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ import torch
 
 from tests.benchmarks.measured import OURS, compare
 from tests.models.diffusion.tiny_models import CHANNELS_14, save_stable_diffusion
+from tests.options import options
 from twinset.generators.prompt_to_prompt import pipeline as prompt_to_prompt
 from twinset.generators.prompt_to_prompt.attention import Injection
 from twinset.generators.prompt_to_prompt.edits import Edit
@@ -28,6 +28,8 @@ from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt
 from twinset.generators.prompt_to_prompt.source import StableDiffusion
 from twinset.models.diffusion.pipeline import OpenPipeline
 
+SIZE = {"pairs": 2, "latent": 32, "steps": 2, "rounds": 1}  # latent: side; pixels are 8 times as many
+SIZE_ON_A_GPU = {"pairs": 8, "latent": 64, "steps": 50, "rounds": 3}
 PUBLISHED = "the published way, pair by pair"
 EDITS = [
     Edit(("a photo of a cat", "a photo of a dog")),
@@ -56,22 +58,16 @@ class ExplicitInjection(Injection):
 
 def main() -> None:
     gpu = torch.cuda.is_available()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=8 if gpu else 2, help="in the batch, and as many one by one")
-    parser.add_argument("--latent", type=int, default=64 if gpu else 32, help="side; pixels are 8 times as many")
-    parser.add_argument("--steps", type=int, default=50 if gpu else 2)
-    parser.add_argument("--rounds", type=int, default=3 if gpu else 1)
-    parser.add_argument("--tiny", action="store_true", help="a tenth of the width, to try the benchmark itself")
-    options = parser.parse_args()
+    given = options(__doc__, **(SIZE_ON_A_GPU if gpu else SIZE), tiny=False)
     with tempfile.TemporaryDirectory() as folder:
-        widths: Any = {} if options.tiny else {"channels": CHANNELS_14, "context": 768}
+        widths: Any = {} if given.tiny else {"channels": CHANNELS_14, "context": 768}
         model = str(save_stable_diffusion(Path(folder), **widths))
-        settings = {"kind": "stable-diffusion", "model": model, "licence": "MIT", "steps": options.steps}
+        settings = {"kind": "stable-diffusion", "model": model, "licence": "MIT", "steps": given.steps}
         settings["device"] = "gpu" if gpu else "cpu"
         pipeline = PromptToPrompt(OpenPipeline(StableDiffusion.model_validate(settings)))
-    shape = (options.pairs, 4, options.latent, options.latent)
+    shape = (given.pairs, 4, given.latent, given.latent)
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal(shape, dtype=np.float32))
-    alignments = [pipeline.align(EDITS[n % len(EDITS)]) for n in range(options.pairs)]
+    alignments = [pipeline.align(EDITS[n % len(EDITS)]) for n in range(given.pairs)]
 
     def one_by_one() -> Any:
         with patch.object(prompt_to_prompt, "Injection", ExplicitInjection):
@@ -80,16 +76,16 @@ def main() -> None:
 
     pipeline.opened.steps = 1
     one_by_one()  # kernels are chosen and memory is mapped once
-    pipeline.opened.steps = options.steps
-    side, network = 8 * options.latent, "a tenth of SD 1.4's UNet" if options.tiny else "SD 1.4's UNet"
+    pipeline.opened.steps = given.steps
+    side, network = 8 * given.latent, "a tenth of SD 1.4's UNet" if given.tiny else "SD 1.4's UNet"
     where = torch.cuda.get_device_name() if gpu else "CPU time"
     results = compare(
-        f"{network}, {options.pairs} pairs of {side} × {side}, {options.steps} steps, {where}",
+        f"{network}, {given.pairs} pairs of {side} × {side}, {given.steps} steps, {where}",
         lambda: np.array([pair.images for pair in pipeline(alignments, noise)]),
         {PUBLISHED: one_by_one},
-        rounds=options.rounds,
+        rounds=given.rounds,
         clock=time.perf_counter if gpu else time.process_time,  # images end on the CPU: the GPU is waited for
-        more=lambda seconds: f"{options.pairs / seconds:.3g} pairs/s",
+        more=lambda seconds: f"{given.pairs / seconds:.3g} pairs/s",
         warm=False,
     )
     apart = np.abs(results[OURS].astype(int) - results[PUBLISHED])

@@ -6,7 +6,6 @@ Each round parses the same captions both ways: one by one, and by the source's g
 at a time, with its rows. Pipelines and libraries are loaded in a first round, which does not count.
 """
 
-import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.benchmarks.measured import OURS, compare
+from tests.options import options
 from twinset.contracts.kinds.samples import TableRows
 from twinset.generators.captions.tables import Caption, caption_source
 from twinset.generators.scene_graphs.relations import BATCH
@@ -27,6 +27,7 @@ from twinset_demo import MINIATURE
 
 Triple = tuple[str, str, str]
 REAL = Path(__file__).parents[3] / "shared" / "data" / "captions" / "cc3m_validation.tsv"
+CAPTIONS = REAL if REAL.is_file() else MINIATURE / "stills" / "captions.json"
 WORKERS, COUNT = 2, 2048  # captions of a round
 ALONE = "`sng_parser.parse` one by one, one process"
 
@@ -65,18 +66,14 @@ def one_by_one(pipeline: str, captions: list[str]) -> list[list[Triple]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--captions", type=Path, default=REAL if REAL.is_file() else MINIATURE / "stills/captions.json")
-    parser.add_argument("--rounds", type=int, default=4, help=f"of {COUNT} captions (default 4)")
-    parser.add_argument("--pipeline", default=EMBEDDED)
-    options = parser.parse_args()
-    pipeline, spawn = options.pipeline, get_context("spawn")
+    given = options(__doc__, captions=str(CAPTIONS), rounds=4, pipeline=EMBEDDED)
+    pipeline, spawn = given.pipeline, get_context("spawn")
     with (
         TemporaryDirectory() as scratch,
         ProcessPoolExecutor(1, spawn) as alone,
         ProcessPoolExecutor(WORKERS, spawn) as pool,
     ):
-        records = (one.caption for one in caption_source(options.captions).read() if isinstance(one, Caption))
+        records = (one.caption for one in caption_source(Path(given.captions)).read() if isinstance(one, Caption))
         table = Path(scratch, "captions.tsv")
         texts = list(islice(records, COUNT))
         table.write_text("".join(f"{text}\thttp://localhost/{n}\n" for n, text in enumerate(texts)), "utf-8")
@@ -93,7 +90,7 @@ def main() -> None:
             f"relations of {len(captions):,} captions, {WORKERS} processes",
             ours,
             {ALONE: lambda: alone.submit(one_by_one, pipeline, captions).result()},
-            rounds=options.rounds,
+            rounds=given.rounds,
             clock=time.perf_counter,
             more=lambda seconds: f"{len(captions) / seconds:,.0f} captions/s",
         )

@@ -9,7 +9,6 @@ with one prompt at a time and several images of it, then resizes and encodes; th
 with diffusers' own means of speed where they are asked for.
 """
 
-import argparse
 import io
 import tempfile
 import time
@@ -24,10 +23,13 @@ from PIL import Image
 
 from tests.benchmarks.measured import OURS, compare
 from tests.models.diffusion.tiny_models import REAL_XL, save_sdxl
+from tests.options import options
 from twinset.models.diffusion.settings import DiffusersImages
 from twinset.models.image_engine import Drawn, Request
 
 PROMPTS = ["a photo of a cat on a red square", "a squirrel eating soup in the winter", "a green circle", "a lion"]
+SIZE = {"prompts": 2, "resolution": 256, "steps": 3, "rounds": 3}
+SIZE_ON_A_GPU = {"prompts": 4, "resolution": 1024, "steps": 50, "rounds": 2}
 FIFTH: dict[str, Any] = {
     **{"channels": (64, 128, 256), "heads": (1, 2, 4), "texts": (160, 256), "pooled": 256, "sizes": 52},
     **{"vae": (32, 64, 128, 128), "groups": (32, 32)},
@@ -45,20 +47,12 @@ def encoded(images: Iterable[Image.Image]) -> list[bytes]:
 
 def main() -> None:
     gpu = torch.cuda.is_available()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prompts", type=int, default=4 if gpu else 2)
-    parser.add_argument("--images", type=int, default=4, help="of each prompt")
-    parser.add_argument("--resolution", type=int, default=1024 if gpu else 256)
-    parser.add_argument("--steps", type=int, default=50 if gpu else 3)
-    parser.add_argument("--rounds", type=int, default=2 if gpu else 3)
-    parser.add_argument("--micro-batch", type=int, default=4)
-    parser.add_argument("--fused", action="store_true")
-    parser.add_argument("--compiled", action="store_true")
-    options = parser.parse_args()
+    size = SIZE_ON_A_GPU if gpu else SIZE
+    given = options(__doc__, **size, images=4, micro_batch=4, fused=False, compiled=False)
     torch.set_num_threads(1)
-    prompts = list(islice(cycle(PROMPTS), options.prompts))
-    side, half, count = options.resolution, options.resolution // 2, options.prompts * options.images
-    settings = {name: getattr(options, name) for name in ("steps", "resolution", "micro_batch", "fused", "compiled")}
+    prompts = list(islice(cycle(PROMPTS), given.prompts))
+    side, half, count = given.resolution, given.resolution // 2, given.prompts * given.images
+    settings = {name: getattr(given, name) for name in ("steps", "resolution", "micro_batch", "fused", "compiled")}
     settings |= {"kind": "diffusers", "licence": "MIT", "output_resolution": half, "threads": 1}
     settings["device"] = "gpu" if gpu else "cpu"
     with tempfile.TemporaryDirectory() as folder:
@@ -69,21 +63,21 @@ def main() -> None:
         pipeline.to("cuda" if gpu else "cpu").set_progress_bar_config(disable=True)
 
         def engine() -> list[bytes]:
-            requests = [Request(f"{text} {n}", text, text, n) for text in prompts for n in range(options.images)]
+            requests = [Request(f"{text} {n}", text, text, n) for text in prompts for n in range(given.images)]
             drawn = (one for one in painter.draw(requests) if isinstance(one, Drawn))
             return encoded(Image.fromarray(one.pixels) for one in drawn)
 
         def script() -> list[bytes]:
-            sizes: Any = {"height": side, "width": side, "num_images_per_prompt": options.images}
-            sizes |= {"num_inference_steps": options.steps, "guidance_scale": 5.0}
+            sizes: Any = {"height": side, "width": side, "num_images_per_prompt": given.images}
+            sizes |= {"num_inference_steps": given.steps, "guidance_scale": 5.0}
             return encoded(image.resize((half, half)) for text in prompts for image in pipeline(text, **sizes).images)
 
         where = torch.cuda.get_device_name() if gpu else "CPU time of one thread, a fifth of SDXL's width"
         results = compare(
-            f"{count} images of {side} × {side}, {options.steps} steps, {where}",
+            f"{count} images of {side} × {side}, {given.steps} steps, {where}",
             engine,
             {"the published script": script},
-            rounds=options.rounds,
+            rounds=given.rounds,
             clock=time.perf_counter if gpu else time.process_time,  # images end on the CPU: the GPU is waited for
             more=lambda seconds: f"{count / seconds:.3g} images/s",
         )

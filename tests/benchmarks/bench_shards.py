@@ -5,7 +5,6 @@
 A shard is one row of a table, and nothing waits for the disk, so what is measured is the engine.
 """
 
-import argparse
 import json
 import os
 import sys
@@ -17,6 +16,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from tests.benchmarks.measured import compare
+from tests.options import options
 from twinset import generators
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.kinds.samples import TableRows
@@ -59,9 +59,7 @@ def one_by_one(out: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shards", type=int, default=20_000)
-    shards = parser.parse_args().shards
+    shards = options(__doc__, shards=20_000).shards
     sys.modules["bench_shards"] = sys.modules[__name__]
     generators.KINDS["tiny-rows"] = "bench_shards:TinyRows"
     os.fsync = lambda _: None  # type: ignore[assignment,misc]

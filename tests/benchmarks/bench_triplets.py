@@ -8,7 +8,6 @@ strict ones, with their set-up. The other way is that of GeneCIS's released code
 is stopped after some seconds.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ import pandas as pd
 from tests.benchmarks.measured import row
 from tests.generators.finished_stage import finish
 from tests.generators.triplets.published_procedure import PublishedProcedure, table_of
+from tests.options import options
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.mining import Miner
@@ -53,10 +53,7 @@ def published_rate(relations: Relations, ratings: dict[str, float], seconds: flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="of the published way (default 60)")
-    parser.add_argument("--triplets", type=int, default=1_600_000)
-    options = parser.parse_args()
+    given = options(__doc__, seconds=60.0, triplets=1_600_000)
     if not RATINGS.is_file():
         sys.exit("this needs the real ratings and captions of ../shared/data, which are not here")
     with TemporaryDirectory() as scratch:
@@ -64,13 +61,13 @@ def main() -> None:
         source = SceneGraphs.model_validate({"kind": "scene-graphs", "captions": captions})
         relations = load_relations(finish(source, Path(scratch, "graphs")), Path(scratch))
         ratings = load_ratings(RATINGS)
-        rate = published_rate(relations, ratings, options.seconds)
+        rate = published_rate(relations, ratings, given.seconds)
         for rules in ("published", "strict"):
             began = time.perf_counter()
-            mined = miner(relations, ratings, rules).mine(Draws(0, "triplets"), 0, options.triplets)
+            mined = miner(relations, ratings, rules).mine(Draws(0, "triplets"), 0, given.triplets)
             seconds = time.perf_counter() - began
             row(
-                f"{options.triplets:,} triplets of {relations.captions:,} real captions, {rules} rules, with set-up",
+                f"{given.triplets:,} triplets of {relations.captions:,} real captions, {rules} rules, with set-up",
                 "the published procedure, one at a time",
                 [mined["passes"].count() / seconds / rate],
                 f"{seconds:.1f} s",
