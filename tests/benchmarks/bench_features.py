@@ -16,7 +16,7 @@ import itertools
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ import torch
 from PIL import Image
 
 from tests.benchmarks.measured import OURS, compare
+from tests.evaluation.features.small_benchmark import SmallBenchmark
 from tests.options import options
 from twinset.evaluation.examples import Matching, Picture
 from twinset.evaluation.features.pictures import decode
@@ -46,35 +47,24 @@ PLACES = ("in front of", "behind", "above", "beneath", "on the side of", "in")
 OBJECTS = ("dish", "towel", "table", "book", "bag", "door", "phone", "chair", "blanket", "laptop", "cup", "shelf")
 
 
-class Videos:
-    """Frames as JPEG files of 480 × 270 in a folder, drawn when they are first asked for."""
-
-    apart = False
-    name, title, citation, metrics = "eq-ag-like", "EQ-AG-like", "none", ()
-
-    def __init__(self, folder: Path, videos: int) -> None:
-        self.folder, self.videos = folder, videos
-        folder.mkdir()
-
-    def examples(self) -> Iterator[Matching]:
-        for video in range(self.videos):
-            drawn = np.random.default_rng(video)
-            slots = [[drawn.choice(words) for words in (CONTACTS, OBJECTS, PLACES)] for _ in range(FRAMES)]
-            captions = [f"The person is {did} the {what} which is {where} him/her." for did, what, where in slots]
-            for n in range(EXAMPLES):
-                i, j = sorted(drawn.choice(FRAMES, 2, replace=False))
-                images, texts = (self._frame(video, i), self._frame(video, j)), (captions[i], captions[j])
-                yield Matching(key=f"{video}-{n}", subset="eq-ag", group=str(video), images=images, captions=texts)
-
-    def _frame(self, video: int, number: int) -> Picture:
-        path = self.folder / f"{video}-{number}.jpg"
-        if not path.is_file():
-            drawn = np.random.default_rng((video, number))
+def eq_ag_like(folder: Path, videos: int) -> list[Matching]:
+    """Examples whose frames are JPEG files of 480 × 270 in a folder."""
+    examples = []
+    for video in range(videos):
+        drawn, pictures, captions = np.random.default_rng(video), [], []
+        for number in range(FRAMES):
+            path = folder / f"{video}-{number}.jpg"
             Image.fromarray(drawn.integers(0, 256, (9, 16, 3), np.uint8)).resize((480, 270)).save(path)
-        return Picture(str(path), path.read_bytes)
-
-    def digest(self) -> str:
-        return "none"
+            pictures.append(Picture(str(path), path.read_bytes))
+            contact, name, place = (drawn.choice(words) for words in (CONTACTS, OBJECTS, PLACES))
+            captions.append(f"The person is {contact} the {name} which is {place} him/her.")
+        for n in range(EXAMPLES):
+            i, j = sorted(drawn.choice(FRAMES, 2, replace=False))
+            images, texts = (pictures[i], pictures[j]), (captions[i], captions[j])
+            examples.append(
+                Matching(key=f"{video}-{n}", subset="eq-ag", group=str(video), images=images, captions=texts)
+            )
+    return examples
 
 
 def every_pair(model: DualEncoder, examples: Sequence[Matching]) -> Floats:
@@ -88,10 +78,10 @@ def every_pair(model: DualEncoder, examples: Sequence[Matching]) -> Floats:
     return np.concatenate(scores).reshape(-1, 2, 2)
 
 
-def shared(model: DualEncoder, benchmark: Videos, folder: Path) -> Floats:
+def shared(model: DualEncoder, examples: Sequence[Matching], folder: Path) -> Floats:
     """Scores (examples, 2, 2) by twinset."""
     similarities = ByFeatures(model, FeatureStore(folder / "cache", model.digest()), BATCH)
-    write_scores(benchmark, similarities, folder / "scores.parquet", {})
+    write_scores(SmallBenchmark(lambda: examples), similarities, folder / "scores.parquet", {})
     table = pq.read_table(folder / "scores.parquet")
     return np.stack([table[name].to_numpy() for name in ("s00", "s01", "s10", "s11")], axis=1).reshape(-1, 2, 2)
 
@@ -105,13 +95,12 @@ def main() -> None:
         running = Running("gpu" if given.gpu else "cpu", batch=BATCH, threads=1)
         model = open_model(f"random:{given.model or folder / 'vit.json'}", running)
         assert isinstance(model, DualEncoder)
-        benchmark = Videos(folder / "frames", given.videos)
-        examples = list(benchmark.examples())
+        examples = eq_ag_like(folder, given.videos)
         every_pair(model, examples[:8])  # kernels are chosen and memory is mapped once
         where = torch.cuda.get_device_name() if given.gpu else "one thread"
         results = compare(
             f"{len(examples)} examples that share frames as EQ-AG does, {given.model or 'ViT-S/32'}, {where}",
-            lambda: shared(model, benchmark, folder / f"run-{next(caches)}"),
+            lambda: shared(model, examples, folder / f"run-{next(caches)}"),
             {PAIRS: lambda: every_pair(model, examples)},
             rounds=1,
             clock=time.perf_counter if given.gpu else time.process_time,  # features end on the CPU

@@ -74,14 +74,18 @@ def main() -> None:
             drawn = [pipeline([alignment], noise[n : n + 1])[0] for n, alignment in enumerate(alignments)]
         return np.array([pair.images for pair in drawn])
 
+    def batched() -> Any:
+        return np.array([pair.images for pair in pipeline(alignments, noise)])
+
     pipeline.opened.steps = 1
-    one_by_one()  # kernels are chosen and memory is mapped once
+    for draw in (batched, one_by_one):
+        draw()  # kernels are chosen and memory is mapped once
     pipeline.opened.steps = given.steps
     side, network = 8 * given.latent, "a tenth of SD 1.4's UNet" if given.tiny else "SD 1.4's UNet"
     where = torch.cuda.get_device_name() if gpu else "CPU time"
     results = compare(
         f"{network}, {given.pairs} pairs of {side} × {side}, {given.steps} steps, {where}",
-        lambda: np.array([pair.images for pair in pipeline(alignments, noise)]),
+        batched,
         {PUBLISHED: one_by_one},
         rounds=given.rounds,
         clock=time.perf_counter if gpu else time.process_time,  # images end on the CPU: the GPU is waited for

@@ -7,13 +7,12 @@ others. What stands in the table goes to docs/benchmarks.md. ``--tiny`` tries th
 figure means anything, and keeps none.
 """
 
-import argparse
-import json
 import subprocess
 import sys
 from typing import Any, NamedTuple
 
-from tests.benchmarks.page import PAGE, ROOT, STORED, measure, page, table
+from tests.benchmarks.page import ROOT, keep, measure, table
+from tests.options import options
 
 TESTS = "pytest"
 
@@ -54,26 +53,17 @@ SECONDS_OF_TESTS = 480 - sum(row.seconds for row in ROWS.values())  # those with
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of some: {', '.join([*ROWS, TESTS])}")
-    parser.add_argument("--tiny", action="store_true")
-    given = parser.parse_args()
-    if unknown := sorted({*given.names} - {*ROWS, TESTS}):
-        parser.error(f"there is no row {', '.join(unknown)}; there are {', '.join([*ROWS, TESTS])}")
+    given = options(__doc__, [*ROWS, TESTS], tiny=False)
     gpu = "" if given.tiny else found_gpu()
-    names = given.names or [*ROWS, TESTS]
-    found = {}
-    for name in names:
+    results = {}
+    for name in given.names:
         print(f"== {name}", flush=True)
-        found[name] = tests_marked_gpu(given.tiny) if name == TESTS else of_row(ROWS[name], given.tiny)
-        found[name]["machine"] = ", ".join(filter(None, [gpu, found[name]["machine"]]))
-    print(f"\n{table(found, '{}')}", end="")
-    if not given.tiny:
-        stored = json.loads(STORED.read_text())
-        stored["gpu"] = stored.get("gpu", {}) | found
-        STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
-        PAGE.write_text(page(stored))
-    if failed := [name for name in names if found[name]["failed"]]:
+        results[name] = tests_marked_gpu(given.tiny) if name == TESTS else of_row(ROWS[name], given.tiny)
+        results[name]["machine"] = ", ".join(filter(None, [gpu, results[name]["machine"]]))
+        if not given.tiny:
+            keep(name, results[name], on_gpu=True)
+    print(f"\n{table(results, '{}')}", end="")
+    if failed := [name for name in results if results[name]["failed"]]:
         sys.exit(f"failed: {', '.join(failed)}")
 
 

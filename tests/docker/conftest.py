@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ def run_pick(*extras: str, folder: Path = CHECKOUT) -> subprocess.CompletedProce
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
+@cache
 def pick(*extras: str) -> str:
     """The requirements of an image with these extras."""
     result = run_pick(*extras)

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.conftest import contents
+
 PARTS = 8
 SEED = 29
 
 
 @pytest.mark.slow
 def test_eight_parts_two_of_them_twice_and_one_killed_make_what_a_build_makes(
-    start_twinset: Any, dag_recipe: Path, dag_reference: Path, contents: Any, twinset: Any, until: Any, tmp_path: Path
+    start_twinset: Any, dag_recipe: Path, dag_reference: Path, twinset: Any, until: Any, tmp_path: Path
 ) -> None:
     chance, out = random.Random(SEED), tmp_path / "out"
     command = ("build", dag_recipe, "--out", out, "--workers", "1")

@@ -2,17 +2,17 @@
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, build_once
+from tests.end_to_end.conftest import BIN, build_once, contents, kill_all
 
 CHEAP = tuple(
     word for name in ("eq-ag", "eq-gebc", "focus-object", "triplets") for word in ("--only", name)
@@ -49,14 +49,9 @@ pytestmark = [
 ]
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+def free_ports() -> list[int]:
+    with socket.create_server(("", 0)) as first, socket.create_server(("", 0)) as second:
+        return [first.getsockname()[1], second.getsockname()[1]]
 
 
 class Cluster:
@@ -68,7 +63,7 @@ class Cluster:
         for name in ("state", "spool"):
             (folder / name).mkdir()
         host = socket.gethostname().partition(".")[0]
-        (folder / "slurm.conf").write_text(CONFIG.format(host=host, folder=folder, ports=free_ports(2)))
+        (folder / "slurm.conf").write_text(CONFIG.format(host=host, folder=folder, ports=free_ports()))
         key = folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
@@ -90,10 +85,6 @@ class Cluster:
     def asked(self, *command: str) -> str:
         return subprocess.run(command, env=self.environment, capture_output=True, text=True).stdout
 
-    def states(self, name: str) -> list[str]:
-        """Of the tasks of the jobs of a name that have not ended."""
-        return self.asked("squeue", "-h", "-r", "-n", name, "-o", "%T").split()
-
 
 @pytest.fixture
 def cluster(environment: dict[str, str], until: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -110,17 +101,10 @@ def cluster(environment: dict[str, str], until: Any, tmp_path_factory: pytest.Te
             found.kill(name)
 
 
-def processes_of(words: str) -> list[int]:
+def processes_of(words: str) -> list[psutil.Process]:
     """Commands of twinset that hold these words, apart from the shells that wait for them."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if words in line and str(BIN) in line:
-            found.append(int(path.parent.name))
-    return found
+    lines = {process: " ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
+    return [process for process, line in lines.items() if words in line and str(BIN) in line]
 
 
 @pytest.fixture(scope="session")
@@ -130,13 +114,13 @@ def cheap_reference(pytestconfig: pytest.Config, twinset: Any) -> Path:
 
 
 def test_arrays_with_a_lost_node_make_what_a_build_makes(
-    cluster: Cluster, cheap_reference: Path, contents: Any, twinset: Any, until: Any, tmp_path: Path
+    cluster: Cluster, cheap_reference: Path, twinset: Any, until: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "a folder's $name%j"
     setup = f"export PATH={BIN}:$PATH PYTHONPATH={CHECKOUT}/src:{CHECKOUT}/demo:{CHECKOUT}"
     command = ("slurm", "demo", *CHEAP, "--parts", "4")
 
-    def run(*more: str, setup: str = setup, out: Path = out) -> Any:
+    def run(*more: str) -> Any:
         return twinset(*command, "--out", out, "--setup", setup, *more, **cluster.environment)
 
     def ended() -> None:
@@ -151,16 +135,15 @@ def test_arrays_with_a_lost_node_make_what_a_build_makes(
     # Slurm begins the tasks of a lost node again.
     until(lambda: processes_of("--stage scene-graphs --part"))
     cluster.kill("slurmd")
-    for left in processes_of(str(out)):
-        os.kill(left, signal.SIGKILL)
+    kill_all(processes_of(str(out)))
     until(lambda: "down" in cluster.asked("sinfo", "-h", "-o", "%t"), 0.5)
     cluster.start("slurmd", "-D")
     ended()
-    if contents_but_scripts(contents, out) != contents(cheap_reference):
+    if contents_but_scripts(out) != contents(cheap_reference):
         last = run()
         assert last.returncode == 0, last.stderr
         ended()
-    assert contents_but_scripts(contents, out) == contents(cheap_reference)
+    assert contents_but_scripts(out) == contents(cheap_reference)
     nothing = run()
     assert nothing.returncode == 0 and "nothing to submit" in nothing.stdout
 
@@ -170,8 +153,8 @@ def test_arrays_with_a_lost_node_make_what_a_build_makes(
     assert "jobs triplets.plan: " in submitted.stdout and "scene-graphs" not in submitted.stdout
     assert " --array=3 " in (out / "_slurm/submit.sh").read_text()
     ended()
-    assert contents_but_scripts(contents, out) == contents(cheap_reference)
+    assert contents_but_scripts(out) == contents(cheap_reference)
 
 
-def contents_but_scripts(contents: Any, out: Path) -> dict[str, bytes]:
+def contents_but_scripts(out: Path) -> dict[str, bytes]:
     return {name: content for name, content in contents(out).items() if not name.startswith("_slurm/")}

@@ -6,6 +6,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+
 
 class Api:
     """What the tests ask of Prefect's server."""
@@ -53,6 +55,12 @@ class Api:
         asked = {"deployments": {"id": {"any_": [found["id"]]}}, "sort": "START_TIME_ASC", "limit": 200}
         runs: list[dict[str, Any]] = self.ask("/flow_runs/filter", asked)
         return runs
+
+    def artifacts(self, run: str | None = None) -> dict[str, str]:
+        """The artifacts of a flow run, or the latest of all, by key."""
+        asked = {"artifacts": {"flow_run_id": {"any_": [run]}}} if run else {}
+        path = "/artifacts/filter" if run else "/artifacts/latest/filter"
+        return {found["key"]: found["data"] for found in self.ask(path, {**asked, "limit": 200})}
 
     def events(self, run: str) -> set[str]:
         """Names of the events of a flow run that the server has seen."""
