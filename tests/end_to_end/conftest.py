@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,16 +95,9 @@ def start_twinset(environment: dict[str, str], tmp_path: Path) -> Iterator[Start
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(*arguments: str | Path, **more: str) -> subprocess.Popen[bytes]:
-        with (tmp_path / "log").open("ab") as log:
-            process = subprocess.Popen(
-                [str(BIN / "twinset"), *map(str, arguments)],
-                env={**environment, **more},
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-            )
-        processes.append(process)
-        return process
+        command = [str(BIN / "twinset"), *map(str, arguments)]
+        processes.append(logged(command, tmp_path / "log", {**environment, **more}))
+        return processes[-1]
 
     yield start
     for process in processes:
@@ -205,7 +198,13 @@ def contents(out: Path) -> dict[str, bytes]:
     return found
 
 
-def kill_all(processes: Sequence[psutil.Process]) -> None:
+def logged(command: Sequence[str], log: Path, variables: Mapping[str, str], **more: Any) -> "subprocess.Popen[bytes]":
+    """Start a process whose output is appended to a log."""
+    with log.open("ab") as stream:
+        return subprocess.Popen(command, env=variables, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL, **more)
+
+
+def kill_all(processes: Sequence["psutil.Process | subprocess.Popen[bytes]"]) -> None:
     """Kill -9 of what lives of these."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.end_to_end.conftest import BIN, build_once, contents, kill_all
+from tests.end_to_end.conftest import BIN, build_once, contents, kill_all, logged
 
 pytestmark = pytest.mark.slow
 FACES = ("--only", "eq-youcook2", "--set", "subsets.eq-youcook2.count=8")  # dlib wants children
@@ -22,10 +22,13 @@ runpy.run_module("twinset.cli.main", run_name="__main__")
 """
 
 
+Started = subprocess.Popen[bytes]
+
+
 class Dask:
     """A scheduler, and workers that join it; logs are NAME.log. variables: environment of builds on it."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], until: Any, processes: list[psutil.Popen]) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str], until: Any, processes: list[Started]) -> None:
         self._folder, self._environment, self._until, self._processes = folder, environment, until, processes
         file = folder / "scheduler.json"
         self.scheduler = self._start("scheduler", "scheduler", "--port", "0", "--scheduler-file", str(file))
@@ -33,36 +36,29 @@ class Dask:
         self._address = json.loads(file.read_text())["address"]
         self.variables = {"DASK_SCHEDULER_ADDRESS": self._address}
 
-    def worker(self, name: str, *options: str) -> psutil.Popen:
+    def worker(self, name: str, *options: str) -> Started:
         """Start a worker; returns once it has joined."""
         worker = self._start(name, "worker", self._address, "--nthreads", "1", "--name", name, *options)
         self._until(lambda: "Registered to" in (self._folder / f"{name}.log").read_text())
         return worker
 
-    def _start(self, name: str, *command: str) -> psutil.Popen:
-        with (self._folder / f"{name}.log").open("ab") as log:
-            process = psutil.Popen(
-                [str(BIN / "dask"), *command, "--host", "127.0.0.1", "--no-dashboard"],
-                env=self._environment,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                cwd=self._folder,
-            )
-        self._processes.append(process)
-        return process
+    def _start(self, name: str, *arguments: str) -> Started:
+        command = [str(BIN / "dask"), *arguments, "--host", "127.0.0.1", "--no-dashboard"]
+        self._processes.append(logged(command, self._folder / f"{name}.log", self._environment, cwd=self._folder))
+        return self._processes[-1]
 
 
 @pytest.fixture
 def dask(environment: dict[str, str], until: Any, tmp_path: Path) -> Iterator[Dask]:
     """A scheduler without workers; all processes and their children are killed after."""
-    processes: list[psutil.Popen] = []
+    processes: list[Started] = []
     try:
         yield Dask(tmp_path, environment, until, processes)
     finally:
-        below = [child for parent in processes if parent.is_running() for child in parent.children(recursive=True)]
-        kill_all([*processes, *below])
-        psutil.wait_procs(processes)
+        living = [psutil.Process(process.pid) for process in processes if process.poll() is None]
+        kill_all([*(child for process in living for child in process.children(recursive=True)), *processes])
+        for process in processes:
+            process.wait()
 
 
 def test_a_dask_cluster_is_joined_and_a_worker_killed(
@@ -70,9 +66,8 @@ def test_a_dask_cluster_is_joined_and_a_worker_killed(
 ) -> None:
     killed, _ = dask.worker("killed", "--no-nanny"), dask.worker("other")
     out, log = tmp_path / "out", tmp_path / "log"
-    command = [sys.executable, "-c", NO_PREFECT, "build", small_recipe, "--out", out, "--runner", "dask"]
-    with log.open("wb") as stream:
-        build = subprocess.Popen(command, env={**environment, **dask.variables}, stderr=stream, stdout=stream)
+    command = [sys.executable, "-c", NO_PREFECT, "build", str(small_recipe), "--out", str(out), "--runner", "dask"]
+    build = logged(command, log, {**environment, **dask.variables})
     until(lambda: any(made_by(killed.pid, of_shard) for of_shard in out.glob("*/_meta/log/0*.json")), 0.01)
     killed.kill()
     killed.wait()
@@ -109,5 +104,6 @@ def test_dasks_workers_make_shards_in_children_that_must_not_share_a_process(
     result = twinset("build", "demo", *FACES, "--out", tmp_path / "out", "--runner", "dask", **dask.variables)
     assert result.returncode == 0, result.stderr
     assert contents(tmp_path / "out") == contents(whole / "out")
-    made_with = [child for child in worker.children(recursive=True) if "--multiprocessing-fork" in child.cmdline()]
+    children = psutil.Process(worker.pid).children(recursive=True)
+    made_with = [child for child in children if "--multiprocessing-fork" in child.cmdline()]
     assert len(made_with) == (nanny == "--nanny")  # children that made shards have ended

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, build_once, contents, kill_all
+from tests.end_to_end.conftest import BIN, build_once, contents, kill_all, logged
 
 CHEAP = tuple(
     word for name in ("eq-ag", "eq-gebc", "focus-object", "triplets") for word in ("--only", name)
@@ -73,9 +73,8 @@ class Cluster:
         self.start("slurmd", "-D")
 
     def start(self, name: str, *options: str) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            command = [shutil.which(name, path="/usr/sbin:/usr/bin") or name, *options]
-            self.running[name] = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+        command = [shutil.which(name, path="/usr/sbin:/usr/bin") or name, *options]
+        self.running[name] = logged(command, self.folder / f"{name}.log", self.environment)
 
     def kill(self, name: str) -> None:
         process = self.running.pop(name)

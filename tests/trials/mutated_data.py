@@ -53,13 +53,14 @@ def command(*arguments: str) -> Act:
     return lambda _: main(arguments)
 
 
-def recipe(**stages: Mapping[str, Any]) -> None:
+def recipe(header: Mapping[str, Any] | None = None, **stages: Mapping[str, Any]) -> None:
     """Write ``recipe.yaml``. stages: subsets, or stages where ``below`` is among their keys."""
     parts: dict[str, dict[str, Any]] = {"subsets": {}, "stages": {}}
     for name, stage in stages.items():
         settings = dict(stage)
         parts["stages" if settings.pop("below", False) else "subsets"][name.replace("_", "-")] = settings
-    text = {"name": "mutated", "max_missing": 1, **{key: part for key, part in parts.items() if part}}
+    parts = {key: part for key, part in parts.items() if part}
+    text = {"name": "mutated", "max_missing": 1, **parts, **(header or {})}
     Path("recipe.yaml").write_text(yaml.safe_dump(text, sort_keys=False), "utf-8")
 
 
@@ -99,6 +100,7 @@ def recipes(folder: Path) -> None:
     copied(PROCEDURAL / "manifest.json", "small_world/negatives.csv")
     shutil.copy(MINIATURE / "gebc" / "annotations.json", "gebc.json")
     recipe(
+        {"seed": 3, "description": "d"},
         negatives={**of_source("replayed-negatives", captions=["negatives.csv"]), "below": True, "shard_size": 7},
         prompts={**of_source("negative-prompts", negatives="negatives", suffix=", sharp"), "below": True},
         events={
@@ -109,8 +111,6 @@ def recipes(folder: Path) -> None:
         text={**of_source("text-pairs", negatives="prompts", train=0.5), "split": "validation"},
         pictures={**of_source("kubric", aspect="counting", assets="manifest.json"), "count": 2},
     )  # fmt: skip
-    written = yaml.safe_load(Path("recipe.yaml").read_text("utf-8"))
-    Path("recipe.yaml").write_text(yaml.safe_dump({**written, "seed": 3, "description": "d"}, sort_keys=False))
 
 
 def action_genome(folder: Path) -> None:

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, GUARD_SECONDS, kill_all
+from tests.end_to_end.conftest import BIN, GUARD_SECONDS, kill_all, logged
 from tests.end_to_end.server.prefect_api import ENDED, Api
 
 
@@ -45,10 +45,7 @@ class PrefectServer:
     def start(self) -> None:
         """Returns once it answers."""
         command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(self._port), "--no-ui"]
-        with self._log.open("a") as log:
-            self._process = subprocess.Popen(
-                command, env=self.variables, stdout=log, stderr=log, start_new_session=True
-            )
+        self._process = logged(command, self._log, self.variables, start_new_session=True)
         _wait_for(f"http://127.0.0.1:{self._port}/api/health", self._process, self._log)
 
     def started(self) -> dict[str, str]:
@@ -163,18 +160,11 @@ class Cluster:
         retried one, whose slot it still holds.
         """
         limited = [] if limit is None else ["--limit", str(limit)]
-        with (self.folder / f"{pool}.log").open("ab") as log:
-            worker = subprocess.Popen(
-                [str(BIN / "prefect"), "worker", "start", "--pool", pool, *limited],
-                env={**self.server.variables, "PREFECT_WORKER_QUERY_SECONDS": "1", **variables},
-                cwd=CHECKOUT,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        self.workers.append(worker)
-        return worker
+        command = [str(BIN / "prefect"), "worker", "start", "--pool", pool, *limited]
+        variables = {**self.server.variables, "PREFECT_WORKER_QUERY_SECONDS": "1", **variables}
+        log = self.folder / f"{pool}.log"
+        self.workers.append(logged(command, log, variables, cwd=CHECKOUT, start_new_session=True))
+        return self.workers[-1]
 
     def log(self, pool: str = "main") -> str:
         """What the workers of a pool printed."""

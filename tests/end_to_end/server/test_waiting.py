@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import BIN, contents
+from tests.end_to_end.conftest import BIN, contents, logged
 from tests.end_to_end.server import screened
 from tests.end_to_end.server.conftest import Cluster, kill_group
 
@@ -23,9 +23,8 @@ def start_page(cluster: Cluster, server: dict[str, str], tmp_path: Path) -> Iter
 
     def start() -> tuple[subprocess.Popen[bytes], str]:
         log = tmp_path / f"page{len(pages)}.log"
-        with log.open("ab") as stream:
-            command = [str(BIN / "twinset"), "review", str(tmp_path / "out"), "--annotators", "ann"]
-            pages.append(subprocess.Popen(command, env=server, stdout=stream, stderr=stream, start_new_session=True))
+        command = [str(BIN / "twinset"), "review", str(tmp_path / "out"), "--annotators", "ann"]
+        pages.append(logged(command, log, server, start_new_session=True))
         return pages[-1], cluster.until(lambda: screened.link_of("ann", log))
 
     yield start
