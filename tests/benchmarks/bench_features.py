@@ -69,7 +69,7 @@ def eq_ag_like(folder: Path, videos: int) -> list[Matching]:
 
 def every_pair(model: DualEncoder, examples: Sequence[Matching]) -> Floats:
     """Scores (examples, 2, 2), each pair's image and text encoded for it."""
-    pairs = [(one.images[i], one.captions[j]) for one in examples for i in (0, 1) for j in (0, 1)]
+    pairs = [(example.images[i], example.captions[j]) for example in examples for i in (0, 1) for j in (0, 1)]
     scores = []
     for start in range(0, len(pairs), BATCH):
         batch = pairs[start : start + BATCH]

@@ -68,8 +68,8 @@ def measured(work: Callable[[], Any]) -> tuple[float, float]:
 
     def processor() -> float:
         process = psutil.Process()
-        times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
-        return sum(one.user + one.system for one in times)
+        times = [running.cpu_times() for running in (process, *process.children(recursive=True))]
+        return sum(spent.user + spent.system for spent in times)
 
     before, began = processor(), time.monotonic()
     work()

@@ -73,9 +73,9 @@ def main() -> None:
         ProcessPoolExecutor(1, spawn) as alone,
         ProcessPoolExecutor(WORKERS, spawn) as pool,
     ):
-        records = (one.caption for one in caption_source(Path(given.captions)).read() if isinstance(one, Caption))
+        records = caption_source(Path(given.captions)).read()
         table = Path(scratch, "captions.tsv")
-        texts = list(islice(records, COUNT))
+        texts = list(islice((record.caption for record in records if isinstance(record, Caption)), COUNT))
         table.write_text("".join(f"{text}\thttp://localhost/{n}\n" for n, text in enumerate(texts)), "utf-8")
         planned = list(generator(str(table), pipeline).plan())
         captions = [candidate.caption for candidate in planned]

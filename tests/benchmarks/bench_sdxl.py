@@ -37,12 +37,12 @@ FIFTH: dict[str, Any] = {
 
 
 def encoded(images: Iterable[Image.Image]) -> list[bytes]:
-    found = []
+    jpegs = []
     for image in images:
         stream = io.BytesIO()
         image.save(stream, "JPEG")
-        found.append(stream.getvalue())
-    return found
+        jpegs.append(stream.getvalue())
+    return jpegs
 
 
 def main() -> None:
@@ -64,8 +64,8 @@ def main() -> None:
 
         def engine(texts: list[str]) -> list[bytes]:
             requests = [Request(f"{text} {n}", text, text, n) for text in texts for n in range(given.images)]
-            drawn = (one for one in painter.draw(requests) if isinstance(one, Drawn))
-            return encoded(Image.fromarray(one.pixels) for one in drawn)
+            drawn = (result for result in painter.draw(requests) if isinstance(result, Drawn))
+            return encoded(Image.fromarray(result.pixels) for result in drawn)
 
         def script(texts: list[str]) -> list[bytes]:
             sizes: Any = {"height": side, "width": side, "num_images_per_prompt": given.images}

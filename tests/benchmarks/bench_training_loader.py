@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.bench_training_loader [--pairs N] [--rounds N]
 
-Pairs of painted JPEGs, 640 × 480 at quality 90, are built into a dataset and exported for open_clip. Each way then reads
-all rows, decodes them, crops them at random to 224 × 224 as open_clip's default, and tokenizes the captions, by the
-clock of one thread's CPU time:
+Pairs of painted JPEGs, 640 × 480 at quality 90, are built into a dataset and exported for open_clip. Each way reads all
+rows, decodes them, crops them at random to 224 × 224 as open_clip's default, and tokenizes the captions, by the clock
+of one thread's CPU time:
 
 * open_clip: `open_clip_train.data.get_wds_dataset(is_train=True)` on the exported tars, with
   `tar_file_expander(eof_value=None)`: with webdataset 0.2.96 and later it fails on any tar (``KeyError: 'fname'``);

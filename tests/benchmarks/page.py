@@ -97,15 +97,15 @@ def page(stored: Mapping[str, Any]) -> str:
 
 def table(stored: Mapping[str, Any], shown: str) -> str:
     """Rows, and the machines that they were measured on, which are numbered. shown: a name's form."""
-    machines = list(dict.fromkeys(one["machine"] for one in stored.values()))
+    machines = list(dict.fromkeys(measured["machine"] for measured in stored.values()))
     lines = []
-    for name, one in sorted(stored.items()):
-        when = f"{one['when']} ({machines.index(one['machine']) + 1})"
-        for row in one["rows"]:
+    for name, measured in sorted(stored.items()):
+        when = f"{measured['when']} ({machines.index(measured['machine']) + 1})"
+        for row in measured["rows"]:
             cells = f"`{shown.format(name)}`: {row['what']}", row["against"], row["ratio"], row["more"], when
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
-        if one["failed"] or not one["rows"]:
-            failed = one["failed"] or "it told no figure"
+        if measured["failed"] or not measured["rows"]:
+            failed = measured["failed"] or "it told no figure"
             lines.append(f"| `{shown.format(name)}` | | | {failed.replace('|', ' ')} | {when} |\n")
     measured_on = "".join(f"{n}. {one}\n" for n, one in enumerate(machines, 1))
     return COLUMNS + "".join(lines) + f"\nMeasured on:\n\n{measured_on}"

@@ -59,8 +59,8 @@ def test_what_is_copied_exists_and_is_not_ignored() -> None:
 
 
 def test_every_room_goes_into_the_images_and_nothing_else() -> None:
-    found = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
-    (sources,) = found["where"]
+    setting = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+    (sources,) = setting["where"]
     packages = find_packages(str(CHECKOUT / sources))
     assert {"twinset", "twinset.cli", "twinset.flows", "twinset.generators.video"} <= set(packages)
     for package in packages:
@@ -95,13 +95,13 @@ def test_workers_have_what_they_need() -> None:
 def installed(target: str) -> set[str]:
     """Distributions of an image: of all lists that its stage and those below it install."""
     stages = {words[2]: (words[0], body) for body in DOCKERFILE.split("FROM ")[1:] if len(words := body.split()) > 2}
-    found: set[str] = set()
+    names: set[str] = set()
     while target in stages:
         target, body = stages[target]
         for name in re.findall(r"-r /tools/(\w+\.txt)", body):
             (extras,) = re.findall(rf"pick_requirements\.py([a-z ]*) > {name}", DOCKERFILE)
-            found |= set(re.findall(r"^([\w.-]+)==", pick(*extras.split()), flags=re.MULTILINE))
-    return found
+            names |= set(re.findall(r"^([\w.-]+)==", pick(*extras.split()), flags=re.MULTILINE))
+    return names
 
 
 def test_who_plans_has_all_whose_versions_plans_record() -> None:
@@ -134,7 +134,7 @@ def test_passwords_are_generated_once_and_only_the_owner_reads_them(tmp_path: Pa
     assert made.returncode == 0, made.stderr
     written = dict(line.split("=", 1) for line in (tmp_path / ".env").read_text().splitlines() if line[0:1].isalpha())
     assert written.keys() == SECRETS
-    assert len({*written.values()}) == len(written) and all(len(one) >= 48 for one in written.values())
+    assert len({*written.values()}) == len(written) and all(len(password) >= 48 for password in written.values())
     assert written["PREFECT_AUTH_STRING"].startswith("twinset:")
     assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
     again = subprocess.run(["bash", tmp_path / "env.sh"], capture_output=True, text=True)

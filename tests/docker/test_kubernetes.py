@@ -82,7 +82,8 @@ def test_templates_hold_to_their_own_variables(pools: dict[str, Any]) -> None:
         variables = template["variables"]["properties"]
         for schema in variables.values():
             Draft202012Validator(schema).validate(schema["default"])
-        assert {one.name for one in find_placeholders(template["job_configuration"])} == variables.keys(), pool
+        names = {placeholder.name for placeholder in find_placeholders(template["job_configuration"])}
+        assert names == variables.keys(), pool
 
 
 def test_pools_ask_for_what_their_stages_need(pools: dict[str, Any]) -> None:
@@ -100,9 +101,8 @@ def test_a_step_is_planned_made_in_parts_and_finished(jobs: list[dict[str, Any]]
     containers = [job["spec"]["template"]["spec"]["containers"][0] for job in jobs]
     commands = [[*container["command"], *container["args"]] for container in containers]
     assert [job["spec"]["completions"] for job in jobs] == [1, 8, 1]
-    assert [next(word for word in ("plan-only", "part", "finish") if f"--{word}" in one[-1]) for one in commands] == [
-        *("plan-only", "part", "finish")
-    ]
+    for option, command in zip(("--plan-only", "--part", "--finish"), commands, strict=True):
+        assert option in command[-1]
     (tmp_path / "twinset").write_text('#!/bin/sh\necho "$@"\n')
     (tmp_path / "twinset").chmod(0o755)
     environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "JOB_COMPLETION_INDEX": "3"}
@@ -127,7 +127,8 @@ def test_secrets_are_references_pods_are_no_root_and_data_is_mounted(jobs: list[
 def problems(manifest: dict[str, Any]) -> list[str]:
     """What the published schema of its kind says of it."""
     (name,) = (name for name in SCHEMAS["$defs"] if name.endswith(f".{manifest['kind']}"))
-    return [one.message for one in Draft202012Validator({**SCHEMAS, "$ref": f"#/$defs/{name}"}).iter_errors(manifest)]
+    validator = Draft202012Validator({**SCHEMAS, "$ref": f"#/$defs/{name}"})
+    return [error.message for error in validator.iter_errors(manifest)]
 
 
 def test_manifests_hold_to_the_published_schemas(jobs: list[Any], pools: dict[str, Any]) -> None:

@@ -38,7 +38,7 @@ def test_nothing_is_lacking(image: str) -> None:
     asked = [*PROJECT["project"]["dependencies"]]
     for extra in IMAGES[image]:
         asked += PROJECT["project"]["optional-dependencies"][extra]
-    assert {normalised(Requirement(one).name) for one in asked} <= picked
+    assert {normalised(Requirement(line).name) for line in asked} <= picked
     for name in sorted(picked - NOT_FOLLOWED):
         try:
             needs = distribution(name).requires or []

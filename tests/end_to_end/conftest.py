@@ -65,7 +65,8 @@ def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     # A worker starts its runs as ``prefect flow-run execute``.
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "PYTHONPATH": os.pathsep.join(str(CHECKOUT / one) for one in ("src", "demo", "."))}
+    code = os.pathsep.join(str(CHECKOUT / place) for place in ("src", "demo", "."))
+    return {**kept, "PATH": path, "PYTHONPATH": code}
 
 
 Twinset = Callable[..., subprocess.CompletedProcess[str]]
@@ -111,11 +112,11 @@ def until(tmp_path: Path) -> Callable[[Callable[[], Any]], Any]:
 
     def wait(condition: Callable[[], Any], pause: float = 0.05) -> Any:
         deadline = time.monotonic() + GUARD_SECONDS
-        while not (found := condition()):
+        while not (result := condition()):
             logs = "\n".join(log.read_text()[-2000:] for log in [*tmp_path.glob("log"), *tmp_path.glob("*.log")])
             assert time.monotonic() < deadline, f"not in {GUARD_SECONDS} s; the last words of all:\n{logs}"
             time.sleep(pause)
-        return found
+        return result
 
     return wait
 
@@ -188,14 +189,14 @@ def counts_of(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 def contents(out: Path) -> dict[str, bytes]:
     """Every file of a dataset that must be the same whoever made it, by relative path: all but logs."""
-    found = {}
+    files = {}
     # Folders that vanish meanwhile, since somebody is at work, are passed over.
     for path in sorted(Path(folder, name) for folder, _, names in os.walk(out) for name in names):
         relative = path.relative_to(out)
         if path.is_file() and "log" not in relative.parts:
             with contextlib.suppress(FileNotFoundError):  # moved while it was looked at: somebody is at work
-                found[relative.as_posix()] = path.read_bytes()
-    return found
+                files[relative.as_posix()] = path.read_bytes()
+    return files
 
 
 def logged(command: Sequence[str], log: Path, variables: Mapping[str, str], **more: Any) -> "subprocess.Popen[bytes]":

@@ -91,9 +91,9 @@ def test_the_evidence_agrees_with_the_counts_and_hugging_face_reads_it(demo: Any
             assert counted == (name == "eq-kubric-counting")
             for number in (0, 1):
                 instances = provenance[f"instances{number}"]
-                assert all(one["pixels"] > 0 and 0 < one["visible"] <= 1 for one in instances)
+                assert all(shown["pixels"] > 0 and 0 < shown["visible"] <= 1 for shown in instances)
                 read = row["json"]["provenance"][f"instances{number}"]
-                assert [one["box"] for one in read] == [one["box"] for one in instances]
+                assert [shown["box"] for shown in read] == [shown["box"] for shown in instances]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_eight_parts_two_of_them_twice_and_one_killed_make_what_a_build_makes(
         twice = chance.sample(order, 2)
         for first, second in zip(order[::2], order[1::2], strict=True):
             running = [start(part) for part in (first, second) for _ in range(1 + (part in twice))]
-            assert [one.wait() for one in running] == [0] * len(running), (tmp_path / "log").read_text()[-2000:]
+            assert [process.wait() for process in running] == [0] * len(running), (tmp_path / "log").read_text()[-2000:]
     result = twinset(*command, "--finish")
     assert result.returncode == 0, result.stderr
     assert contents(out) == contents(dag_reference)

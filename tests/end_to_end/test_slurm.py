@@ -43,7 +43,7 @@ PartitionName=cpu Nodes={host} Default=YES MaxTime=INFINITE State=UP
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        os.geteuid() != 0 or not all(shutil.which(one, path="/usr/sbin:/usr/bin") for one in DAEMONS),
+        os.geteuid() != 0 or not all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in DAEMONS),
         reason="needs root and the packages slurm-wlm and munge",
     ),
 ]
@@ -89,15 +89,15 @@ class Cluster:
 def cluster(environment: dict[str, str], until: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("slurm")
     folder.chmod(0o755)
-    found = Cluster(folder, environment)
+    started = Cluster(folder, environment)
     try:
-        until(lambda: "idle" in found.asked("sinfo", "-h", "-o", "%t"), 0.5)
-        yield found
+        until(lambda: "idle" in started.asked("sinfo", "-h", "-o", "%t"), 0.5)
+        yield started
     finally:
-        found.asked("scancel", "--full", "-u", "root")
-        until(lambda: not found.asked("squeue", "-h"), 0.5)
-        for name in [*found.running][::-1]:
-            found.kill(name)
+        started.asked("scancel", "--full", "-u", "root")
+        until(lambda: not started.asked("squeue", "-h"), 0.5)
+        for name in [*started.running][::-1]:
+            started.kill(name)
 
 
 def processes_of(words: str) -> list[psutil.Process]:

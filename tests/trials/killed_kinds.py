@@ -67,11 +67,11 @@ class Command(Kind):
         scratch = out.with_name("tmp")
         scratch.mkdir(parents=True, exist_ok=True)
         arguments = [word.replace("{out}", str(out)) for word in (*self._arguments, "--out", "{out}")]
-        return Process(arguments, {**self.variables, "TMPDIR": str(scratch)}, out.with_name("said.txt"))
+        return Process(arguments, {**self.variables, "TMPDIR": str(scratch)}, out.with_name("log.txt"))
 
     def prepare(self) -> None:
         """The run without interruption, and one before it: nothing is drawn or compiled in the one that counts."""
-        found = []
+        results = []
         for name in ("first", "whole"):
             out, began, self._first = self.place / name / "out", time.monotonic(), 0.0
             process = self.start(out)
@@ -82,8 +82,8 @@ class Command(Kind):
             if process.end() or process.code != 0:
                 raise SystemExit(f"{name} run, exit code {process.code}: {process.last_words()}")
             warm(process.log)
-            found.append(digests(out, self._ignored))
-        first, self.whole = found
+            results.append(digests(out, self._ignored))
+        first, self.whole = results
         differ = [name for name in first.keys() | self.whole.keys() if first.get(name) != self.whole.get(name)]
         if differ:
             raise SystemExit(f"two runs without interruption differ in {', '.join(sorted(differ))}")
@@ -143,7 +143,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         out = folder / "built/out"
         if not out.exists():
             out.parent.mkdir()
-            process = Process(["build", str(recipe), "--out", str(out)], variables, folder / "built/said.txt")
+            process = Process(["build", str(recipe), "--out", str(out)], variables, folder / "built/log.txt")
             if process.wait(ENDS_IN) != 0:
                 raise SystemExit(process.last_words())
         return out

@@ -92,16 +92,16 @@ def digests(root: Path, ignored: Sequence[str] = ()) -> dict[str, str]:
 
     ignored: further parts of paths that are not compared.
     """
-    found = {}
+    files = {}
     for folder, below, names in os.walk(root):
         relative = Path(folder).relative_to(root)
         if set(relative.parts) & {*NOT_COMPARED, *ignored}:
             continue
         if not below and not names:
-            found[f"{relative.as_posix()}/"] = ""
+            files[f"{relative.as_posix()}/"] = ""
         for name in set(names) - set(ignored):
-            found[(relative / name).as_posix()] = _digest(Path(folder) / name)
-    return found
+            files[(relative / name).as_posix()] = _digest(Path(folder) / name)
+    return files
 
 
 def _digest(path: Path) -> str:

@@ -24,8 +24,8 @@ def test_a_few_cases_end_well_or_are_refused() -> None:
 
 def test_every_kind_has_its_turn() -> None:
     turns = sum(kind.weight for kind in KINDS.values())
-    found = [kind_of(number) for number in range(turns)]
-    assert {name: found.count(name) for name in KINDS} == {name: kind.weight for name, kind in KINDS.items()}
+    kinds = [kind_of(number) for number in range(turns)]
+    assert {name: kinds.count(name) for name in KINDS} == {name: kind.weight for name, kind in KINDS.items()}
 
 
 def test_a_case_is_the_same_every_time(tmp_path: Path) -> None:

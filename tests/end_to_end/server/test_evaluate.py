@@ -25,7 +25,7 @@ def test_models_are_scored_in_tasks_and_the_report_is_linked(cluster: Cluster, t
     assert result.returncode == 0, result.stdout + log
     assert "image+text" in log and "left out" in log, "a rule for queries cannot answer which caption is right"
     results = json.loads((out / "results.json").read_text())["benchmarks"]
-    assert {name: list(found["models"]) for name, found in results.items()} == {name: [model] for name in NAMES}
+    assert {name: list(result["models"]) for name, result in results.items()} == {name: [model] for name in NAMES}
     assert (out / "report.html").stat().st_size > 10_000
     (run,) = cluster.api.runs_of("evaluate/cpu")
     states = cluster.api.tasks(run["id"])

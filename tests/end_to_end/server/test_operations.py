@@ -85,11 +85,11 @@ def test_a_cancelled_parent_cancels_what_it_handed_out(cluster: Cluster, tmp_pat
     parameters = {"recipe": str(recipe), "out": str(out), "shards_a_run": 5}
     run = cluster.api.start_run("build-eqben/build-eqben", **parameters)
     cluster.until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.5)
-    runs = {found["name"]: found for found in runs_in(cluster, out)}
+    runs = {child["name"]: child for child in runs_in(cluster, out)}
     assert runs.keys() == {f"eq-kubric-location {first}-{first + 4} in {out}" for first in (0, 5, 10, 15)}
-    for found in runs.values():
-        assert {"twinset", f"out={out}", "slow", "eq-kubric-location"} <= {*found["tags"]}
-        assert found["parent_task_run_id"] is not None, "not shown as a subflow"
+    for child in runs.values():
+        assert {"twinset", f"out={out}", "slow", "eq-kubric-location"} <= {*child["tags"]}
+        assert child["parent_task_run_id"] is not None, "not shown as a subflow"
 
     cluster.prefect("flow-run", "cancel", run)
     cluster.until(lambda: states(cluster, out) <= {"CANCELLED", "COMPLETED"}, pause=0.5)
@@ -139,8 +139,8 @@ def test_a_killed_run_of_shards_is_made_again_with_one_shard_at_a_time(
     cluster.until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.1)
     kill_below(worker)
     cluster.completes(run)
-    ranges = [found for found in runs_in(cluster, out) if "eq-kubric-location" in found["tags"]]
-    made = sorted((found["state_type"], found["parameters"].get("workers")) for found in ranges)
+    ranges = [child for child in runs_in(cluster, out) if "eq-kubric-location" in child["tags"]]
+    made = sorted((child["state_type"], child["parameters"].get("workers")) for child in ranges)
     assert made == [("COMPLETED", 1), ("CRASHED", None)]
     assert "Crashed: Process exited with status code: -9" in cluster.log()
     assert twinset("build", recipe, "--out", tmp_path / "whole").returncode == 0

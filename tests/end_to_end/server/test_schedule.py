@@ -32,7 +32,7 @@ def with_weekly(small_recipe: Path, tmp_path: Path) -> Iterator[Path]:
 def crons(cluster: Cluster, deployment: str) -> list[str]:
     """Of the active schedules of a deployment."""
     shown = cluster.prefect("deployment", "inspect", deployment, "--output", "json")
-    return [found["schedule"]["cron"] for found in json.loads(shown.stdout)["schedules"] if found["active"]]
+    return [kept["schedule"]["cron"] for kept in json.loads(shown.stdout)["schedules"] if kept["active"]]
 
 
 def test_a_schedule_of_a_minute_builds_and_outlives_the_next_deploy(
