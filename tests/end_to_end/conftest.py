@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 from tests.cached_builds import CHECKOUT, cached
 
 BIN = Path(sys.executable).parent
-GUARD_SECONDS = 1500  # against hanging alone, to show the logs before pytest's own limit ends the test
 
 SMALL = """
 name: small
@@ -104,21 +102,6 @@ def start_twinset(environment: dict[str, str], tmp_path: Path) -> Iterator[Start
     for process in processes:
         process.kill()
         process.wait()
-
-
-@pytest.fixture
-def until(tmp_path: Path) -> Callable[[Callable[[], Any]], Any]:
-    """Wait for a condition and return what it returned; the logs in the test's folder are shown when it never holds."""
-
-    def wait(condition: Callable[[], Any], pause: float = 0.05) -> Any:
-        deadline = time.monotonic() + GUARD_SECONDS
-        while not (result := condition()):
-            logs = "\n".join(log.read_text()[-2000:] for log in [*tmp_path.glob("log"), *tmp_path.glob("*.log")])
-            assert time.monotonic() < deadline, f"not in {GUARD_SECONDS} s; the last words of all:\n{logs}"
-            time.sleep(pause)
-        return result
-
-    return wait
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.end_to_end.conftest import BIN, build_once, contents, kill_all, logged
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 FACES = ("--only", "eq-youcook2", "--set", "subsets.eq-youcook2.count=8")  # dlib wants children
@@ -28,18 +29,18 @@ Started = subprocess.Popen[bytes]
 class Dask:
     """A scheduler, and workers that join it; logs are NAME.log. variables: environment of builds on it."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], until: Any, processes: list[Started]) -> None:
-        self._folder, self._environment, self._until, self._processes = folder, environment, until, processes
+    def __init__(self, folder: Path, environment: dict[str, str], processes: list[Started]) -> None:
+        self._folder, self._environment, self._processes = folder, environment, processes
         file = folder / "scheduler.json"
         self.scheduler = self._start("scheduler", "scheduler", "--port", "0", "--scheduler-file", str(file))
-        until(lambda: file.exists() and file.read_text().endswith("}"))
+        wait_until(lambda: file.exists() and file.read_text().endswith("}"))
         self._address = json.loads(file.read_text())["address"]
         self.variables = {"DASK_SCHEDULER_ADDRESS": self._address}
 
     def worker(self, name: str, *options: str) -> Started:
         """Start a worker; returns once it has joined."""
         worker = self._start(name, "worker", self._address, "--nthreads", "1", "--name", name, *options)
-        self._until(lambda: "Registered to" in (self._folder / f"{name}.log").read_text())
+        wait_until(lambda: "Registered to" in (self._folder / f"{name}.log").read_text())
         return worker
 
     def _start(self, name: str, *arguments: str) -> Started:
@@ -49,11 +50,11 @@ class Dask:
 
 
 @pytest.fixture
-def dask(environment: dict[str, str], until: Any, tmp_path: Path) -> Iterator[Dask]:
+def dask(environment: dict[str, str], tmp_path: Path) -> Iterator[Dask]:
     """A scheduler without workers; all processes and their children are killed after."""
     processes: list[Started] = []
     try:
-        yield Dask(tmp_path, environment, until, processes)
+        yield Dask(tmp_path, environment, processes)
     finally:
         living = [psutil.Process(process.pid) for process in processes if process.poll() is None]
         kill_all([*(child for process in living for child in process.children(recursive=True)), *processes])
@@ -62,13 +63,13 @@ def dask(environment: dict[str, str], until: Any, tmp_path: Path) -> Iterator[Da
 
 
 def test_a_dask_cluster_is_joined_and_a_worker_killed(
-    dask: Dask, environment: dict[str, str], small_recipe: Path, reference: Path, until: Any, tmp_path: Path
+    dask: Dask, environment: dict[str, str], small_recipe: Path, reference: Path, tmp_path: Path
 ) -> None:
     killed, _ = dask.worker("killed", "--no-nanny"), dask.worker("other")
     out, log = tmp_path / "out", tmp_path / "log"
     command = [sys.executable, "-c", NO_PREFECT, "build", str(small_recipe), "--out", str(out), "--runner", "dask"]
     build = logged(command, log, {**environment, **dask.variables})
-    until(lambda: any(made_by(killed.pid, of_shard) for of_shard in out.glob("*/_meta/log/0*.json")), 0.01)
+    wait_until(lambda: any(made_by(killed.pid, of_shard) for of_shard in out.glob("*/_meta/log/0*.json")), pause=0.01)
     killed.kill()
     killed.wait()
     assert build.wait() == 0, log.read_text()
@@ -81,13 +82,13 @@ def made_by(pid: int, log: Path) -> bool:
 
 
 def test_a_dask_scheduler_dies_midway(
-    dask: Dask, start_twinset: Any, twinset: Any, small_recipe: Path, reference: Path, until: Any, tmp_path: Path
+    dask: Dask, start_twinset: Any, twinset: Any, small_recipe: Path, reference: Path, tmp_path: Path
 ) -> None:
     dask.worker("worker")
     out = tmp_path / "out"
     command = ("build", small_recipe, "--out", out, "--runner", "dask")
     build = start_twinset(*command, **dask.variables)
-    until(lambda: any(out.glob("*/_meta/receipts/*")), 0.01)
+    wait_until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.01)
     dask.scheduler.kill()
     assert build.wait() == 1
     lines = (tmp_path / "log").read_text().splitlines()

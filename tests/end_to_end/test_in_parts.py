@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import contents
+from tests.waiting import wait_until
 
 PARTS = 8
 SEED = 29
@@ -14,7 +15,7 @@ SEED = 29
 
 @pytest.mark.slow
 def test_eight_parts_two_of_them_twice_and_one_killed_make_what_a_build_makes(
-    start_twinset: Any, dag_recipe: Path, dag_reference: Path, twinset: Any, until: Any, tmp_path: Path
+    start_twinset: Any, dag_recipe: Path, dag_reference: Path, twinset: Any, tmp_path: Path
 ) -> None:
     chance, out = random.Random(SEED), tmp_path / "out"
     command = ("build", dag_recipe, "--out", out, "--workers", "1")
@@ -27,7 +28,7 @@ def test_eight_parts_two_of_them_twice_and_one_killed_make_what_a_build_makes(
 
         order = chance.sample(range(PARTS), PARTS)
         killed = start(order[0])
-        until(lambda home=home: any(out.glob(f"{home}/_meta/rows/*")) or any(out.glob("_spool/*")), 0.002)
+        wait_until(lambda home=home: any(out.glob(f"{home}/_meta/rows/*")) or any(out.glob("_spool/*")), pause=0.002)
         killed.kill()
         killed.wait()
         twice = chance.sample(order, 2)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import contents
+from tests.waiting import wait_until
 
 SEED, KILLS = 20, 20
 
@@ -25,14 +26,14 @@ def has_written(out: Path, before: set[str], files: int, process: subprocess.Pop
 
 @pytest.mark.slow
 def test_killed_in_every_stage(
-    dag_recipe: Path, dag_reference: Path, start_twinset: Any, twinset: Any, until: Any, tmp_path: Path
+    dag_recipe: Path, dag_reference: Path, start_twinset: Any, twinset: Any, tmp_path: Path
 ) -> None:
     """A build dies some files after it began to write: later ones die later in the DAG."""
     chance, out, whole = random.Random(SEED), tmp_path / "out", contents(dag_reference)
     command = ("build", dag_recipe, "--out", out, "--workers", "2")
     for _ in range(KILLS):
         before, process = listing(out), start_twinset(*command)
-        until(partial(has_written, out, before, chance.randint(1, 12), process), 0.002)
+        wait_until(partial(has_written, out, before, chance.randint(1, 12), process), pause=0.002)
         process.kill()
         assert process.wait() in (0, -9), (tmp_path / "log").read_text()[-2000:]
         if contents(out) == whole:  # so that there is something to do again, in any stage

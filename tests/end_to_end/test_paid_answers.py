@@ -9,6 +9,7 @@ import pytest
 
 from tests.end_to_end.conftest import contents
 from tests.models.language_models.chat_server import Body, Reply, asked, completion, serving
+from tests.waiting import wait_until
 
 CAPTIONS = 12
 RECIPE = """
@@ -38,9 +39,7 @@ def written(folder: Path, url: str, concurrency: int) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_killed_between_two_answers(
-    start_twinset: Any, twinset: Any, until: Any, tmp_path: Path, concurrency: int
-) -> None:
+def test_killed_between_two_answers(start_twinset: Any, twinset: Any, tmp_path: Path, concurrency: int) -> None:
     gone = threading.Event()
 
     def until_killed(body: Body, number: int) -> Reply:
@@ -52,7 +51,7 @@ def test_killed_between_two_answers(
     with serving(until_killed) as server:
         recipe = written(tmp_path / "killed", server.url, concurrency)
         process = start_twinset("build", recipe, "--out", tmp_path / "out", "--workers", "2")
-        until(lambda: len(server.bodies) == 40 + concurrency)
+        wait_until(lambda: len(server.bodies) == 40 + concurrency)
         process.kill()
         assert process.wait() == -9
         paid = {json.dumps(body, sort_keys=True) for body in server.bodies[:40]}

@@ -11,6 +11,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.end_to_end.conftest import contents, counts_of
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -53,13 +54,12 @@ def test_killed_and_resumed_on_s3(
     twinset: Any,
     small_recipe: Path,
     reference: Path,
-    until: Any,
     tmp_path: Path,
 ) -> None:
     url = f"s3://{bucket.name}/out"
     command = ("build", small_recipe, "--out", url, "--workers", "2", "--json")
     build = start_twinset(*command, **aws)
-    until(lambda: receipts(bucket) >= 3 or build.poll() is not None)
+    wait_until(lambda: receipts(bucket) >= 3 or build.poll() is not None)
     build.kill()
     assert build.wait() == -9
     planned = sum(

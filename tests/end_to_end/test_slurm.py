@@ -13,6 +13,7 @@ import pytest
 
 from tests.cached_builds import CHECKOUT
 from tests.end_to_end.conftest import BIN, build_once, contents, kill_all, logged
+from tests.waiting import wait_until
 
 CHEAP = tuple(
     word for name in ("eq-ag", "eq-gebc", "focus-object", "triplets") for word in ("--only", name)
@@ -86,16 +87,16 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(environment: dict[str, str], until: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("slurm")
     folder.chmod(0o755)
     started = Cluster(folder, environment)
     try:
-        until(lambda: "idle" in started.asked("sinfo", "-h", "-o", "%t"), 0.5)
+        wait_until(lambda: "idle" in started.asked("sinfo", "-h", "-o", "%t"), pause=0.5)
         yield started
     finally:
         started.asked("scancel", "--full", "-u", "root")
-        until(lambda: not started.asked("squeue", "-h"), 0.5)
+        wait_until(lambda: not started.asked("squeue", "-h"), pause=0.5)
         for name in [*started.running][::-1]:
             started.kill(name)
 
@@ -113,7 +114,7 @@ def cheap_reference(pytestconfig: pytest.Config, twinset: Any) -> Path:
 
 
 def test_arrays_with_a_lost_node_make_what_a_build_makes(
-    cluster: Cluster, cheap_reference: Path, twinset: Any, until: Any, tmp_path: Path
+    cluster: Cluster, cheap_reference: Path, twinset: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "a folder's $name%j"
     setup = f"export PATH={BIN}:$PATH PYTHONPATH={CHECKOUT}/src:{CHECKOUT}/demo:{CHECKOUT}"
@@ -124,7 +125,7 @@ def test_arrays_with_a_lost_node_make_what_a_build_makes(
 
     def ended() -> None:
         # Slurm begins a requeued task two minutes later.
-        until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), 0.5)
+        wait_until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), pause=0.5)
 
     absent = run("--partition", "cpus")
     assert absent.returncode == 2 and "submit.sh: sbatch: error: " in absent.stderr
@@ -132,10 +133,10 @@ def test_arrays_with_a_lost_node_make_what_a_build_makes(
     assert first.returncode == 0, first.stderr
 
     # Slurm begins the tasks of a lost node again.
-    until(lambda: processes_of("--stage scene-graphs --part"))
+    wait_until(lambda: processes_of("--stage scene-graphs --part"))
     cluster.kill("slurmd")
     kill_all(processes_of(str(out)))
-    until(lambda: "down" in cluster.asked("sinfo", "-h", "-o", "%t"), 0.5)
+    wait_until(lambda: "down" in cluster.asked("sinfo", "-h", "-o", "%t"), pause=0.5)
     cluster.start("slurmd", "-D")
     ended()
     if contents_but_scripts(out) != contents(cheap_reference):

@@ -6,19 +6,19 @@ import os
 import signal
 import socket
 import subprocess
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, GUARD_SECONDS, kill_all, logged
+from tests.end_to_end.conftest import BIN, kill_all, logged
 from tests.end_to_end.server.prefect_api import ENDED, Api
+from tests.waiting import wait_until
 
 
 class PrefectServer:
@@ -46,7 +46,8 @@ class PrefectServer:
         """Returns once it answers."""
         command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(self._port), "--no-ui"]
         self._process = logged(command, self._log, self.variables, start_new_session=True)
-        _wait_for(f"http://127.0.0.1:{self._port}/api/health", self._process, self._log)
+        health = f"{self.variables['PREFECT_API_URL']}/health"
+        wait_until(lambda: _answers(health), self._process, pause=0.3)
 
     def started(self) -> dict[str, str]:
         """The environment of processes that talk to it; it runs."""
@@ -118,29 +119,22 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + GUARD_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(url, timeout=60):
-                return
-        except OSError:
-            time.sleep(0.3)
-    pytest.fail(f"Prefect's server did not start:\n{log.read_text()[-2000:]}")
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=60).is_success
+    except httpx.TransportError:
+        return False
 
 
 @dataclass
 class Cluster:
     """A server with all deployments, and the workers that a test starts.
 
-    folder: of the logs of workers, by pool. until: waits for a condition.
+    folder: of the logs of workers, by pool.
     """
 
     server: PrefectServer
     folder: Path
-    until: Callable[..., Any]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -177,7 +171,7 @@ class Cluster:
 
     def ended(self, run: str) -> str:
         """Wait for the end of a run; the type of its state."""
-        self.until(lambda: self.api.state(run) in ENDED, pause=0.5)
+        wait_until(lambda: self.api.state(run) in ENDED, pause=0.5)
         return self.api.state(run)
 
     def completes(self, run: str, pool: str = "main") -> None:
@@ -208,9 +202,9 @@ def server(deployed_server: PrefectServer) -> dict[str, str]:
 
 
 @pytest.fixture
-def cluster(deployed_server: PrefectServer, tmp_path: Path, until: Callable[..., Any]) -> Iterator[Cluster]:
+def cluster(deployed_server: PrefectServer, tmp_path: Path) -> Iterator[Cluster]:
     """The session's server, and workers that end after the test."""
-    started = Cluster(deployed_server, tmp_path, until)
+    started = Cluster(deployed_server, tmp_path)
     yield started
     for worker in started.workers:
         _end(worker)

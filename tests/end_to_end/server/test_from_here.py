@@ -7,6 +7,7 @@ import pytest
 
 from tests.end_to_end.conftest import contents, counts_of
 from tests.end_to_end.server.conftest import Cluster
+from tests.waiting import wait_until
 
 
 @pytest.mark.slow
@@ -18,7 +19,7 @@ def test_a_build_reports_to_the_server(
     assert contents(tmp_path / "out") == contents(dag_reference)
     done = dict.fromkeys(("scene-graphs", "triplets", "focus-object", "finish"), "COMPLETED")
     api = cluster.api
-    cluster.until(lambda: any(done.items() <= api.tasks(run["id"]).items() for run in api.ask("/flow_runs/filter", {})))
+    wait_until(lambda: any(done.items() <= api.tasks(run["id"]).items() for run in api.ask("/flow_runs/filter", {})))
 
 
 @pytest.mark.slow

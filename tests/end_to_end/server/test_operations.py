@@ -17,6 +17,7 @@ from tests.cached_builds import CHECKOUT
 from tests.end_to_end.conftest import contents
 from tests.end_to_end.server.conftest import Cluster, children, kill_below
 from tests.end_to_end.server.prefect_api import ENDED
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -84,7 +85,7 @@ def test_a_cancelled_parent_cancels_what_it_handed_out(cluster: Cluster, tmp_pat
     worker = cluster.start("render", limit=1)
     parameters = {"recipe": str(recipe), "out": str(out), "shards_a_run": 5}
     run = cluster.api.start_run("build-eqben/build-eqben", **parameters)
-    cluster.until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.5)
+    wait_until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.5)
     runs = {child["name"]: child for child in runs_in(cluster, out)}
     assert runs.keys() == {f"eq-kubric-location {first}-{first + 4} in {out}" for first in (0, 5, 10, 15)}
     for child in runs.values():
@@ -92,9 +93,9 @@ def test_a_cancelled_parent_cancels_what_it_handed_out(cluster: Cluster, tmp_pat
         assert child["parent_task_run_id"] is not None, "not shown as a subflow"
 
     cluster.prefect("flow-run", "cancel", run)
-    cluster.until(lambda: states(cluster, out) <= {"CANCELLED", "COMPLETED"}, pause=0.5)
+    wait_until(lambda: states(cluster, out) <= {"CANCELLED", "COMPLETED"}, pause=0.5)
     assert cluster.api.state(run) == "CANCELLED"
-    cluster.until(lambda: not children(worker), pause=0.5)
+    wait_until(lambda: not children(worker), pause=0.5)
     receipts = len(list(out.glob("*/_meta/receipts/*")))
     assert receipts < 20
     time.sleep(10)
@@ -114,7 +115,7 @@ def test_a_server_that_is_away_costs_no_shard_and_no_run(
         for name in ("build-eqben", "local")
     ]
     here = start_twinset("build", recipe, "--out", outs["here"], **server)
-    cluster.until(lambda: all(any(out.glob("*/_meta/receipts/*")) for out in outs.values()), pause=0.5)
+    wait_until(lambda: all(any(out.glob("*/_meta/receipts/*")) for out in outs.values()), pause=0.5)
     cluster.server.kill()
     time.sleep(OUTAGE)
     cluster.server.start()
@@ -123,7 +124,7 @@ def test_a_server_that_is_away_costs_no_shard_and_no_run(
     assert here.wait() == 0, (tmp_path / "log").read_text()[-3000:]
     assert twinset("build", recipe, "--out", tmp_path / "whole").returncode == 0
     for out in outs.values():
-        cluster.until(lambda out=out: states(cluster, out) <= {*ENDED}, pause=1)
+        wait_until(lambda out=out: states(cluster, out) <= {*ENDED}, pause=1)
         assert states(cluster, out) == {"COMPLETED"}, cluster.log() + cluster.log("render")
         assert contents(out) == contents(tmp_path / "whole")
 
@@ -136,7 +137,7 @@ def test_a_killed_run_of_shards_is_made_again_with_one_shard_at_a_time(
     cluster.start("main")
     worker = cluster.start("render")
     run = cluster.api.start_run("build-eqben/build-eqben", recipe=str(recipe), out=str(out))
-    cluster.until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.1)
+    wait_until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.1)
     kill_below(worker)
     cluster.completes(run)
     ranges = [child for child in runs_in(cluster, out) if "eq-kubric-location" in child["tags"]]
@@ -154,7 +155,7 @@ def test_only_dead_runs_of_twinset_are_called_crashed_and_a_retry_resumes(
     out, recipe, api = tmp_path / "out", slow_recipe(tmp_path, 24), cluster.api
     worker = cluster.start("main")
     run = api.start_run("build-eqben/local", recipe=str(recipe), out=str(out))
-    cluster.until(lambda: "prefect.flow-run.heartbeat" in api.events(run))
+    wait_until(lambda: "prefect.flow-run.heartbeat" in api.events(run))
     psutil.Process(worker.pid).suspend()  # it must not see its run die
     assert kill_below(worker)
     worker.kill()
@@ -163,7 +164,7 @@ def test_only_dead_runs_of_twinset_are_called_crashed_and_a_retry_resumes(
     live = start_twinset("build", longer, "--out", tmp_path / "live", "--workers", "1", **server)
     command = [sys.executable, "-c", THEIRS.format(seconds=2 * DEAD)]
     theirs = subprocess.Popen(command, env={**server, "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "3600"}, cwd=tmp_path)
-    cluster.until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1)
+    wait_until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1)
     cluster.start("main")
     cluster.retry(run)
     assert twinset("build", recipe, "--out", tmp_path / "whole").returncode == 0
@@ -207,4 +208,4 @@ def test_what_a_stage_warns_of_stands_in_the_log_of_its_run(
     cluster.completes(run)
     asked = {"logs": {"flow_run_id": {"any_": [run]}, "level": {"ge_": 30}}, "limit": 200}
     warned = "eq-older is left as it is"
-    cluster.until(lambda: any(warned in line["message"] for line in cluster.api.ask("/logs/filter", asked)), pause=1)
+    wait_until(lambda: any(warned in line["message"] for line in cluster.api.ask("/logs/filter", asked)), pause=1)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.end_to_end.conftest import contents
 from tests.end_to_end.server.conftest import Cluster, kill_below
+from tests.waiting import wait_until
 
 
 @pytest.mark.slow
@@ -27,15 +28,15 @@ def test_a_retried_parent_adopts_its_children(
 
     # No worker takes them yet: the parent dies when some of them are done, some at work and some still waiting.
     stages = [out / name / "_meta/stage.json" for name in ("eq-ag", "eq-gebc")]
-    cluster.until(lambda: all(stage.exists() for stage in stages))
+    wait_until(lambda: all(stage.exists() for stage in stages))
     shards = [json.loads(stage.read_bytes())["shards"] for stage in stages]
     handed_out = sum(-(-number // 2) for number in shards)
-    cluster.until(lambda: len(ranges()) == handed_out)
+    wait_until(lambda: len(ranges()) == handed_out)
     cluster.start("cpu", limit=2)
-    cluster.until(lambda: any(out.glob("*/_meta/receipts/*")))
+    wait_until(lambda: any(out.glob("*/_meta/receipts/*")))
     assert kill_below(main) > 0
     assert len(list(out.glob("*/_meta/receipts/*"))) < sum(shards)
-    cluster.until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1)
+    wait_until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1)
     # A worker holds a dead run for some seconds more, and may end its retry too (Prefect 3.8): begin with a new worker.
     main.kill()
     main.wait()

@@ -11,6 +11,7 @@ import pytest
 from tests.cached_builds import CHECKOUT
 from tests.end_to_end.conftest import contents
 from tests.end_to_end.server.conftest import Cluster
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +54,7 @@ def test_a_schedule_of_a_minute_builds_and_outlives_the_next_deploy(
         assert not [run for run in runs if run["state_type"] in ("FAILED", "CRASHED")], cluster.log()
         return [run for run in runs if run["state_type"] == "COMPLETED"]
 
-    (first, *_) = cluster.until(built, pause=1)
+    (first, *_) = wait_until(built, pause=1)
     assert first["auto_scheduled"] and first["parameters"]["out"] == str(out)
     assert contents(out) == contents(reference)
 

@@ -9,6 +9,7 @@ import pytest
 from tests.end_to_end.server.conftest import Cluster, kill_below
 from tests.made_datasets import MadeDataset
 from tests.tiny_encoders import open_clip_config
+from tests.waiting import wait_until
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.train import ClipTask
 from twinset.training.runs.settings import checked
@@ -28,8 +29,8 @@ def test_a_killed_training_is_retried_to_the_same_bytes(
     }  # fmt: skip
     worker = cluster.start("cpu")
     run = cluster.api.start_run("train/cpu", data=data, out=str(out), settings=settings)
-    cluster.until((out / "history.jsonl").exists, pause=0.5)  # its imports take minutes on a busy machine
-    cluster.until((out / "checkpoint.safetensors").exists, pause=0.01)
+    wait_until((out / "history.jsonl").exists, pause=0.5)  # its imports take minutes on a busy machine
+    wait_until((out / "checkpoint.safetensors").exists, pause=0.01)
     psutil.Process(worker.pid).suspend()  # it must not see its run die
     kill_below(worker)
     worker.kill()

@@ -11,6 +11,7 @@ import pytest
 from tests.end_to_end.conftest import BIN, contents, logged
 from tests.end_to_end.server import screened
 from tests.end_to_end.server.conftest import Cluster, kill_group
+from tests.waiting import wait_until
 
 PAIRS = 200
 Page = Callable[[], tuple["subprocess.Popen[bytes]", str]]
@@ -25,7 +26,7 @@ def start_page(cluster: Cluster, server: dict[str, str], tmp_path: Path) -> Iter
         log = tmp_path / f"page{len(pages)}.log"
         command = [str(BIN / "twinset"), "review", str(tmp_path / "out"), "--annotators", "ann"]
         pages.append(logged(command, log, server, start_new_session=True))
-        return pages[-1], cluster.until(lambda: screened.link_of("ann", log))
+        return pages[-1], wait_until(lambda: screened.link_of("ann", log))
 
     yield start
     for page in pages:
@@ -53,7 +54,7 @@ def test_a_build_that_waits_outlives_server_worker_and_page(
     saved = set[str]()
     screened.answer_all(link, saved, set(), set())
     assert len(saved) == PAIRS
-    cluster.until(lambda: "mine-decisions: all decisions are in" in (tmp_path / "page1.log").read_text())
+    wait_until(lambda: "mine-decisions: all decisions are in" in (tmp_path / "page1.log").read_text())
     cluster.retry(run)
 
     whole = tmp_path / "whole"
