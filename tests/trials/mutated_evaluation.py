@@ -22,20 +22,15 @@ def read_benchmark(name: str, folder: Path) -> None:
     """Read all of a benchmark, with its pictures, as `evaluation.features` does."""
     from twinset.contracts.errors import WrongUse
     from twinset.evaluation.benchmarks import open_benchmark
-    from twinset.evaluation.examples import Grounding, Matching, Picture, Query
+    from twinset.evaluation.examples import LeftOut, Picture, Query
     from twinset.evaluation.features.pictures import Unusable, decode
+    from twinset.evaluation.features.similarities import own_pictures
 
     opened = open_benchmark(name, folder / "data")
     opened.digest()
     for item in opened.examples():
-        pictures: list[object] = []
-        if isinstance(item, Matching):
-            pictures = [*item.images]
-        elif isinstance(item, Query):
-            pictures = [item.image, *item.gallery]
-        elif isinstance(item, Grounding):
-            pictures = [*item.frames]
-        for picture in pictures:
+        pictures = () if isinstance(item, LeftOut) else own_pictures(item)
+        for picture in (*pictures, *(item.gallery if isinstance(item, Query) else ())):
             with suppress(OSError, WrongUse, Unusable):  # left out, as there
                 if isinstance(picture, Picture):
                     decode(picture.where, picture.read())
