@@ -41,7 +41,7 @@ def main() -> None:
                 lambda model=model, images=images: [  # type: ignore[misc]
                     tokens for image in images for tokens in model.next_tokens([image], TEXTS)
                 ],
-                {CELLS: lambda model=model, images=images: a_pass_a_cell(model, images)},  # type: ignore[misc,dict-item]
+                {CELLS: lambda model=model, images=images: a_pass_a_cell(model, images)},  # type: ignore[misc]
                 rounds=4,
             )
         apart = max(float((a - b).abs().max()) for a, b in zip(results[OURS], results[CELLS], strict=True))

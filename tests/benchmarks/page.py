@@ -54,7 +54,7 @@ def machine() -> str:
     return f"{processor}, {psutil.cpu_count()} cores, {memory:.0f} GiB; Python {platform.python_version()}, {versions}"
 
 
-def measure(command: Sequence[str], seconds: float) -> dict[str, Any]:
+def measure(command: Sequence[str | Path], seconds: float) -> dict[str, Any]:
     """The rows of one benchmark, and how it ended. command: arguments of Python."""
     commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     load = os.getloadavg()[0]
