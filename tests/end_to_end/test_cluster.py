@@ -91,8 +91,8 @@ def test_a_dask_scheduler_dies_midway(
     wait_until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.01)
     dask.scheduler.kill()
     assert build.wait() == 1
-    lines = (tmp_path / "log").read_text().splitlines()
-    assert any("the Dask scheduler ended" in line for line in lines) and len(lines) < 10, lines
+    log = (tmp_path / "log").read_text()
+    assert "the Dask scheduler ended" in log and "Traceback" not in log, log  # progress is more lines on a busy machine
     assert twinset(*command[:4]).returncode == 0
     assert contents(out) == contents(reference)
 
