@@ -31,11 +31,11 @@ lint: env
 
 # Writes docs/benchmarks.md. NAMES="kubric video": measures these again, and leaves the others as they are.
 bench: env
-	$(VENV)/bin/python tests/benchmarks/page.py $(NAMES)
+	$(VENV)/bin/python -m tests.benchmarks.page $(NAMES)
 
 # Writes the page's table of a GPU. NAMES="sdxl scoring-b32": some of its rows.
 gpu: env
-	$(VENV)/bin/python tests/benchmarks/gpu.py $(NAMES)
+	$(VENV)/bin/python -m tests.benchmarks.gpu $(NAMES)
 
 reference: env
 	$(VENV)/bin/python docs/reference.py

@@ -48,7 +48,7 @@ BEGAN = time.monotonic()
 #: What draws with Kubric, or builds the demo with it; the rest passes on any Python from 3.11 on.
 NEED_BLENDER = (
     *(f"tests/generators/kubric_scenes/{part}" for part in ("test_assets.py", "test_source.py", "test_studio.py")),
-    *(f"tests/end_to_end/{part}" for part in ("test_build.py", "test_kubric_build.py", "server/test_deployment.py")),
+    *(f"tests/end_to_end/{part}" for part in ("test_build.py", "server/test_deployment.py")),
     "tests/docker/test_pick_requirements.py",
 )
 #: What reads the files, models or recipe of twinset-demo; the rest passes with twinset alone.

@@ -1,41 +1,33 @@
 """A training step as twinset takes it against open_clip's own loop, on the same batches in memory.
 
-    python tests/benchmarks/bench_clip_training.py [--model NAME] [--batch N] [--steps N] [--repeats N] [--gpu]
+    python -m tests.benchmarks.bench_clip_training [--model NAME] [--batch N] [--steps N] [--rounds N] [--gpu]
 
 Both train open_clip's model with random weights by InfoNCE and AdamW: open_clip by `open_clip_train.train.
 train_one_epoch`, twinset by `training.runs.trainer.take_step`, which also measures the gradient and refuses a loss that
-is not finite. They alternate, so that other work on the machine slows both alike. With ``--gpu`` both run in bfloat16
-by autocast and the clock is the wall's; on the CPU in float32, and it is CPU time of one thread.
+is not finite. With ``--gpu`` both run in bfloat16 by autocast and the clock is the wall's; on the CPU in float32, and
+it is CPU time of one thread.
 """
 
-import argparse
 import copy
-import os
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from measured import row
+import open_clip  # type: ignore[import-untyped]
+import torch
+from open_clip_train.train import train_one_epoch  # type: ignore[import-untyped]
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-import open_clip  # type: ignore[import-untyped]  # noqa: E402
-import torch  # noqa: E402
-from open_clip_train.train import train_one_epoch  # type: ignore[import-untyped]  # noqa: E402
-
-from twinset.models.device import GPU  # noqa: E402
-from twinset.training.clip.settings import ClipSettings  # noqa: E402
-from twinset.training.clip.train import ClipTask  # noqa: E402
-from twinset.training.examples.batches import Batch  # noqa: E402
-from twinset.training.losses.objectives import open_loss  # noqa: E402
-from twinset.training.runs.processes import joined  # noqa: E402
-from twinset.training.runs.steps import new_optimiser  # noqa: E402
-from twinset.training.runs.trainer import take_step  # noqa: E402
+from tests.benchmarks.measured import compare
+from tests.options import options
+from twinset.models.device import GPU
+from twinset.training.clip.settings import ClipSettings
+from twinset.training.clip.train import ClipTask
+from twinset.training.examples.batches import Batch
+from twinset.training.losses.objectives import open_loss
+from twinset.training.runs.processes import joined
+from twinset.training.runs.steps import new_optimiser
+from twinset.training.runs.trainer import take_step
 
 Data = list[tuple[torch.Tensor, torch.Tensor]]
 
@@ -58,14 +50,13 @@ def open_clips(network: Any, batches: Data, device: str, gpu: bool) -> Callable[
     network = network.to(device)
     network.output_dict = True
     optimiser = torch.optim.AdamW(network.parameters(), lr=1e-6, betas=(0.9, 0.98), eps=1e-6)
-    asked = Namespace(
+    options = Namespace(
         device=device, precision="amp_bf16" if gpu else "fp32", distill=False, accum_freq=1, skip_scheduler=True,
         horovod=False, grad_clip_norm=None, rank=0, local_rank=0, log_local=False, log_every_n_steps=10**9,
         world_size=1, batch_size=len(batches[0][0]), wandb=False, distributed=False,
     )  # fmt: skip
-    loss = open_clip.ClipLoss()
-    data = {"train": InMemory(batches)}
-    return lambda: train_one_epoch(network, data, loss, 0, optimiser, None, None, None, asked)
+    data, loss = {"train": InMemory(batches)}, open_clip.ClipLoss()
+    return lambda: train_one_epoch(network, data, loss, 0, optimiser, None, None, None, options)
 
 
 class InMemoryTask(ClipTask):
@@ -91,13 +82,8 @@ def ours(network: Any, batches: Data, settings: ClipSettings, process: Any) -> C
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="ViT-B-32", help="open_clip's name of the model")
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--steps", type=int, default=2, help="of a round")
-    parser.add_argument("--repeats", type=int, default=3, help="rounds, after one that does not count")
-    parser.add_argument("--gpu", action="store_true", help="on the first CUDA device")
-    given = parser.parse_args()
+    given = options(__doc__, model="ViT-B-32", batch=16, steps=2, rounds=3, gpu=False)
+    torch.set_num_threads(1)
     device, precision = (GPU, "bfloat16") if given.gpu else ("cpu", "float32")
     settings = ClipSettings(
         data=("none",), model=given.model, weights=None, batch=given.batch, warmup=0, precision=precision,
@@ -105,32 +91,25 @@ def main() -> None:
     )  # fmt: skip
     torch.manual_seed(0)
     network = open_clip.create_model(given.model)
-    size = network.visual.image_size[0]
-    batches = [
-        (torch.randn(given.batch, 3, size, size), torch.randint(1, 49405, (given.batch, 77)))
-        for _ in range(given.steps)
-    ]
-    clock = time.perf_counter if given.gpu else time.process_time
-    taken: dict[str, list[float]] = {"open_clip": [], "twinset": []}
-    with joined(settings) as process:
-        ways = {
-            "open_clip": open_clips(copy.deepcopy(network), batches, device, given.gpu),
-            "twinset": ours(network, batches, settings, process),
-        }
-        for _ in range(given.repeats + 1):
-            for name, epoch in ways.items():
-                start = clock()
-                epoch()
-                if given.gpu:
-                    torch.cuda.synchronize()
-                taken[name].append((clock() - start) / given.steps)
-    taken = {name: some[1:] for name, some in taken.items()}
+    shape = (given.batch, 3, *network.visual.image_size)
+    batches = [(torch.randn(shape), torch.randint(1, 49405, (given.batch, 77))) for _ in range(given.steps)]
+
+    def clock() -> float:
+        if not given.gpu:
+            return time.process_time()
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
     where = torch.cuda.get_device_name() if given.gpu else "one thread, CPU time"
-    row(
-        f"a training step of {given.model}, batch {given.batch}, {precision}, {where}",
-        "open_clip's loop",
-        [slow / fast for slow, fast in zip(taken["open_clip"], taken["twinset"], strict=True)],
-    )
+    with joined(settings) as process:
+        compare(
+            f"a training step of {given.model}, batch {given.batch}, {precision}, {where}",
+            ours(copy.deepcopy(network), batches, settings, process),
+            {"open_clip's loop": open_clips(network, batches, device, given.gpu)},
+            rounds=given.rounds,
+            clock=clock,
+            more=lambda seconds: f"{given.batch * given.steps / seconds:.3g} images/s",
+        )
 
 
 if __name__ == "__main__":

@@ -1,31 +1,28 @@
-"""Pairs from one Studio against a process a picture with a fresh Kubric scene each: goal >= 3 times as fast.
+"""Pairs from one Studio against a process and scene a picture each.
 
-    python tests/benchmarks/bench_kubric.py [--pairs N] [--size N] [--samples N] [--memory N]
+    python -m tests.benchmarks.bench_kubric [--pairs N] [--size N] [--samples N]
 
 The other way is that of Kubric's examples: `kb.Scene`, `Blender(scene, scratch_dir, …)` and PyBullet attached,
-`render_still()` with its default layers; same assets, samples, noise threshold and size, both denoised. The two
-alternate pair by pair, so that other work on the machine slows both alike, and each has all cores. Then two Studios of
-one thread against one of two. --memory N: the memory of one process over N small pairs, instead.
+`render_still()` with its default layers; same assets, samples, noise threshold and size, both denoised, each on all
+cores.
 """
 
-import argparse
-import json
-import subprocess
-import sys
+import itertools
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from measured import row
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from twinset.generators.kubric_scenes.assets import AssetShelf  # noqa: E402
-from twinset.generators.kubric_scenes.geometry import (  # noqa: E402
+from tests.benchmarks.measured import compare
+from tests.options import options
+from twinset.generators.kubric_scenes.assets import AssetShelf
+from twinset.generators.kubric_scenes.geometry import (
     FOCAL_LENGTH,
     SENSOR_WIDTH,
     SUN,
@@ -33,27 +30,28 @@ from twinset.generators.kubric_scenes.geometry import (  # noqa: E402
     Placement,
     View,
 )
-from twinset.generators.kubric_scenes.studio import AMBIENT, NOISE, set_up_cycles  # noqa: E402
+from twinset.generators.kubric_scenes.studio import AMBIENT, set_up_cycles
+from twinset_demo import PROCEDURAL
 
-GOAL, MOST_OUTSIDE = 3.0, 0.1
+MANIFEST = str(PROCEDURAL / "manifest.json")
 VIEW = View((0.0, -7.8, 4.4), (0.0, 0.0, 0.35), (0.45, 0.42, 0.38))
 
 
 def pair(shelf: AssetShelf, number: int) -> list[list[Placement]]:
-    """The placements of a pair's two pictures: two things that change sides."""
+    """The placements of a pair's two pictures: two objects that change sides."""
     ids = sorted(shelf.entries)
-    things = ids[2 * number % len(ids)], ids[(2 * number + 1) % len(ids)]
-    return [[stand(shelf, thing, x) for thing, x in zip(things, xs, strict=True)] for xs in ((-0.9, 0.9), (0.9, -0.9))]
+    objects = ids[2 * number % len(ids)], ids[(2 * number + 1) % len(ids)]
+    return [[stand(shelf, name, x) for name, x in zip(objects, xs, strict=True)] for xs in ((-0.9, 0.9), (0.9, -0.9))]
 
 
 def stand(shelf: AssetShelf, asset: str, x: float) -> Placement:
-    """A thing one unit long on the floor."""
+    """An object one unit long on the floor."""
     vertices, _ = shelf.mesh(asset)
     scale = 1.0 / float(np.ptp(vertices, axis=0).max())
     return Placement(asset, scale, (x, 0.0, -float(vertices[:, 2].min()) * scale), (1.0, 0.0, 0.0, 0.0))
 
 
-def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int) -> None:
+def kubric_way(number: int, picture: int, size: int, samples: int) -> None:
     """One picture as Kubric's examples make it."""
     from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_renderer, load_simulator
 
@@ -71,146 +69,50 @@ def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int
         scene += kb.PerspectiveCamera(
             position=VIEW.camera, look_at=VIEW.target, focal_length=FOCAL_LENGTH, sensor_width=SENSOR_WIDTH
         )
-        shelf = AssetShelf(manifest)
-        for thing in pair(shelf, number)[picture]:
+        shelf = AssetShelf(MANIFEST)
+        for placed in pair(shelf, number)[picture]:
             scene += shelf.create(
-                thing.asset, scale=thing.scale, position=thing.position, quaternion=thing.quaternion, static=True
+                placed.asset, scale=placed.scale, position=placed.position, quaternion=placed.quaternion, static=True
             )
         frame = renderer.render_still()
         kb.write_image_dict({"rgba": frame["rgba"][None], "segmentation": frame["segmentation"][None]}, Path(scratch))
 
 
-def studio_way(manifest: str, size: int, samples: int, threads: int) -> None:
-    """Pairs from one Studio: a number comes in a line, and what it took goes out, until there are no more."""
-    import psutil
-
-    began = time.perf_counter()
-    import bpy
-
+@cache
+def studio(size: int, samples: int) -> tuple[AssetShelf, Any]:
     from twinset.generators.kubric_scenes.studio import Studio
 
-    marks = {"cycles": 0.0, "at": 0.0}
-    shelf = AssetShelf(manifest)
-    studio = Studio(shelf, (size, size), samples, threads=threads)
-    bpy.app.handlers.render_pre.append(lambda *_: marks.update(at=time.perf_counter()))
-    bpy.app.handlers.render_post.append(
-        lambda *_: marks.update(cycles=marks["cycles"] + time.perf_counter() - marks["at"])
-    )
-    print(json.dumps({"seconds": time.perf_counter() - began}), flush=True)
-    for line in sys.stdin:
-        marks["cycles"], began = 0.0, time.perf_counter()
-        for placements in pair(shelf, int(line)):
-            studio.render(VIEW, placements, seed=int(line))
-        took = {"seconds": time.perf_counter() - began, "cycles": marks["cycles"]}
-        print(json.dumps(took | {"memory": psutil.Process().memory_info().rss >> 20}), flush=True)
+    shelf = AssetShelf(MANIFEST)
+    return shelf, Studio(shelf, (size, size), samples, threads=0)
 
 
-class StudioProcess:
-    """A Studio in a process of its own. started: seconds until it was open, the start of Python included."""
-
-    def __init__(self, manifest: str, size: int, samples: int, threads: int = 0) -> None:
-        began = time.perf_counter()
-        self._process = child("--studio", manifest, size, samples, threads)
-        self._answer()
-        self.started = time.perf_counter() - began
-
-    def ask(self, number: int) -> None:
-        """Have a pair rendered."""
-        assert self._process.stdin is not None
-        print(number, file=self._process.stdin, flush=True)
-
-    def render(self, number: int) -> dict[str, Any]:
-        """What a pair took: seconds, of these in Cycles, megabytes resident afterwards."""
-        self.ask(number)
-        return self._answer()
-
-    def finish(self, asked: int = 0) -> None:
-        """Wait for the pairs that were asked for, and end."""
-        for _ in range(asked):
-            self._answer()
-        self._process.communicate(timeout=60)
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        return dict(json.loads(self._process.stdout.readline()))
-
-
-def child(*arguments: object) -> subprocess.Popen[str]:
-    """This file in a process of its own."""
-    command = [sys.executable, __file__, *map(str, arguments)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
-
-
-def compare(manifest: str, pairs: int, size: int, samples: int) -> None:
-    """Both ways in turns, pair by pair; then where the Studio's time went."""
-    studio = StudioProcess(manifest, size, samples)
-    naive = ours = cycles = 0.0
-    ratios = []
-    for number in range(pairs):
-        began = time.perf_counter()
-        for picture in (0, 1):
-            process = child("--kubric", manifest, number, picture, size, samples)
-            process.communicate(timeout=600)
-            if process.returncode:
-                sys.exit("Kubric's own way failed; run it with --kubric to see why")
-        spent = time.perf_counter() - began
-        naive += spent
-        took = studio.render(number)
-        ratios.append(spent / took["seconds"])
-        ours, cycles = ours + took["seconds"], cycles + took["cycles"]
-    studio.finish()
-    whole = ours + studio.started
-    print(f"{pairs} pairs, {size} × {size}, {samples} samples with threshold {NOISE}")
-    print(f"a process a picture: {naive / pairs:.2f} s a pair")
-    print(f"one Studio: {ours / pairs:.2f} s a pair, started in {studio.started:.1f} s")
-    print(f"ratio {naive / ours:.2f} (goal {GOAL}); with its start charged to these pairs: {naive / whole:.2f}")
-    row(
-        f"pairs of {size} × {size}, {samples} samples",
-        "a process and scene a picture",
-        ratios,
-        f"with its start, over {pairs} pairs, {naive / whole:.2f} ×",
-    )
-    print(f"outside Cycles: {1 - cycles / ours:.1%} (goal <= {MOST_OUTSIDE:.0%})")
-
-
-def threads(manifest: str, pairs: int, size: int, samples: int) -> None:
-    """One Studio of two threads against two Studios, with half of the pairs each."""
-    for count, each in ((1, 2), (2, 1), (2, 2)):
-        studios = [StudioProcess(manifest, size, samples, each) for _ in range(count)]
-        began = time.perf_counter()
-        for number in range(pairs):
-            studios[number % count].ask(number)
-        for studio in studios:
-            studio.finish(pairs // count)
-        print(f"{count} Studio(s) with {each} thread(s) each: {(time.perf_counter() - began) / pairs:.2f} s a pair")
+def studio_way(number: int, size: int, samples: int) -> None:
+    """A pair from this process's Studio."""
+    shelf, opened = studio(size, samples)
+    for placements in pair(shelf, number):
+        opened.render(VIEW, placements, seed=number)
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--kubric"]:
-        kubric_way(sys.argv[2], *map(int, sys.argv[3:]))
-        return
-    if sys.argv[1:2] == ["--studio"]:
-        studio_way(sys.argv[2], *map(int, sys.argv[3:]))
-        return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=8)
-    parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--samples", type=int, default=128)
-    parser.add_argument("--memory", type=int, default=0, metavar="PAIRS")
-    options = parser.parse_args()
+    given = options(__doc__, pairs=5, size=256, samples=128)
+    size, spawn = (given.size, given.samples), get_context("spawn")
+    ours, theirs = itertools.count(), itertools.count()
 
-    from twinset_demo import PROCEDURAL
+    def fresh() -> None:
+        number = next(theirs)
+        for picture in (0, 1):
+            with ProcessPoolExecutor(1, spawn) as process:
+                process.submit(kubric_way, number, picture, *size).result()
 
-    manifest = str(PROCEDURAL / "manifest.json")
-    if options.memory:
-        studio = StudioProcess(manifest, 64, 2)
-        memory = [studio.render(number)["memory"] for number in range(options.memory)]
-        studio.finish()
-        print("MB resident after every tenth pair:", *memory[9::10])
-        return
-    compare(manifest, options.pairs, options.size, options.samples)
-    threads(manifest, options.pairs, options.size, options.samples)
+    with ProcessPoolExecutor(1, spawn) as process:
+        compare(
+            f"pairs of {given.size} × {given.size}, {given.samples} samples",
+            lambda: process.submit(studio_way, next(ours), *size).result(),
+            {"a process and scene a picture": fresh},
+            rounds=given.pairs,
+            clock=time.perf_counter,
+            more=lambda seconds: f"{seconds:.2f} s a pair",
+        )
 
 
 if __name__ == "__main__":

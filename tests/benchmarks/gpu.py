@@ -1,24 +1,18 @@
 """Rows of the page of benchmarks that need a GPU, and the tests that do: `make gpu`, in eight minutes.
 
-    python tests/benchmarks/gpu.py [NAME ...] [--tiny]
+    python -m tests.benchmarks.gpu [NAME ...] [--tiny]
 
 Each row runs in a process and within a time of its own: one that fails, or for which memory runs out, leaves the
 others. What stands in the table goes to docs/benchmarks.md. ``--tiny`` tries the rows on the CPU at a size at which no
 figure means anything, and keeps none.
 """
 
-import argparse
-import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT))
-
-from tests.benchmarks.page import PAGE, STORED, measure, page, table  # noqa: E402
+from tests.benchmarks.page import ROOT, keep, measure, table
+from tests.options import options
 
 TESTS = "pytest"
 
@@ -38,24 +32,20 @@ class Row(NamedTuple):
 ROWS = {
     "sdxl": Row(
         "sdxl",
-        "--prompts 2 --images 4 --steps 20 --repeats 1",
-        "--prompts 1 --images 2 --micro-batch 2 --resolution 64 --steps 1 --repeats 1",
+        "--prompts 2 --images 4 --steps 20 --rounds 1",
+        "--prompts 1 --images 2 --micro-batch 2 --resolution 64 --steps 1 --rounds 1",
         120,
     ),
     "prompt-to-prompt": Row(
-        "prompt_to_prompt", "--pairs 4 --steps 25 --repeats 1", "--tiny --pairs 1 --latent 16 --repeats 1", 55
+        "prompt_to_prompt", "--pairs 4 --steps 25 --rounds 1", "--tiny --pairs 1 --latent 16 --rounds 1", 55
     ),
-    "scoring-b32": Row(
-        "features", "--examples 0 --videos 24 --model ViT-B-32 --gpu", "--examples 0 --videos 1 --model ViT-B-32", 40
-    ),
-    "scoring-l14": Row(
-        "features", "--examples 0 --videos 12 --model ViT-L-14 --gpu", "--examples 0 --videos 1 --model ViT-B-32", 45
-    ),
+    "scoring-b32": Row("features", "--videos 24 --model ViT-B-32 --gpu", "--videos 1 --model ViT-B-32", 40),
+    "scoring-l14": Row("features", "--videos 12 --model ViT-L-14 --gpu", "--videos 1 --model ViT-B-32", 45),
     "training-b32": Row(
-        "clip_training", "--batch 1024 --steps 5 --gpu", "--batch 2 --steps 1 --repeats 1 --model ViT-B-32", 30
+        "clip_training", "--batch 1024 --steps 5 --gpu", "--batch 2 --steps 1 --rounds 1 --model ViT-B-32", 30
     ),
     "training-l14": Row(
-        "clip_training", "--batch 128 --steps 5 --gpu --model ViT-L-14", "--batch 2 --steps 1 --repeats 1", 40
+        "clip_training", "--batch 128 --steps 5 --gpu --model ViT-L-14", "--batch 2 --steps 1 --rounds 1", 40
     ),
 }
 TRIAL = 600  # seconds of a tiny row
@@ -63,26 +53,17 @@ SECONDS_OF_TESTS = 480 - sum(row.seconds for row in ROWS.values())  # those with
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of some: {', '.join([*ROWS, TESTS])}")
-    parser.add_argument("--tiny", action="store_true")
-    given = parser.parse_args()
-    if unknown := sorted({*given.names} - {*ROWS, TESTS}):
-        parser.error(f"there is no row {', '.join(unknown)}; there are {', '.join([*ROWS, TESTS])}")
+    given = options(__doc__, [*ROWS, TESTS], tiny=False)
     gpu = "" if given.tiny else found_gpu()
-    names = given.names or [*ROWS, TESTS]
-    found = {}
-    for name in names:
+    results = {}
+    for name in given.names:
         print(f"== {name}", flush=True)
-        found[name] = tests_marked_gpu(given.tiny) if name == TESTS else of_row(ROWS[name], given.tiny)
-        found[name]["machine"] = ", ".join(filter(None, [gpu, found[name]["machine"]]))
-    print(f"\n{table(found)}", end="")
-    if not given.tiny:
-        stored = json.loads(STORED.read_text())
-        stored["gpu"] = stored.get("gpu", {}) | found
-        STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
-        PAGE.write_text(page(stored))
-    if failed := [name for name in names if found[name]["failed"]]:
+        results[name] = tests_marked_gpu(given.tiny) if name == TESTS else of_row(ROWS[name], given.tiny)
+        results[name]["machine"] = ", ".join(filter(None, [gpu, results[name]["machine"]]))
+        if not given.tiny:
+            keep(name, results[name], on_gpu=True)
+    print(f"\n{table(results)}", end="")
+    if failed := [name for name in results if results[name]["failed"]]:
         sys.exit(f"failed: {', '.join(failed)}")
 
 
@@ -99,7 +80,7 @@ def found_gpu() -> str:
 
 def of_row(row: Row, tiny: bool) -> dict[str, Any]:
     """As `page.measure`."""
-    command = [str(HERE / f"bench_{row.name}.py"), *(row.tiny if tiny else row.asked).split()]
+    command = ["-m", f"tests.benchmarks.bench_{row.name}", *(row.tiny if tiny else row.asked).split()]
     return measure(command, TRIAL if tiny else row.seconds)
 
 

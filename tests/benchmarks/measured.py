@@ -1,12 +1,53 @@
-"""A row of the page of benchmarks, told by the benchmark that measured it."""
+"""What benchmarks share: ways that take turns, and the rows that they tell the page."""
 
 import json
 import os
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROWS = "TWINSET_BENCH_ROWS"  # environment variable: the file that rows are added to; absent: they are only printed
+OURS = "twinset"
+
+
+def compare(
+    what: str,
+    ours: Callable[[], Any],
+    others: Mapping[str, Callable[[], Any]],
+    rounds: int = 3,
+    clock: Callable[[], float] = time.process_time,
+    more: Callable[[float], str] = lambda seconds: "",
+    warm: bool = True,
+) -> dict[str, Any]:
+    """Measure how many times as long other ways take, and tell a row for each.
+
+    All take turns, so that other work on the machine slows all alike.
+
+    Args:
+        what: is done.
+        ours, others: one round; the others by what they are.
+        clock: CPU time of this process holds on a busy machine; the wall's counts where others do the work.
+        more: what else a row says, from the least seconds of ours.
+        warm: the first round does not count: libraries load parts of themselves at first use.
+
+    Returns:
+        What each way returned last; ours as `OURS`.
+    """
+    ways = {OURS: ours, **others}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    results = {}
+    for _ in range(rounds + warm):
+        for name, way in ways.items():
+            began = clock()
+            results[name] = way()
+            seconds[name].append(clock() - began)
+    counted = {name: measured[warm:] for name, measured in seconds.items()}
+    for name in others:
+        ratios = [slow / fast for slow, fast in zip(counted[name], counted[OURS], strict=True)]
+        row(what, name, ratios, more(min(counted[OURS])))
+    return results
 
 
 def row(what: str, against: str, ratios: Sequence[float], more: str = "", unit: str = "×") -> None:
@@ -26,18 +67,12 @@ def row(what: str, against: str, ratios: Sequence[float], more: str = "", unit: 
 
 def tell(what: str, against: str, ratio: str, more: str) -> None:
     """Add a row to the page in words."""
-    told = {"what": what, "against": against, "ratio": ratio, "more": more}
+    cells = {"what": what, "against": against, "ratio": ratio, "more": more}
     if ROWS in os.environ:
         with Path(os.environ[ROWS]).open("a") as file:
-            file.write(json.dumps(told) + "\n")
+            file.write(json.dumps(cells) + "\n")
 
 
 def _number(value: float) -> str:
     """Three digits, without an exponent."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def peak_mib() -> float:
-    """Peak memory of this process; `resource.getrusage` counts what its parent took when it started this one."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))

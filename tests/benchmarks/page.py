@@ -1,13 +1,12 @@
 """Run benchmarks and write docs/benchmarks.md from what they tell.
 
-    python tests/benchmarks/page.py [NAME ...] [--minutes N]
+    python -m tests.benchmarks.page [NAME ...] [--minutes N]
 
 NAME: of some, without ``bench_``; the rows of the others stay, with the commit and date at which they were measured. A
 benchmark that fails, or that takes longer than N minutes, is on the page with its last line. What stands on the page
 lies in ``measured.json`` beside this file.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -22,6 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from tests.benchmarks.measured import ROWS
+from tests.options import options
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -59,17 +61,13 @@ def measure(command: Sequence[str | Path], seconds: float) -> dict[str, Any]:
     commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        rows, said = Path(folder, "rows"), Path(folder, "said")
-        places = [str(ROOT / one) for one in ("src", "demo", ".")]
-        environment = os.environ | {"TWINSET_BENCH_ROWS": str(rows), "PYTHONPATH": os.pathsep.join(places)}
-        with said.open("w") as output:
+        rows, log = Path(folder, "rows"), Path(folder, "log")
+        path = os.pathsep.join(str(ROOT / place) for place in ("src", "demo", "."))
+        environment = os.environ | {ROWS: str(rows), "PYTHONPATH": path}
+        with log.open("w") as output:
+            asked = [sys.executable, *command]
             process = subprocess.Popen(
-                [sys.executable, *command],
-                env=environment,
-                cwd=ROOT,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
+                asked, env=environment, cwd=ROOT, stdout=output, stderr=output, start_new_session=True
             )
             try:
                 code = process.wait(timeout=seconds)
@@ -78,14 +76,14 @@ def measure(command: Sequence[str | Path], seconds: float) -> dict[str, Any]:
                 failed = f"stopped after {seconds:g} s"
                 os.killpg(process.pid, signal.SIGKILL)  # its children, too
                 process.wait()
-        text = said.read_text().strip()
+        text = log.read_text().strip()
         print(text, flush=True)
         if failed:
             last = text.splitlines()[-1] if text else "it said nothing"
             failed = f"{failed}: {last.replace(str(ROOT.parent), '..')}"  # the page names no folder of this machine
-        told = [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
+        measured = [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
     return {
-        "rows": told,
+        "rows": measured,
         "failed": failed,
         "when": f"{datetime.now(UTC):%Y-%m-%d}, {commit.stdout.strip()}, load {load:.1f}",
         "machine": machine(),
@@ -120,23 +118,30 @@ def table(stored: Mapping[str, Any]) -> str:
     return COLUMNS + "".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--minutes", type=float, default=30.0, help="that a benchmark may take (default 30)")
-    asked = parser.parse_args()
-    there = {path.stem.removeprefix("bench_"): path for path in sorted(HERE.glob("bench_*.py"))}
-    if unknown := sorted(set(asked.names) - set(there)):
-        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(there)}")
+def keep(name: str, measured: Mapping[str, Any], on_gpu: bool = False) -> None:
+    """Write what was measured of a benchmark, or of a row of `gpu`, into both files."""
     stored = json.loads(STORED.read_text()) if STORED.exists() else {}
-    stored = {name: one for name, one in stored.items() if name in {*there, "gpu"}}
+    if on_gpu:
+        stored["gpu"] = {**stored.get("gpu", {}), name: measured}
+    else:
+        stored = {kept: one for kept, one in stored.items() if kept in {*benchmarks(), "gpu"}} | {name: measured}
+    STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    PAGE.write_text(page(stored))
+
+
+def benchmarks() -> list[str]:
+    """The names of all, without ``bench_``."""
+    return sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
+
+
+def main() -> None:
+    given = options(__doc__, benchmarks(), minutes=15.0)
     failed = []
-    for name in asked.names or there:
+    for name in given.names:
         print(f"== {name}", flush=True)
-        stored[name] = measure([there[name]], 60 * asked.minutes)
-        failed += [name] if stored[name]["failed"] else []
-        STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
-        PAGE.write_text(page(stored))
+        measured = measure(["-m", f"tests.benchmarks.bench_{name}"], 60 * given.minutes)
+        failed += [name] if measured["failed"] else []
+        keep(name, measured)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; docs/benchmarks.md says why")
 

@@ -32,7 +32,7 @@ def policy(tmp_path: Path) -> str:
     assert "admin user add local twinset worker-word" in lines
     assert lines[-1] == "admin policy attach local twinset --user twinset"
     text = (tmp_path / "policy.json").read_text()
-    assert "*" not in {action for one in json.loads(text)["Statement"] for action in one["Action"]}
+    assert "*" not in {action for rule in json.loads(text)["Statement"] for action in rule["Action"]}
     return text
 
 

@@ -8,96 +8,65 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
-CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+from tests.docker.conftest import CHECKOUT, DOCKER, TRUST
+
 BASE = "localhost/twinset-test-base"
-CHEAP = ("eq-ag", "eq-gebc", "eq-youcook2")
+CHEAP = [f"--only={name}" for name in ("eq-ag", "eq-gebc", "eq-youcook2")]
 # ``TWINSET_IMAGES="cpu render gpu"`` builds the others too, which take 10 GB more.
 TARGETS = os.environ.get("TWINSET_IMAGES", "cpu").split()
+Engine = Callable[..., str]
 
 
-def engine(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run buildah with images of this test alone."""
-    own = ["--root", str(folder / "images"), "--runroot", str(folder / "run")]
-    done = subprocess.run(["buildah", *own, *arguments], capture_output=True, text=True)
-    assert not done.returncode, f"buildah {' '.join(arguments)}: {(done.stdout + done.stderr)[-4000:]}"
-    return done
+@pytest.fixture
+def engine(tmp_path: Path, make_debian: Callable[[Path, str], None]) -> Iterator[Engine]:
+    """Run buildah with images of this test alone, with the base image among them; what it printed."""
+    if os.getuid() or shutil.which("buildah") is None:
+        pytest.skip("needs root and buildah")
+    places = ["--root", str(tmp_path / "images"), "--runroot", str(tmp_path / "run")]
 
+    def run(*arguments: str | Path) -> str:
+        done = subprocess.run(["buildah", *places, *arguments], capture_output=True, text=True)
+        assert not done.returncode, f"buildah {arguments[0]}: {(done.stdout + done.stderr)[-4000:]}"
+        return done.stdout.strip()
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder for images, with the base image among them."""
-    if os.getuid() or not shutil.which("buildah") or not shutil.which("debootstrap"):
-        pytest.skip("needs root, buildah and debootstrap")
-    folder = tmp_path_factory.mktemp("images")
-    debian = folder / "debian"
-    packages = "--include=python3,python3-venv,python3-pip,ca-certificates"
-    made = ["debootstrap", "--variant=minbase", packages, "bookworm", str(debian)]
-    done = subprocess.run(made, capture_output=True, text=True)
-    if done.returncode:  # such as where no mirror of Debian can be reached
-        pytest.skip(f"debootstrap: {(done.stdout + done.stderr)[-500:]}")
-    for network in (CERTIFICATES, "/etc/resolv.conf", "/etc/hosts"):
-        shutil.copy(network, debian / network[1:])
-    for name, program in (
-        ("python3.11", "python3.11"),
-        ("python3", "python3.11"),
-        ("python", "python3.11"),
-        ("pip", "pip"),
-    ):
+    debian = tmp_path / "debian"
+    make_debian(debian, "python3-pip")
+    for name, program in (("python3.11", "python3.11"), ("python", "python3.11"), ("pip", "pip")):
         (debian / "usr/local/bin" / name).symlink_to(f"/usr/bin/{program}")
-    (folder / "Containerfile").write_text(
-        f"FROM scratch\nCOPY debian /\nENV SSL_CERT_FILE={CERTIFICATES} PIP_CERT={CERTIFICATES}\n"
-    )
+    trust = " ".join(f"{name}={value}" for name, value in TRUST.items())
+    (tmp_path / "Containerfile").write_text(f"FROM scratch\nCOPY debian /\nENV {trust}\n")
     try:
-        engine("build", "--quiet", "--tag", BASE, str(folder), folder=folder)
+        run("build", "--quiet", "--tag", BASE, tmp_path)
         shutil.rmtree(debian)
-        yield folder
+        yield run
     finally:
-        subprocess.run(
-            ["buildah", "--root", folder / "images", "--runroot", folder / "run", "rm", "--all"], check=False
-        )
-        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run(["buildah", *places, "rm", "--all"], check=False)
+        shutil.rmtree(tmp_path, ignore_errors=True)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_images_are_built_and_the_demo_in_one(folder: Path) -> None:
+def test_images_are_built_and_the_demo_in_one(engine: Engine, tmp_path: Path) -> None:
     """Every step of the Dockerfile runs; the demo's files are those that a build in this checkout makes."""
-    dockerfile = (CHECKOUT / "docker/Dockerfile").read_text()
-    (folder / "Dockerfile").write_text(re.sub(r"^FROM python:\S+", f"FROM {BASE}", dockerfile, flags=re.M))
+    dockerfile, here = tmp_path / "Dockerfile", tmp_path / "here"
+    text = (DOCKER / "Dockerfile").read_text()
+    dockerfile.write_text(re.sub(r"^FROM python:\S+", f"FROM {BASE}", text, flags=re.M))
     for target in TARGETS:
-        asked = ["--isolation", "chroot", "--layers", "--target", target, "--tag", f"twinset-{target}"]
-        engine("build", *asked, "--file", str(folder / "Dockerfile"), str(CHECKOUT), folder=folder)
-    only = [word for name in CHEAP for word in ("--only", name)]
-    container = engine("from", "twinset-cpu", folder=folder).stdout.strip()
-    engine(
-        "run",
-        "--isolation",
-        "chroot",
-        container,
-        "--",
-        "twinset",
-        "build",
-        "demo",
-        *only,
-        "--out",
-        "/tmp/demo",
-        folder=folder,
-    )
-    inside = Path(engine("mount", container, folder=folder).stdout.strip(), "tmp/demo")
-    here = folder / "here"
-    subprocess.run(["twinset", "build", "demo", *only, "--out", here], check=True)
-    assert digests(inside) == digests(here)
+        tag = ("--target", target, "--tag", f"twinset-{target}")
+        engine("build", "--isolation", "chroot", "--layers", *tag, "--file", dockerfile, CHECKOUT)
+    container = engine("from", "twinset-cpu")
+    engine("run", "--isolation", "chroot", container, "--", "twinset", "build", "demo", *CHEAP, "--out", "/tmp/demo")
+    subprocess.run(["twinset", "build", "demo", *CHEAP, "--out", here], check=True)
+    assert samples(Path(engine("mount", container), "tmp/demo")) == samples(here)
 
 
-def digests(out: Path) -> dict[str, bytes]:
+def samples(out: Path) -> dict[str, bytes]:
     """The files of samples and of what is known of them."""
-    found = {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
-    kept = {name: content for name, content in found.items() if name.endswith((".tar", "index.parquet", "sizes.json"))}
-    assert len(kept) > 2 * len(CHEAP), sorted(found)
-    return kept
+    paths = [path for path in out.rglob("*") if path.name.endswith((".tar", "index.parquet", "sizes.json"))]
+    assert len(paths) > 2 * len(CHEAP)
+    return {str(path.relative_to(out)): path.read_bytes() for path in paths}

@@ -4,39 +4,38 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from setuptools import find_packages
 
+from tests.docker.conftest import CHECKOUT, DOCKER, pick, pools_of_prefect
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.video.action_genome import ActionGenome
 from twinset.generators.video.gebc import Gebc
 from twinset.generators.video.segments import YouCook2
 
-CHECKOUT = Path(__file__).parents[2]
-DOCKER = CHECKOUT / "docker"
 # Instructions, each on one line, comments left out.
 DOCKERFILE = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", (DOCKER / "Dockerfile").read_text(), flags=re.M))
 INSTRUCTIONS = [line for line in DOCKERFILE.split("\n") if line]
 STAGES = {words[3] for line in INSTRUCTIONS if (words := line.split())[0] == "FROM"}
 IGNORED = [line for line in (CHECKOUT / ".dockerignore").read_text().split("\n") if line and not line.startswith("#")]
-COMPOSE_TEXT = (DOCKER / "compose.yaml").read_text()
-COMPOSE: dict[str, Any] = yaml.safe_load(COMPOSE_TEXT)
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-VARIABLES = re.findall(r"\$\{(\w+)([^}]*)\}", COMPOSE_TEXT)
-EXAMPLE = (DOCKER / ".env.example").read_text()
+COMPOSE = (DOCKER / "compose.yaml").read_text()
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
+VARIABLES = dict(re.findall(r"\$\{(\w+)([^}]*)\}", COMPOSE))
+SECRETS = {name for name in VARIABLES if re.search("PASSWORD|USER|AUTH", name)}
 WORKERS = {name: one for name, one in SERVICES.items() if one.get("command", [])[:3] == ["prefect", "worker", "start"]}
-
-
-def pools_of_prefect() -> set[str]:
-    deployments = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]
-    return {deployment["work_pool"]["name"] for deployment in deployments}
+SHIPPED = (
+    *("prefect.yaml", "src/twinset/__init__.py", "demo/pyproject.toml", "flows/zombies.yaml", "docker/deploy.sh"),
+    *("README.md", "LICENSE"),
+)
+LEFT_OUT = (
+    *("docker/.env", ".git/config", ".venv/bin/python", "out/demo/look.html", "tests/conftest.py"),
+    "flows/__pycache__",
+)
 
 
 def in_context(path: str) -> bool:
@@ -49,28 +48,19 @@ def in_context(path: str) -> bool:
     return seen
 
 
-def copied() -> list[str]:
-    """What the Dockerfile takes from the checkout by name."""
-    found = []
+def test_what_is_copied_exists_and_is_not_ignored() -> None:
+    copied = re.findall(r"--mount=type=bind,source=([^,\s]+)", DOCKERFILE)
     for line in INSTRUCTIONS:
         if line.startswith("COPY") and "--from" not in line:
-            found += [word for word in line.split()[1:-1] if not word.startswith("--")]
-        for mount in re.findall(r"--mount=(\S+)", line):
-            given = dict(item.split("=", 1) for item in mount.split(","))
-            if given["type"] == "bind" and "from" not in given:
-                found.append(given["source"])
-    return found
-
-
-def test_what_is_copied_exists_and_is_not_ignored() -> None:
-    assert {"docker/uv.lock", "requirements.lock", "docker/system_libraries.sh"} <= set(copied())
-    for path in copied():
+            copied += [word for word in line.split()[1:-1] if not word.startswith("--")]
+    assert {"docker/uv.lock", "requirements.lock", "docker/system_libraries.sh"} <= set(copied)
+    for path in copied:
         assert path == "." or ((CHECKOUT / path).is_file() and in_context(path)), path
 
 
 def test_every_room_goes_into_the_images_and_nothing_else() -> None:
-    found = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
-    (sources,) = found["where"]
+    setting = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+    (sources,) = setting["where"]
     packages = find_packages(str(CHECKOUT / sources))
     assert {"twinset", "twinset.cli", "twinset.flows", "twinset.generators.video"} <= set(packages)
     for package in packages:
@@ -79,30 +69,9 @@ def test_every_room_goes_into_the_images_and_nothing_else() -> None:
     for room in (CHECKOUT / sources / "twinset").iterdir():
         if room.is_symlink():
             assert in_context(f"{sources}/twinset/{room.name}"), room
-    for path in (
-        "prefect.yaml",
-        "src/twinset/__init__.py",
-        "demo/pyproject.toml",
-        "flows/zombies.yaml",
-        "docker/deploy.sh",
-        "README.md",
-        "LICENSE",
-    ):
+    for path in SHIPPED:
         assert (CHECKOUT / path).is_file() and in_context(path), path
-    for path in (
-        "docker/.env",
-        ".git/config",
-        ".venv/bin/python",
-        "out/demo/look.html",
-        "tests/conftest.py",
-        "flows/__pycache__",
-    ):
-        assert not in_context(path), path
-
-
-def test_images_run_as_a_user_who_is_not_root() -> None:
-    users = [line.split()[1] for line in INSTRUCTIONS if line.startswith("USER")]
-    assert len(users) == 4 and not {user.split(":")[0] for user in users} & {"0", "root"}
+    assert not [path for path in LEFT_OUT if in_context(path)]
 
 
 def test_each_pool_has_a_worker_and_is_created() -> None:
@@ -126,15 +95,13 @@ def test_workers_have_what_they_need() -> None:
 def installed(target: str) -> set[str]:
     """Distributions of an image: of all lists that its stage and those below it install."""
     stages = {words[2]: (words[0], body) for body in DOCKERFILE.split("FROM ")[1:] if len(words := body.split()) > 2}
-    found: set[str] = set()
+    names: set[str] = set()
     while target in stages:
         target, body = stages[target]
         for name in re.findall(r"-r /tools/(\w+\.txt)", body):
             (extras,) = re.findall(rf"pick_requirements\.py([a-z ]*) > {name}", DOCKERFILE)
-            command = [sys.executable, DOCKER / "pick_requirements.py", *extras.split()]
-            done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-            found |= set(re.findall(r"^([\w.-]+)==", done.stdout, flags=re.MULTILINE))
-    return found
+            names |= set(re.findall(r"^([\w.-]+)==", pick(*extras.split()), flags=re.MULTILINE))
+    return names
 
 
 def test_who_plans_has_all_whose_versions_plans_record() -> None:
@@ -145,15 +112,13 @@ def test_who_plans_has_all_whose_versions_plans_record() -> None:
 
 
 def test_no_secret_is_written_and_every_variable_is_explained() -> None:
-    secrets = {name for name, rest in VARIABLES if re.search("PASSWORD|USER|AUTH", name)}
-    assert secrets == {
-        "POSTGRES_PASSWORD", "PREFECT_AUTH_STRING", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD", "BUCKET_PASSWORD"
-    }  # fmt: skip
-    for name, rest in VARIABLES:
-        assert rest.startswith(":?" if name in secrets else ":-"), f"{name}: required or with a default"
+    example = (DOCKER / ".env.example").read_text()
+    assert len(SECRETS) == 5
+    for name, rest in VARIABLES.items():
+        assert rest.startswith(":?" if name in SECRETS else ":-"), f"{name}: required or with a default"
         # `:?` refuses what is empty: the example starts nothing until it was filled in.
-        shown = f"{name}=" if name in secrets else f"#{name}=.+"
-        assert re.search(rf"^{shown}$", EXAMPLE, flags=re.MULTILINE), f"{name} is not so in .env.example"
+        shown = f"{name}=" if name in SECRETS else f"#{name}=.+"
+        assert re.search(rf"^{shown}$", example, flags=re.MULTILINE), f"{name} is not so in .env.example"
     for service in SERVICES.values():
         for key, value in service.get("environment", {}).items():
             if re.search("PASSWORD|SECRET|AUTH_STRING", key):
@@ -168,15 +133,17 @@ def test_passwords_are_generated_once_and_only_the_owner_reads_them(tmp_path: Pa
     made = subprocess.run(["bash", tmp_path / "env.sh"], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     written = dict(line.split("=", 1) for line in (tmp_path / ".env").read_text().splitlines() if line[0:1].isalpha())
-    assert written.keys() == {name for name, rest in VARIABLES if rest.startswith(":?")}
-    assert len({*written.values()}) == len(written) and all(len(one) >= 48 for one in written.values())
+    assert written.keys() == SECRETS
+    assert len({*written.values()}) == len(written) and all(len(password) >= 48 for password in written.values())
     assert written["PREFECT_AUTH_STRING"].startswith("twinset:")
     assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
     again = subprocess.run(["bash", tmp_path / "env.sh"], capture_output=True, text=True)
     assert again.returncode and "cannot overwrite existing file" in again.stderr
 
 
-def test_ports_are_published_on_this_machine_only() -> None:
+def test_ports_are_published_on_this_machine_only_and_no_image_runs_as_root() -> None:
+    users = [line.split()[1] for line in INSTRUCTIONS if line.startswith("USER")]
+    assert len(users) == 4 and not {user.split(":")[0] for user in users} & {"0", "root"}
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert len(ports) == 3 and all(port.startswith("127.0.0.1:") for port in ports)
 
@@ -194,7 +161,7 @@ def test_minio_is_not_older_than_the_fix_of_its_session_policies() -> None:
     """CVE-2025-62506: an account with restricted rights made itself another one without."""
     [release] = re.findall(r"github\.com/minio/minio@RELEASE\.(\S+)", DOCKERFILE)
     assert release >= "2025-10-15T17-29-55Z"
-    assert "minio/minio:" not in COMPOSE_TEXT
+    assert "minio/minio:" not in COMPOSE
 
 
 def test_nothing_but_minio_and_what_makes_its_user_holds_the_root_password() -> None:
@@ -214,8 +181,8 @@ def test_prefects_api_asks_for_a_login_and_answers_no_page_of_others() -> None:
     assert server["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] == "http://127.0.0.1:${PREFECT_PORT:-4200}"
 
 
-@pytest.mark.parametrize("script", sorted(str(path.relative_to(DOCKER)) for path in DOCKER.rglob("*.sh")))
-def test_scripts_are_bash(script: str) -> None:
-    checked = subprocess.run(["bash", "-n", str(DOCKER / script)], capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stderr
-    assert "set -euo pipefail" in (DOCKER / script).read_text()
+def test_scripts_are_bash() -> None:
+    for script in DOCKER.rglob("*.sh"):
+        checked = subprocess.run(["bash", "-n", str(script)], capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stderr
+        assert "set -euo pipefail" in script.read_text()

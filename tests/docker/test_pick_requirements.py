@@ -1,8 +1,6 @@
 """docker/pick_requirements.py: what each image installs is whole, and is the lock's."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -10,8 +8,10 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-CHECKOUT = Path(__file__).parents[2]
-DOCKERFILE = (CHECKOUT / "docker" / "Dockerfile").read_text()
+from tests.docker.conftest import CHECKOUT, DOCKER, pick, run_pick
+
+DOCKERFILE = (DOCKER / "Dockerfile").read_text()
+LOCK = (CHECKOUT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 IMAGES = dict(
     (file, extras.split())
@@ -19,17 +19,6 @@ IMAGES = dict(
 )
 # Their own lists of dependencies are not followed, [tool.uv] says why.
 NOT_FOLLOWED = {item["name"] for item in PROJECT["tool"]["uv"]["dependency-metadata"]}
-
-
-def run(*extras: str, folder: Path = CHECKOUT) -> subprocess.CompletedProcess[str]:
-    script = str(CHECKOUT / "docker" / "pick_requirements.py")
-    return subprocess.run([sys.executable, script, *extras], cwd=folder, capture_output=True, text=True)
-
-
-def pick(*extras: str) -> str:
-    result = run(*extras)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def names(requirements: str) -> set[str]:
@@ -40,18 +29,16 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_the_dockerfile_picks_for_these_images() -> None:
-    assert IMAGES.keys() == {"base", "cpu", "render", "gpu"} and IMAGES["base"] == []
-    assert set(IMAGES["cpu"]) < set(IMAGES["gpu"])  # the gpu image is made from the cpu image
-
-
 @pytest.mark.parametrize("image", IMAGES)
 def test_nothing_is_lacking(image: str) -> None:
-    picked = names(pick(*IMAGES[image]))
+    requirements = pick(*IMAGES[image])
+    for entry in re.split(r"^(?=[a-z])", requirements, flags=re.MULTILINE):
+        assert entry in LOCK and (not entry or "--hash=sha256:" in entry), "of another version than the lock's"
+    picked = names(requirements)
     asked = [*PROJECT["project"]["dependencies"]]
     for extra in IMAGES[image]:
         asked += PROJECT["project"]["optional-dependencies"][extra]
-    assert {normalised(Requirement(one).name) for one in asked} <= picked
+    assert {normalised(Requirement(line).name) for line in asked} <= picked
     for name in sorted(picked - NOT_FOLLOWED):
         try:
             needs = distribution(name).requires or []
@@ -62,33 +49,24 @@ def test_nothing_is_lacking(image: str) -> None:
                 assert normalised(need.name) in picked, f"{name} needs {need}"
 
 
-@pytest.mark.parametrize("image", IMAGES)
-def test_versions_and_hashes_are_the_locks(image: str) -> None:
-    lock = (CHECKOUT / "requirements.lock").read_text()
-    entries = re.split(r"^(?=[a-z])", pick(*IMAGES[image]), flags=re.MULTILINE)
-    assert all(entry in lock and (not entry or "--hash=sha256:" in entry) for entry in entries)
-
-
-def test_images_are_small() -> None:
-    assert names(pick(*IMAGES["base"])) < names(pick(*IMAGES["cpu"])) < names(pick(*IMAGES["gpu"]))
+def test_images_are_small_and_all_extras_are_the_whole_lock() -> None:
+    picked = {image: names(pick(*extras)) for image, extras in IMAGES.items()}
+    assert picked.keys() == {"base", "cpu", "render", "gpu"} and IMAGES["base"] == []
+    assert set(IMAGES["cpu"]) < set(IMAGES["gpu"])  # the gpu image is made from the cpu image
+    assert picked["base"] < picked["cpu"] < picked["gpu"]
     for image in ("cpu", "render"):
-        assert not names(pick(*IMAGES[image])) & {"torch", "triton", "nvidia-cublas", "ray", "pytest", "moto"}
-    assert "bpy" not in names(pick(*IMAGES["gpu"])) and "bpy" in names(pick(*IMAGES["render"]))
-
-
-def test_all_extras_are_the_whole_lock() -> None:
-    everything = pick(*PROJECT["project"]["optional-dependencies"])
-    assert everything == (CHECKOUT / "requirements.lock").read_text()
+        assert not picked[image] & {"torch", "triton", "nvidia-cublas", "ray", "pytest", "moto"}
+    assert "bpy" not in picked["gpu"] and "bpy" in picked["render"]
+    assert pick(*PROJECT["project"]["optional-dependencies"]) == LOCK
 
 
 def test_an_unknown_extra_is_named_with_the_known_ones() -> None:
-    result = run("faecs")
+    result = run_pick("faecs")
     assert result.returncode == 1 and "faecs" in result.stderr and "faces" in result.stderr
 
 
 def test_a_lock_that_is_behind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes((CHECKOUT / "pyproject.toml").read_bytes())
-    lock = (CHECKOUT / "requirements.lock").read_text()
-    (tmp_path / "requirements.lock").write_text(re.sub(r"^numpy==[^#]*(?:# .*\n\s*)*", "", lock, flags=re.MULTILINE))
-    result = run(folder=tmp_path)
+    (tmp_path / "requirements.lock").write_text(re.sub(r"^numpy==[^#]*(?:# .*\n\s*)*", "", LOCK, flags=re.MULTILINE))
+    result = run_pick(folder=tmp_path)
     assert result.returncode == 1 and "numpy" in result.stderr and "make lock" in result.stderr

@@ -5,17 +5,16 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.cached_builds import CHECKOUT, cached
 
 BIN = Path(sys.executable).parent
-GUARD_SECONDS = 1500  # against hanging alone, to show the logs before pytest's own limit ends the test
 
 SMALL = """
 name: small
@@ -49,72 +48,12 @@ subsets:
     count: 8
     shard_size: 2
 """
-# Negative captions with all that hangs on them, in small shards. {cola}: a classifier that scores.
-NEGATIVES = """
-name: negatives
-max_missing: 0
-stages:
-  negatives:
-    source: {{kind: negative-captions, captions: "miniature:stills/captions.json"}}
-    count: 840
-    shard_size: 210
-  prompts:
-    source: {{kind: negative-prompts, negatives: negatives}}
-    shard_size: 40
-  scores:
-    source:
-      kind: caption-scores
-      negatives: prompts
-      scorers: [{{kind: cola, model: {cola}}}]
-    shard_size: 20
-  selected:
-    source:
-      {{kind: selected-negatives, scores: scores, quality: [cola], quantile: 0.5, similarity: null, refine: [cola]}}
-    shard_size: 10
-  small-negatives:
-    source: {{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv"}}
-    shard_size: 2
-  small-prompts:
-    source: {{kind: negative-prompts, negatives: small-negatives, suffix: ""}}
-    shard_size: 2
-  small-images:
-    source:
-      kind: negative-images
-      negatives: small-prompts
-      engine: {{kind: diffusers, model: small, steps: 2}}
-      images_per_caption: 2
-    encoding: {{format: png}}
-    shard_size: 2
-  small-verified:
-    source: {{kind: image-verification, images: small-images, engine: {{kind: vqa, model: {blip}}}}}
-    shard_size: 2
-subsets:
-  trohn-text:
-    source: {{kind: text-pairs, negatives: selected, images: "miniature:stills/images", licence: CC0-1.0}}
-    shard_size: 5
-  bivlc:
-    source:
-      kind: generated-pairs
-      negatives: small-prompts
-      images: small-images
-      verified: small-verified
-      photos: miniature:small_world/photos
-      licence: CC0-1.0
-    shard_size: 2
-"""
-
+RECIPES = {"small": SMALL, "dag": DAG}
 # The demo with fewer and smaller pictures where they are rendered or drawn by a network, which is most of its time.
-SMALLER_DEMO = tuple(
-    argument
-    for setting in (
-        *(
-            f"subsets.eq-kubric-{aspect}.count={n}"
-            for aspect, n in (("location", 1), ("counting", 2), ("attribute", 1))
-        ),
-        *(f"subsets.eq-kubric-{aspect}.source.resolution=128" for aspect in ("location", "counting", "attribute")),
-        "subsets.eq-sd.count=2",
-    )
-    for argument in ("--set", setting)
+PICTURES = {"eq-kubric-location": 1, "eq-kubric-counting": 2, "eq-kubric-attribute": 1, "eq-sd": 2}
+SMALLER_DEMO = (
+    *(f"--set=subsets.{name}.count={count}" for name, count in PICTURES.items()),
+    *(f"--set=subsets.{name}.source.resolution=128" for name in [*PICTURES][:3]),
 )
 
 
@@ -124,7 +63,8 @@ def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     # A worker starts its runs as ``prefect flow-run execute``.
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "PYTHONPATH": os.pathsep.join(str(CHECKOUT / one) for one in ("src", "demo", "."))}
+    code = os.pathsep.join(str(CHECKOUT / place) for place in ("src", "demo", "."))
+    return {**kept, "PATH": path, "PYTHONPATH": code}
 
 
 Twinset = Callable[..., subprocess.CompletedProcess[str]]
@@ -154,16 +94,9 @@ def start_twinset(environment: dict[str, str], tmp_path: Path) -> Iterator[Start
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(*arguments: str | Path, **more: str) -> subprocess.Popen[bytes]:
-        with (tmp_path / "log").open("ab") as log:
-            process = subprocess.Popen(
-                [str(BIN / "twinset"), *map(str, arguments)],
-                env={**environment, **more},
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-            )
-        processes.append(process)
-        return process
+        command = [str(BIN / "twinset"), *map(str, arguments)]
+        processes.append(logged(command, tmp_path / "log", {**environment, **more}))
+        return processes[-1]
 
     yield start
     for process in processes:
@@ -171,54 +104,26 @@ def start_twinset(environment: dict[str, str], tmp_path: Path) -> Iterator[Start
         process.wait()
 
 
-@pytest.fixture
-def until(tmp_path: Path) -> Callable[[Callable[[], Any]], Any]:
-    """Wait for a condition and return what it returned; the logs in the test's folder are shown when it never holds."""
-
-    def wait(condition: Callable[[], Any], pause: float = 0.05) -> Any:
-        deadline = time.monotonic() + GUARD_SECONDS
-        while not (found := condition()):
-            logs = "\n".join(log.read_text()[-2000:] for log in [*tmp_path.glob("log"), *tmp_path.glob("*.log")])
-            assert time.monotonic() < deadline, f"not in {GUARD_SECONDS} s; the last words of all:\n{logs}"
-            time.sleep(pause)
-        return found
-
-    return wait
+@pytest.fixture(scope="session")
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The recipes above as files."""
+    folder = tmp_path_factory.mktemp("recipes")
+    paths = {name: folder / f"{name}.yaml" for name in RECIPES}
+    for name, path in paths.items():
+        path.write_text(RECIPES[name])
+    return paths
 
 
 @pytest.fixture(scope="session")
-def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_recipe(recipes: dict[str, Path]) -> Path:
     """A recipe of the miniature's two cheap subsets in many small shards, without faces."""
-    path = tmp_path_factory.mktemp("recipe") / "small.yaml"
-    path.write_text(SMALL)
-    return path
+    return recipes["small"]
 
 
 @pytest.fixture(scope="session")
-def dag_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dag_recipe(recipes: dict[str, Path]) -> Path:
     """A recipe with a stage that another one reads."""
-    path = tmp_path_factory.mktemp("recipe") / "dag.yaml"
-    path.write_text(DAG)
-    return path
-
-
-@pytest.fixture(scope="session")
-def negatives_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recipe of text pairs and of generated pairs, with all stages before them."""
-    from tests.generators.caption_scores.tiny_scorers import save_cola
-    from tests.models.visual_questions.tiny_models import save_blip
-
-    folder = tmp_path_factory.mktemp("recipe")
-    path = folder / "negatives.yaml"
-    blip = save_blip(folder / "blip", seed=1)  # says yes to some questions and no to others
-    path.write_text(NEGATIVES.format(cola=save_cola(folder / "cola"), blip=blip))
-    return path
-
-
-@pytest.fixture(scope="session")
-def negatives_reference(pytestconfig: pytest.Config, negatives_recipe: Path, twinset: Twinset) -> Path:
-    """As ``reference``, of the recipe of negative captions."""
-    return build_once(pytestconfig, "negatives", negatives_recipe, twinset) / "out"
+    return recipes["dag"]
 
 
 @pytest.fixture(scope="session")
@@ -258,34 +163,33 @@ def build_once(config: pytest.Config, name: str, recipe: str | Path, twinset: Tw
     return cached(config, name, make)
 
 
-@pytest.fixture(scope="session")
-def counts_of() -> Callable[[subprocess.CompletedProcess[str]], dict[str, Any]]:
+def counts_of(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     """The subsets that a command with ``--json`` printed."""
-
-    def read(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-        assert result.returncode == 0, result.stderr
-        subsets: dict[str, Any] = json.loads(result.stdout)["subsets"]
-        return subsets
-
-    return read
+    assert result.returncode == 0, result.stderr
+    subsets: dict[str, Any] = json.loads(result.stdout)["subsets"]
+    return subsets
 
 
-# They tell where and when: not part of what must be equal.
-NOT_COMPARED = ("log",)
+def contents(out: Path) -> dict[str, bytes]:
+    """Every file of a dataset that must be the same whoever made it, by relative path: all but logs."""
+    files = {}
+    # Folders that vanish meanwhile, since somebody is at work, are passed over.
+    for path in sorted(Path(folder, name) for folder, _, names in os.walk(out) for name in names):
+        relative = path.relative_to(out)
+        if path.is_file() and "log" not in relative.parts:
+            with contextlib.suppress(FileNotFoundError):  # moved while it was looked at: somebody is at work
+                files[relative.as_posix()] = path.read_bytes()
+    return files
 
 
-@pytest.fixture(scope="session")
-def contents() -> Callable[[Path], dict[str, bytes]]:
-    """Every file of a dataset that must be the same whoever made it, by relative path."""
+def logged(command: Sequence[str], log: Path, variables: Mapping[str, str], **more: Any) -> "subprocess.Popen[bytes]":
+    """Start a process whose output is appended to a log."""
+    with log.open("ab") as stream:
+        return subprocess.Popen(command, env=variables, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL, **more)
 
-    def read(out: Path) -> dict[str, bytes]:
-        found = {}
-        # Folders that vanish meanwhile, since somebody is at work, are passed over.
-        for path in sorted(Path(folder, name) for folder, _, names in os.walk(out) for name in names):
-            relative = path.relative_to(out)
-            if path.is_file() and not set(relative.parts) & set(NOT_COMPARED):
-                with contextlib.suppress(FileNotFoundError):  # moved while it was looked at: somebody is at work
-                    found[relative.as_posix()] = path.read_bytes()
-        return found
 
-    return read
+def kill_all(processes: Sequence["psutil.Process | subprocess.Popen[bytes]"]) -> None:
+    """Kill -9 of what lives of these."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()

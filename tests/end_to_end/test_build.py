@@ -1,21 +1,23 @@
 """The miniature as a user builds it without a server: real decoding, faces and renders."""
 
+import json
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from tests.end_to_end.conftest import SMALLER_DEMO
+from tests.end_to_end.conftest import SMALLER_DEMO, contents, counts_of
 from twinset.cli.main import main
-from twinset_demo import MINIATURE
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
 
-NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
 RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
-DRAWN = ("eq-sd",)
-MINED = ("triplets",)
-NEGATIVES = ("trohn-text", "trohn-img", "bivlc")
+ONLY_RENDERED = [f"--only={name}" for name in RENDERED]
+PAIRS = ("eq-ag", "eq-gebc", "eq-youcook2", *RENDERED, "eq-sd")
+OTHERS = ("triplets", "trohn-text", "trohn-img", "bivlc")
 TEMPLATES = ("focus-attribute", "change-attribute", "focus-object", "change-object")
 
 
@@ -29,7 +31,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, smaller_demo: Any) -> tuple[P
 
 def test_demo_makes_all_subsets(demo: Any) -> None:
     _, counts = demo
-    assert set(counts) == {*NATURAL, *RENDERED, *DRAWN, *MINED, *TEMPLATES, *NEGATIVES}
+    assert set(counts) == {*PAIRS, *TEMPLATES, *OTHERS}
     for subset in counts.values():
         assert subset["kept"] > 0
         assert subset["planned"] == subset["kept"] + sum(subset["rejected"].values())
@@ -37,7 +39,7 @@ def test_demo_makes_all_subsets(demo: Any) -> None:
     assert {"motion-word", "equal-captions"} <= set(counts["eq-gebc"]["rejected"])
 
 
-def test_demo_verifies_and_status_agrees(demo: Any, twinset: Any, counts_of: Any) -> None:
+def test_demo_verifies_and_status_agrees(demo: Any, twinset: Any) -> None:
     out, counts = demo
     verified = counts_of(twinset("verify", out, "--media", "--json"))
     assert all(subset["problems"] == [] for subset in verified.values())
@@ -54,16 +56,63 @@ def test_look_and_exports(demo: Any, twinset: Any, tmp_path: Path) -> None:
     look = twinset("look", out, "--count", "4")
     assert look.returncode == 0, look.stderr
     assert (out / "look-4.html").stat().st_size > 10_000
-    pairs = (*NATURAL, *RENDERED, *DRAWN)
-    for format, names in (("eqben", pairs), ("openclip", pairs), ("genecis", TEMPLATES)):
-        only = [argument for name in names for argument in ("--only", name)]
+    for format, names in (("eqben", PAIRS), ("openclip", PAIRS), ("genecis", TEMPLATES)):
+        only = [f"--only={name}" for name in names]
         export = twinset("export", out, *only, "--format", format, "--out", tmp_path / format)
         assert export.returncode == 0, export.stderr
         assert f"samples: {sum(counts[name]['kept'] for name in names):,}\n" in export.stdout
 
 
-def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_anew(
-    demo: Any, twinset: Any, contents: Any, counts_of: Any, tmp_path: Path
+@pytest.mark.slow
+def test_eqbens_loader_reads_a_list_of_pairs(demo: Any, twinset: Any, tmp_path: Path) -> None:
+    eqben_utils = pytest.importorskip("eqben.eqben_utils")
+    assert twinset("export", demo[0], *ONLY_RENDERED, "--format", "eqben", "--out", tmp_path).returncode == 0
+
+    class Toolkit:
+        def process_img_pixel(self, path: str) -> Image.Image:
+            return Image.open(path)
+
+    for name in RENDERED:
+        annotation = tmp_path / "annotation" / f"{name}.json"
+        records = json.loads(annotation.read_text())
+        assert isinstance(records, list) and {"image0", "image1", "caption0", "caption1"} <= set(records[0])
+        loaded = eqben_utils.EqBenKubric(str(tmp_path / "image"), str(annotation), None, Toolkit())
+        assert len(loaded) == demo[1][name]["kept"] == len([loaded[number] for number in range(len(loaded))])
+
+
+@pytest.mark.slow
+def test_the_evidence_agrees_with_the_counts_and_hugging_face_reads_it(demo: Any, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    for name in RENDERED:
+        loaded = datasets.load_dataset(str(demo[0] / name), split="test", cache_dir=str(tmp_path))
+        for row, pair in zip(loaded, read_samples(Store(str(demo[0])), name), strict=True):
+            provenance: Any = pair.json.provenance
+            counted = all(len(provenance[f"instances{n}"]) == provenance[f"count{n}"] for n in (0, 1))
+            assert counted == (name == "eq-kubric-counting")
+            for number in (0, 1):
+                instances = provenance[f"instances{number}"]
+                assert all(shown["pixels"] > 0 and 0 < shown["visible"] <= 1 for shown in instances)
+                read = row["json"]["provenance"][f"instances{number}"]
+                assert [shown["box"] for shown in read] == [shown["box"] for shown in instances]
+
+
+@pytest.mark.parametrize(
+    ("assets", "code"),
+    [("/nowhere/GSO.json", 2), ("memory://nowhere/GSO.json", 2), ("http://127.0.0.1:9/GSO.json", 1)],
+)
+def test_a_manifest_of_assets_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, assets: str, code: int
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    source = f"subsets.{RENDERED[0]}.source"
+    settings = ("--set", f"{source}.assets={assets}", "--set", f"{source}.licence=CC-BY-4.0")
+    assert main(["build", "demo", "--out", str(tmp_path / "out"), "--only", RENDERED[0], *settings]) == code
+    message = capsys.readouterr().err
+    assert assets in message and "Traceback" not in message
+
+
+def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_again(
+    demo: Any, twinset: Any, tmp_path: Path
 ) -> None:
     out, counts = demo
     copy = tmp_path / "copy"
@@ -86,72 +135,8 @@ def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_anew(
 @pytest.mark.slow
 @pytest.mark.parametrize(("workers", "runner"), [("1", "threads"), ("4", "threads"), ("2", "processes")])
 def test_bytes_do_not_depend_on_workers_and_their_kind(
-    workers: str, runner: str, small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
+    workers: str, runner: str, small_recipe: Path, twinset: Any, reference: Path, tmp_path: Path
 ) -> None:
     command = ("build", small_recipe, "--out", tmp_path / "out", "--workers", workers, "--runner", runner)
     assert twinset(*command).returncode == 0
     assert contents(tmp_path / "out") == contents(reference)
-
-
-@pytest.mark.slow  # tests/stages says it of drawn sources
-def test_only_one_subset_then_all_equals_all_at_once(
-    small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert twinset("build", small_recipe, "--out", out, "--only", "eq-gebc").returncode == 0
-    assert sorted(path.name for path in out.iterdir() if path.is_dir()) == ["eq-gebc"]
-    assert twinset("build", small_recipe, "--out", out).returncode == 0
-    assert contents(out) == contents(reference)
-
-
-@pytest.mark.slow  # tests/stages says it of drawn sources
-def test_wrong_media_folder_fails_and_completes_once_corrected(
-    small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
-) -> None:
-    out, elsewhere = tmp_path / "out", tmp_path / "media"
-    elsewhere.mkdir()
-    command = ("build", small_recipe, "--out", out, "--set", f"subsets.eq-ag.source.media={elsewhere}")
-    failed = twinset(*command)
-    assert failed.returncode == 1
-    assert "eq-ag: media of " in failed.stderr and str(elsewhere) in failed.stderr
-    for video in (MINIATURE / "action_genome/videos").iterdir():
-        shutil.copy(video, elsewhere)
-    assert twinset(*command).returncode == 0
-    made, expected = contents(out), contents(reference)
-    del made["eq-ag/README.md"], expected["eq-ag/README.md"]  # whose recipe names the folder
-    assert made == expected
-
-
-def test_wrong_use_exits_with_2(
-    twinset: Any,
-    small_recipe: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    recipe, to = tmp_path / "wrong.yaml", ["--out", str(tmp_path / "out")]
-    recipe.write_text(small_recipe.read_text().replace("shard_size", "shard_sise"))
-    assert main(["build", str(recipe), *to]) == 2
-    said = capsys.readouterr().err
-    assert "subsets.eq-ag" in said and "did you mean 'shard_size'" in said
-    assert main(["build", str(small_recipe), *to, "--set", "subsets.eq-ag.source.media=/nowhere"]) == 2
-    assert "subsets.eq-ag.source.media" in capsys.readouterr().err
-    assert main(["build", "no-such-recipe", *to]) == 2
-    assert not (tmp_path / "out").exists()
-    assert twinset("status", tmp_path / "nothing").returncode == 2  # the process's own code, once
-
-
-@pytest.mark.slow  # tests/stages says it of drawn sources
-def test_a_damaged_plan_is_planned_again_and_finished_shards_stay(
-    reference: Path, small_recipe: Path, twinset: Any, contents: Any, tmp_path: Path
-) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(reference, copy)
-    (copy / "eq-ag/_meta/stage.json").write_bytes(b"{")
-    (copy / "eq-gebc/_meta/plan/shards.parquet").write_bytes(b"PAR1")
-    tars = {path: path.stat().st_mtime_ns for path in copy.rglob("*.tar")}
-    result = twinset("build", small_recipe, "--out", copy)
-    assert result.returncode == 0, result.stderr
-    assert contents(copy) == contents(reference)
-    assert {path: path.stat().st_mtime_ns for path in tars} == tars

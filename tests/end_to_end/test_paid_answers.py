@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.conftest import contents
 from tests.models.language_models.chat_server import Body, Reply, asked, completion, serving
+from tests.waiting import wait_until
 
 CAPTIONS = 12
 RECIPE = """
@@ -26,14 +28,19 @@ def replies(body: Body, number: int) -> Reply:
     return completion(json.dumps({"negative_caption": f"{asked(body)} and a zebra"}))
 
 
+def written(folder: Path, url: str, concurrency: int) -> Path:
+    """The recipe with its captions in a new folder."""
+    folder.mkdir()
+    lines = [{"caption_id": str(n), "image_id": str(n), "caption": f"a dog and {n} cats"} for n in range(CAPTIONS)]
+    (folder / "captions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (folder / "recipe.yaml").write_text(RECIPE.format(url=url, concurrency=concurrency))
+    return folder / "recipe.yaml"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_killed_between_two_answers(
-    start_twinset: Any, twinset: Any, contents: Any, until: Any, tmp_path: Path, concurrency: int
-) -> None:
-    lines = [{"caption_id": str(n), "image_id": str(n), "caption": f"a dog and {n} cats"} for n in range(CAPTIONS)]
-    (tmp_path / "captions.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
-    path, gone = tmp_path / "recipe.yaml", threading.Event()
+def test_killed_between_two_answers(start_twinset: Any, twinset: Any, tmp_path: Path, concurrency: int) -> None:
+    gone = threading.Event()
 
     def until_killed(body: Body, number: int) -> Reply:
         """Answers 40 requests, in the second shard; those after them wait for a client that will be dead."""
@@ -42,24 +49,21 @@ def test_killed_between_two_answers(
         return replies(body, number)
 
     with serving(until_killed) as server:
-        path.write_text(RECIPE.format(url=server.url, concurrency=concurrency))
-        process = start_twinset("build", path, "--out", tmp_path / "out", "--workers", "2")
-        until(lambda: len(server.bodies) == 40 + concurrency)
+        recipe = written(tmp_path / "killed", server.url, concurrency)
+        process = start_twinset("build", recipe, "--out", tmp_path / "out", "--workers", "2")
+        wait_until(lambda: len(server.bodies) == 40 + concurrency)
         process.kill()
         assert process.wait() == -9
         paid = {json.dumps(body, sort_keys=True) for body in server.bodies[:40]}
         server.reply = replies
         gone.set()
         server.bodies.clear()
-        result = twinset("build", path, "--out", tmp_path / "out", "--workers", "2")
+        result = twinset("build", recipe, "--out", tmp_path / "out", "--workers", "2")
         assert result.returncode == 0, result.stderr
         again = [json.dumps(body, sort_keys=True) for body in server.bodies]
         assert not paid & {*again} and len(again) == len({*again}) == 7 * CAPTIONS - 40
-    with serving(replies) as server:
-        (tmp_path / "whole").mkdir()
-        whole = tmp_path / "whole" / "recipe.yaml"
-        whole.write_text(RECIPE.format(url=server.url, concurrency=concurrency))
-        (tmp_path / "whole" / "captions.jsonl").write_bytes((tmp_path / "captions.jsonl").read_bytes())
+        server.bodies.clear()
+        whole = written(tmp_path / "whole", server.url, concurrency)
         result = twinset("build", whole, "--out", tmp_path / "reference", "--workers", "2")
         assert result.returncode == 0, result.stderr
         assert len(server.bodies) == 7 * CAPTIONS

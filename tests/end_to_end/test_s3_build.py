@@ -1,8 +1,6 @@
 """A build into a bucket of a real S3 server (moto's), killed midway and resumed: the same bytes as in a folder."""
 
-import itertools
 import json
-import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,39 +10,28 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.flaky_s3 import Flaky
+from tests.end_to_end.conftest import contents, counts_of
+from tests.waiting import wait_until
 
 
 @pytest.fixture
-def aws() -> Iterator[dict[str, str]]:
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """Environment of processes that use the S3 server."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    try:
-        _, port = server.get_host_and_port()
-        yield {
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-        }
-    finally:
-        server.stop()
+    url = "http://{}:{}".format(*server.get_host_and_port())
+    login = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
+    environment = {**login, "AWS_ENDPOINT_URL": url}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    yield environment
+    server.stop()
 
 
 @pytest.fixture
 def bucket(aws: dict[str, str]) -> Any:
-    """The bucket, seen from outside."""
-    resource = boto3.resource(
-        "s3",
-        endpoint_url=aws["AWS_ENDPOINT_URL"],
-        region_name=aws["AWS_DEFAULT_REGION"],
-        aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
-    )
-    return resource.create_bucket(
-        Bucket=f"twinset-{uuid.uuid4().hex}"
-    )  # moto keeps buckets as long as its process lives
+    """The bucket, seen from outside; moto keeps buckets as long as its process lives."""
+    return boto3.resource("s3").create_bucket(Bucket=f"twinset-{uuid.uuid4().hex}")
 
 
 def receipts(bucket: Any) -> int:
@@ -59,32 +46,6 @@ def downloaded(bucket: Any, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow  # tests/shards/storage says it of the store
-def test_a_store_that_answers_500_once_in_twenty_requests_ends_no_build(
-    aws: dict[str, str],
-    bucket: Any,
-    twinset: Any,
-    small_recipe: Path,
-    reference: Path,
-    contents: Any,
-    tmp_path: Path,
-) -> None:
-    proxy, requests = Flaky(aws["AWS_ENDPOINT_URL"]), itertools.count(1)
-    proxy.fails = lambda method, path: next(requests) % 20 == 0
-    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
-    thread.start()
-    try:
-        command = ("build", small_recipe, "--out", f"s3://{bucket.name}/out", "--workers", "2")
-        result = twinset(*command, **{**aws, "AWS_ENDPOINT_URL": proxy.url})
-    finally:
-        proxy.shutdown()
-        proxy.server_close()
-        thread.join()
-    assert result.returncode == 0, result.stderr
-    assert next(requests) > 100
-    assert contents(downloaded(bucket, tmp_path / "copy")) == contents(reference)
-
-
 @pytest.mark.slow
 def test_killed_and_resumed_on_s3(
     aws: dict[str, str],
@@ -93,15 +54,12 @@ def test_killed_and_resumed_on_s3(
     twinset: Any,
     small_recipe: Path,
     reference: Path,
-    contents: Any,
-    counts_of: Any,
-    until: Any,
     tmp_path: Path,
 ) -> None:
     url = f"s3://{bucket.name}/out"
     command = ("build", small_recipe, "--out", url, "--workers", "2", "--json")
     build = start_twinset(*command, **aws)
-    until(lambda: receipts(bucket) >= 3 or build.poll() is not None)
+    wait_until(lambda: receipts(bucket) >= 3 or build.poll() is not None)
     build.kill()
     assert build.wait() == -9
     planned = sum(

@@ -2,17 +2,18 @@
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, build_once
+from tests.end_to_end.conftest import BIN, build_once, contents, kill_all, logged
+from tests.waiting import wait_until
 
 CHEAP = tuple(
     word for name in ("eq-ag", "eq-gebc", "focus-object", "triplets") for word in ("--only", name)
@@ -43,20 +44,15 @@ PartitionName=cpu Nodes={host} Default=YES MaxTime=INFINITE State=UP
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        os.geteuid() != 0 or not all(shutil.which(one, path="/usr/sbin:/usr/bin") for one in DAEMONS),
+        os.geteuid() != 0 or not all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in DAEMONS),
         reason="needs root and the packages slurm-wlm and munge",
     ),
 ]
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+def free_ports() -> list[int]:
+    with socket.create_server(("", 0)) as first, socket.create_server(("", 0)) as second:
+        return [first.getsockname()[1], second.getsockname()[1]]
 
 
 class Cluster:
@@ -68,7 +64,7 @@ class Cluster:
         for name in ("state", "spool"):
             (folder / name).mkdir()
         host = socket.gethostname().partition(".")[0]
-        (folder / "slurm.conf").write_text(CONFIG.format(host=host, folder=folder, ports=free_ports(2)))
+        (folder / "slurm.conf").write_text(CONFIG.format(host=host, folder=folder, ports=free_ports()))
         key = folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
@@ -78,9 +74,8 @@ class Cluster:
         self.start("slurmd", "-D")
 
     def start(self, name: str, *options: str) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            command = [shutil.which(name, path="/usr/sbin:/usr/bin") or name, *options]
-            self.running[name] = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+        command = [shutil.which(name, path="/usr/sbin:/usr/bin") or name, *options]
+        self.running[name] = logged(command, self.folder / f"{name}.log", self.environment)
 
     def kill(self, name: str) -> None:
         process = self.running.pop(name)
@@ -90,37 +85,26 @@ class Cluster:
     def asked(self, *command: str) -> str:
         return subprocess.run(command, env=self.environment, capture_output=True, text=True).stdout
 
-    def states(self, name: str) -> list[str]:
-        """Of the tasks of the jobs of a name that have not ended."""
-        return self.asked("squeue", "-h", "-r", "-n", name, "-o", "%T").split()
-
 
 @pytest.fixture
-def cluster(environment: dict[str, str], until: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("slurm")
     folder.chmod(0o755)
-    found = Cluster(folder, environment)
+    started = Cluster(folder, environment)
     try:
-        until(lambda: "idle" in found.asked("sinfo", "-h", "-o", "%t"), 0.5)
-        yield found
+        wait_until(lambda: "idle" in started.asked("sinfo", "-h", "-o", "%t"), pause=0.5)
+        yield started
     finally:
-        found.asked("scancel", "--full", "-u", "root")
-        until(lambda: not found.asked("squeue", "-h"), 0.5)
-        for name in [*found.running][::-1]:
-            found.kill(name)
+        started.asked("scancel", "--full", "-u", "root")
+        wait_until(lambda: not started.asked("squeue", "-h"), pause=0.5)
+        for name in [*started.running][::-1]:
+            started.kill(name)
 
 
-def processes_of(words: str) -> list[int]:
+def processes_of(words: str) -> list[psutil.Process]:
     """Commands of twinset that hold these words, apart from the shells that wait for them."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if words in line and str(BIN) in line:
-            found.append(int(path.parent.name))
-    return found
+    lines = {process: " ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])}
+    return [process for process, line in lines.items() if words in line and str(BIN) in line]
 
 
 @pytest.fixture(scope="session")
@@ -130,18 +114,18 @@ def cheap_reference(pytestconfig: pytest.Config, twinset: Any) -> Path:
 
 
 def test_arrays_with_a_lost_node_make_what_a_build_makes(
-    cluster: Cluster, cheap_reference: Path, contents: Any, twinset: Any, until: Any, tmp_path: Path
+    cluster: Cluster, cheap_reference: Path, twinset: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "a folder's $name%j"
     setup = f"export PATH={BIN}:$PATH PYTHONPATH={CHECKOUT}/src:{CHECKOUT}/demo:{CHECKOUT}"
     command = ("slurm", "demo", *CHEAP, "--parts", "4")
 
-    def run(*more: str, setup: str = setup, out: Path = out) -> Any:
+    def run(*more: str) -> Any:
         return twinset(*command, "--out", out, "--setup", setup, *more, **cluster.environment)
 
     def ended() -> None:
         # Slurm begins a requeued task two minutes later.
-        until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), 0.5)
+        wait_until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), pause=0.5)
 
     absent = run("--partition", "cpus")
     assert absent.returncode == 2 and "submit.sh: sbatch: error: " in absent.stderr
@@ -149,18 +133,17 @@ def test_arrays_with_a_lost_node_make_what_a_build_makes(
     assert first.returncode == 0, first.stderr
 
     # Slurm begins the tasks of a lost node again.
-    until(lambda: processes_of("--stage scene-graphs --part"))
+    wait_until(lambda: processes_of("--stage scene-graphs --part"))
     cluster.kill("slurmd")
-    for left in processes_of(str(out)):
-        os.kill(left, signal.SIGKILL)
-    until(lambda: "down" in cluster.asked("sinfo", "-h", "-o", "%t"), 0.5)
+    kill_all(processes_of(str(out)))
+    wait_until(lambda: "down" in cluster.asked("sinfo", "-h", "-o", "%t"), pause=0.5)
     cluster.start("slurmd", "-D")
     ended()
-    if contents_but_scripts(contents, out) != contents(cheap_reference):
+    if contents_but_scripts(out) != contents(cheap_reference):
         last = run()
         assert last.returncode == 0, last.stderr
         ended()
-    assert contents_but_scripts(contents, out) == contents(cheap_reference)
+    assert contents_but_scripts(out) == contents(cheap_reference)
     nothing = run()
     assert nothing.returncode == 0 and "nothing to submit" in nothing.stdout
 
@@ -170,8 +153,8 @@ def test_arrays_with_a_lost_node_make_what_a_build_makes(
     assert "jobs triplets.plan: " in submitted.stdout and "scene-graphs" not in submitted.stdout
     assert " --array=3 " in (out / "_slurm/submit.sh").read_text()
     ended()
-    assert contents_but_scripts(contents, out) == contents(cheap_reference)
+    assert contents_but_scripts(out) == contents(cheap_reference)
 
 
-def contents_but_scripts(contents: Any, out: Path) -> dict[str, bytes]:
+def contents_but_scripts(out: Path) -> dict[str, bytes]:
     return {name: content for name, content in contents(out).items() if not name.startswith("_slurm/")}

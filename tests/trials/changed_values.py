@@ -7,7 +7,7 @@ import io
 import json
 import pickle
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,184 +18,125 @@ from tests.trials.changed_bytes import ODD
 
 RAW = "\ue000raw"  # marks text that stands in JSON or YAML as it is, which no value of Python gives
 DEEP, DIGITS = 20_000, 5_000
-
 RAW_JSON = (
-    "1" * DIGITS,
-    "[" * DEEP + "]" * DEEP,
-    '{"a":' * DEEP + "1" + "}" * DEEP,
-    '"\\ud800"',
-    "1e999",
-    "NaN",
-    "tru",
+    *("1" * DIGITS, "[" * DEEP + "]" * DEEP, '{"a":' * DEEP + "1" + "}" * DEEP),
+    *('"\\ud800"', "1e999", "NaN", "tru"),
 )
 RAW_YAML = (
-    *RAW_JSON[:1],
-    *("[" * 2000 + "]" * 2000, "!!python/object/apply:os.getcwd []", "&a [*a]", "*none", "0o17", "1:30:30", ".inf"),
-    *("2020-01-01", "!!binary aGk=", "!!set {a, b}", "{? [a, b] : c}", "{<<: {kind: x}}", "{a: 1, a: 2}", "!x y", "'"),
+    *(
+        "1" * DIGITS,
+        "[" * 2000 + "]" * 2000,
+        "!!python/object/apply:os.getcwd []",
+        "&a [*a]",
+        "*none",
+        "0o17",
+        "1:30:30",
+    ),
+    *(".inf", "2020-01-01", "!!binary aGk=", "!!set {a, b}", "{? [a, b] : c}", "{<<: {kind: x}}", "{a: 1, a: 2}"),
+    *("!x y", "'"),
 )
+NAMES = ("extra", "", "kind", "__class__", "id")
+PICKLED: tuple[Any, ...] = (Path("x"), {1, 2}, print, frozenset(), 1j, bytearray(3), range(9), ..., Random)
 
 
-# Values, of JSON, YAML, pickles and headers.
-
-Step = Any
-
-
-def _nodes(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
-    yield path
-    if len(path) < 12:
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        for key, inner in list(items)[:300]:
-            yield from _nodes(inner, (*path, key))
-
-
-def _at(value: Any, path: Sequence[Step]) -> Any:
-    for step in path:
-        value = value[step]
-    return value
-
-
-def change_value(value: Any, random: Random, raw: Sequence[str] = ()) -> tuple[Any, str]:
-    """A value with one node changed, and what was done."""
-    by_depth: dict[int, list[tuple[Step, ...]]] = {}
-    for found in _nodes(value):
-        by_depth.setdefault(len(found), []).append(found)
-    path = random.choice(by_depth[random.choice([*by_depth])])  # else most nodes are leaves
-    node = _at(value, path)
+def change_value(value: Any, random: Random, raw: Sequence[str] = ()) -> Any:
+    """A value with one node changed. raw: texts that may stand in its place."""
+    if isinstance(value, dict | list) and value and random.random() < 0.85:
+        changed: Any = value.copy()
+        key = random.choice([*value]) if isinstance(value, dict) else random.randrange(len(value))
+        if random.random() < 0.1:
+            del changed[key]
+        else:
+            changed[key] = change_value(value[key], random, raw)
+        return changed
     what = random.choice(("odd", "odd", "odd", "raw", "wrapped", "changed"))
-    new: Any = random.choice(ODD)
     if what == "raw" and raw:
-        new = RAW + random.choice(raw)
-    elif what == "wrapped":
-        new = random.choice(([node], {"x": node}, str(node), [node, node], [[node]], json.dumps(node, default=str)))
-    elif what == "changed":
-        new = _like(node, random)
-    said = f"{'.'.join(map(str, path))[:80] or 'all'} is {str(new)[:60]!r} ({type(new).__name__})"
-    if not path:
-        return new, said
-    inside, last = _at(value, path[:-1]), path[-1]
-    if random.random() < 0.15:
-        del inside[last]
-        return value, f"{'.'.join(map(str, path))[:80]} removed"
-    inside[last] = new
-    return value, said
+        return RAW + random.choice(raw)
+    if what == "wrapped":
+        text = json.dumps(value, default=str)
+        return random.choice(([value], {"x": value}, str(value), [value, value], [[value]], text))
+    return _like(value, random) if what == "changed" else random.choice(ODD)
 
 
 def _like(node: Any, random: Random) -> Any:
     """Something near: other members, another number, a shorter text."""
+    if isinstance(node, dict) and node and random.random() < 0.7:
+        key = random.choice([*node])
+        name = random.choice((f"{key}x", "", str(key).upper(), "\ud800", 3, None))
+        return {name if field == key else field: inner for field, inner in node.items()}
     if isinstance(node, dict):
-        keys = [*node]
-        if not keys or random.random() < 0.3:
-            return {**node, random.choice(("extra", "", "kind", "__class__", "id")): random.choice(ODD)}
-        key = random.choice(keys)
-        if random.random() < 0.5:
-            new = random.choice((f"{key}x", "", str(key).upper(), "\ud800", 3, None))
-            return {new if one == key else one: inner for one, inner in node.items()}
-        return {one: inner for one, inner in node.items() if one != key}
+        return {**node, random.choice(NAMES): random.choice(ODD)}
     if isinstance(node, list):
-        return random.choice(
-            (
-                node[1:],
-                node[::-1],
-                node * 2,
-                node * 300,
-                [*node, random.choice(ODD)],
-                {str(n): v for n, v in enumerate(node)},
-            )
-        )
+        longer = [*node, random.choice(ODD)]
+        return random.choice((node[1:], node[::-1], node * 2, node * 300, longer, dict(enumerate(node))))
     if isinstance(node, bool):
         return not node
     if isinstance(node, int | float):
         return random.choice((-node, node + 1, node * 1000, node / 3, float(node), str(node), node - 1e9, [node]))
     if isinstance(node, str):
-        return random.choice(
-            (node[:-1], node * 50, node.upper(), f" {node} ", f"{node}\n", node[::-1], f"{node}/..", f"{node}\0")
-        )
+        ends = (f" {node} ", f"{node}\n", f"{node}/..", f"{node}\0")
+        return random.choice((node[:-1], node * 50, node.upper(), node[::-1], *ends))
     return random.choice(ODD)
 
 
-def _put_raw(text: str, quote: Callable[[str], str]) -> str:
-    """Replace marked texts by what they mark."""
-    while (start := text.find(f'"{RAW}')) >= 0 or (start := text.find(f'"{quote(RAW)}')) >= 0:
-        value, end = json.JSONDecoder().raw_decode(text, start)
-        text = text[:start] + value[len(RAW) :] + text[end:]
-    return text
+def as_json(value: Any) -> bytes:
+    """JSON, and YAML, with marked texts replaced by what they mark."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    while (start := text.find(f'"{RAW}')) >= 0:
+        marked, end = json.JSONDecoder().raw_decode(text, start)
+        text = text[:start] + marked[len(RAW) :] + text[end:]
+    return text.encode("utf-8", "surrogatepass")
 
 
-def as_json(value: Any) -> str:
-    return _put_raw(json.dumps(value, ensure_ascii=False, default=str), lambda raw: raw)
+def json_value(data: bytes, random: Random) -> bytes:
+    return as_json(change_value(json.loads(data), random, RAW_JSON))
 
 
-def _write(path: Path, text: str) -> None:
-    path.write_bytes(text.encode("utf-8", "surrogatepass"))
-
-
-def json_value(path: Path, random: Random) -> str:
-    value, said = change_value(json.loads(path.read_bytes()), random, RAW_JSON)
-    _write(path, as_json(value))
-    return said
-
-
-def json_line(path: Path, random: Random) -> str:
-    lines = path.read_text("utf-8").splitlines()
+def json_line(data: bytes, random: Random) -> bytes:
+    lines = data.splitlines()
     at = random.randrange(len(lines))
-    value, said = change_value(json.loads(lines[at]), random, RAW_JSON)
-    lines[at] = as_json(value)
-    _write(path, "\n".join(lines) + "\n")
-    return f"line {at + 1}: {said}"
+    lines[at] = json_value(lines[at], random)
+    return b"\n".join([*lines, b""])
 
 
-def yaml_value(path: Path, random: Random) -> str:
-    value, said = change_value(yaml.safe_load(path.read_bytes()), random, RAW_YAML)
-    _write(path, _put_raw(json.dumps(value, ensure_ascii=False, default=str), lambda raw: raw))  # JSON is YAML
-    return said
+def yaml_value(data: bytes, random: Random) -> bytes:
+    return as_json(change_value(yaml.safe_load(data), random, RAW_YAML))
 
 
-def pickled_value(path: Path, random: Random) -> str:
-    value, said = change_value(pickle.loads(path.read_bytes()), random)
+def pickled_value(data: bytes, random: Random) -> bytes:
+    value = change_value(pickle.loads(data), random)
     if random.random() < 0.1:
-        value = random.choice(
-            (Path("x"), {1, 2}, print, frozenset(), 1j, bytearray(3), range(9), ..., Random, [value] * 3)
-        )
-        said = f"a pickle of {type(value).__name__}"
-    protocol = random.randrange(6)
-    path.write_bytes(pickle.dumps(value, protocol))
-    return f"{said}, protocol {protocol}"
+        value = random.choice((*PICKLED, [value] * 3))
+    return pickle.dumps(value, random.randrange(6))
 
 
-def deep_pickle(path: Path, random: Random) -> str:
+def deep_pickle(_: bytes, random: Random) -> bytes:
     depth = random.choice((500, DEEP))
-    path.write_bytes(random.choice((b"]" * depth + b"a" * (depth - 1) + b".", b"(" * depth + b"t" * depth + b".")))
-    return f"a pickle {depth} deep"
+    return random.choice((b"]" * depth + b"a" * (depth - 1) + b".", b"(" * depth + b"t" * depth + b"."))
 
 
-def csv_cell(path: Path, random: Random) -> str:
-    text = path.read_text("utf-8")
+def csv_cell(data: bytes, random: Random) -> bytes:
+    """A cell is odd, renamed, removed or doubled, in its row or in all."""
+    text = data.decode()
     tab = "\t" if "\t" in text.partition("\n")[0] else ","
-    rows = [row for row in csv.reader(io.StringIO(text), delimiter=tab)]
-    at = random.randrange(len(rows))
-    row = rows[at]
+    rows = list(csv.reader(io.StringIO(text), delimiter=tab))
+    row = random.choice(rows)
     column = random.randrange(len(row))
     what = random.choice(("odd", "odd", "odd", "removed", "more", "renamed"))
-    if what == "removed":
-        for one in rows if random.random() < 0.7 else [row]:
-            del one[column : column + 1]
-    elif what == "more":
-        for one in rows if random.random() < 0.5 else [row]:
-            one.insert(column, "x")
+    if what == "odd":
+        row[column] = str(random.choice(ODD))
     elif what == "renamed":
         rows[0][column] = random.choice(("", "x", rows[0][0], rows[0][column].upper(), f" {rows[0][column]}"))
     else:
-        row[column] = str(random.choice(ODD))
+        for changed in rows if random.random() < 0.6 else [row]:
+            changed[column : column + 1] = [] if what == "removed" else ["x", *changed[column : column + 1]]
     out = io.StringIO()
     csv.writer(out, delimiter=tab, lineterminator="\n").writerows(rows)
-    _write(path, out.getvalue())
-    return f"cell {column} of row {at}: {what} {row[column : column + 1]!r:.60}"
+    return out.getvalue().encode("utf-8", "surrogatepass")
 
 
-def tensors_header(path: Path, random: Random) -> str:
-    data = path.read_bytes()
+def tensors_header(data: bytes, random: Random) -> bytes:
+    """The header of a file of safetensors."""
     (size,) = struct.unpack("<Q", data[:8])
-    header, said = change_value(json.loads(data[8 : 8 + size]), random, RAW_JSON)
-    text = as_json(header).encode("utf-8", "surrogatepass")
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size :])
-    return f"header: {said}"
+    header = json_value(data[8 : 8 + size], random)
+    return struct.pack("<Q", len(header)) + header + data[8 + size :]

@@ -11,7 +11,6 @@ whatever is written next meets a full disk wherever it is written from (Python, 
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
@@ -23,16 +22,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.options import options
 from tests.trials.killed_kinds import ENDS_IN, RECIPE
-from tests.trials.killed_processes import Process, warm
+from tests.trials.killed_processes import Process, of_checkout, warm
 from tests.trials.kills import digests, is_left_over
 
+WHAT = ("size", "full", "gone", "readonly", "inodes", "slow")
 LARGE = "size=64m"  # of a tmpfs that is large enough
 BESIDE = "filling"  # the file that fills a disk
 SLOW_SECONDS = 0.05  # of each sync and rename
+Before = Callable[[Path], None]
 
 
 @dataclass(frozen=True)
@@ -42,27 +45,33 @@ class Case:
     name: str
     disk: str = LARGE
     mend: str = LARGE
-    before: Callable[[Path], None] = lambda out: None
+    before: Before = lambda out: None
     fails: bool = True
 
 
-def at_sync(number: int, then: Callable[[], None]) -> None:
+def at_sync(number: int, then: Before, out: Path) -> None:
     """In a build's process: have something happen when it syncs for the n-th time, before it does."""
-    true, calls = os.fsync, 0
+    sync, calls = os.fsync, 0
 
     def counted(descriptor: Any) -> None:
         nonlocal calls
         calls += 1
-        if calls == number:
-            then()
-        true(descriptor)
+        if calls == number or not number:
+            then(out)
+        sync(descriptor)
 
     os.fsync = counted  # type: ignore[assignment]
 
 
+def count(out: Path) -> None:
+    """Append a byte to a file beside OUT."""
+    with out.with_name("syncs").open("ab") as stream:
+        stream.write(b".")
+
+
 def fill(out: Path) -> None:
     """Fill the disk that OUT lies on."""
-    with (out.parent / BESIDE).open("ab", buffering=0) as stream, suppress(OSError):
+    with out.with_name(BESIDE).open("ab", buffering=0) as stream, suppress(OSError):
         while True:
             stream.write(bytes(4096))
 
@@ -70,11 +79,11 @@ def fill(out: Path) -> None:
 def slow(_: Path) -> None:
     """In a build's process: have each sync and rename take its time."""
     for name in ("fsync", "replace"):
-        true = getattr(os, name)
+        quick = getattr(os, name)
 
-        def late(*given: Any, true: Callable[..., Any] = true) -> Any:
+        def late(*arguments: Any, quick: Callable[..., Any] = quick) -> Any:
             time.sleep(SLOW_SECONDS)
-            return true(*given)
+            return quick(*arguments)
 
         setattr(os, name, late)
 
@@ -82,21 +91,15 @@ def slow(_: Path) -> None:
 def cases(what: Sequence[str], every: int, syncs: int, files: int) -> Iterator[Case]:
     """All cases. every: of numbered ones only each N-th; syncs, files: of a build without trouble."""
     if "size" in what:
-        for size in range(1, 31, every):
-            yield Case(f"a disk of {size} MB", disk=f"size={size}m", fails=False)
-        for size in range(40, 1000, 40 * every):
-            yield Case(f"a disk of {size} kB", disk=f"size={size}k", fails=False)
+        sizes = [*(f"{size}m" for size in range(1, 31, every)), *(f"{size}k" for size in range(40, 1000, 40 * every))]
+        for size in sizes:
+            yield Case(f"a disk of {size}", disk=f"size={size}", fails=False)
     if "full" in what:
         for number in range(1, syncs + 1, every):
-            yield Case(
-                f"full at sync {number}", fails=False, before=lambda out, n=number: at_sync(n, lambda: fill(out))
-            )  # type: ignore[misc]
+            yield Case(f"full at sync {number}", before=partial(at_sync, number, fill), fails=False)
     if "gone" in what:
         for number in range(2, syncs + 1, max(1, syncs // 12) * every):
-            yield Case(
-                f"OUT removed at sync {number}",
-                before=lambda out, n=number: at_sync(n, lambda: shutil.rmtree(out)),  # type: ignore[misc]
-            )
+            yield Case(f"OUT removed at sync {number}", before=partial(at_sync, number, shutil.rmtree))
     if "readonly" in what:
         yield Case("read-only", disk=f"{LARGE},ro")
     if "inodes" in what:
@@ -124,102 +127,64 @@ class Trial:
     def __init__(self, folder: Path) -> None:
         self._folder, self._recipe = folder, folder / "small.yaml"
         self._recipe.write_text(RECIPE)
-        self._scratch = folder / "tmp"
-        self._scratch.mkdir()
-        checkout = Path(__file__).parents[2]
-        self._variables = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")},
-            "OMP_NUM_THREADS": "1",
-            "NO_COLOR": "1",
-            "TMPDIR": str(self._scratch),
-            "TWINSET_CACHE": str(folder / "cache"),
-            "PYTHONPATH": os.pathsep.join(str(checkout / one) for one in ("src", "demo", ".")),
-        }
-        self._counted = folder / "syncs"
+        (folder / "tmp").mkdir()
+        self._variables = {**of_checkout(folder / "cache"), "TMPDIR": str(folder / "tmp")}
 
     def whole(self) -> tuple[int, int]:
         """Build without trouble; returns how often it syncs and how many files and folders it makes."""
         for name in ("first", "whole"):
             out = self._folder / name / "out"
             out.parent.mkdir()
-            self._counted.unlink(missing_ok=True)
-            if self._build(out, "whole", lambda _: count(self._counted)).code:
+            if self._build(out, "whole", partial(at_sync, 0, count)).code:
                 raise SystemExit((self._folder / "whole.txt").read_text())
             warm(self._folder / "whole.txt")
         self._whole = digests(out)
-        return self._counted.stat().st_size, sum(1 for _ in out.rglob("*"))
+        return out.with_name("syncs").stat().st_size, sum(1 for _ in out.rglob("*"))
 
     def run(self, case: Case) -> tuple[bool, str]:
         """Whether a case holds, and what was seen."""
         name, place = re.sub(r"\W+", "-", case.name), self._folder / "disk"
         with disk(place, case.disk):
-            out = place / "out"
-            began = time.monotonic()
-            process = self._build(out, name, case.before)
+            out, began = place / "out", time.monotonic()
+            code = self._build(out, name, case.before).code
             seconds = time.monotonic() - began
-            said = (self._folder / f"{name}.txt").read_text("utf-8", "replace")
             subprocess.run(["mount", "-o", f"remount,rw,{case.mend}", place], check=True)
             (place / BESIDE).unlink(missing_ok=True)
             here = digests(out) if out.exists() else {}
-            half = [one for one in here if not is_left_over(one) and here[one] != self._whole.get(one, here[one])]
-            left = [one for one in here if is_left_over(one)]
-            again = self._build(out, f"{name}-again")
-            equal = again.code == 0 and digests(out) == self._whole
-        found = re.search(r"^twinset: .*", said, re.MULTILINE | re.DOTALL)
-        message = found[0].strip().splitlines() if found else []
-        good = equal and "Traceback" not in said and not half and not left
-        if process.code == 0:
-            good = good and not case.fails
-        else:
-            good = good and process.code in (1, 2) and 1 <= len(message) <= 3
-        seen = f"exit {process.code}, {seconds:.0f} s, resumed equal: {'yes' if equal else 'NO'}"
-        seen += f", half-written: {', '.join(half[:3])}" if half else ""
-        seen += f", left: {', '.join(left[:3])}" if left else ""
-        seen += f"; {len(message)} lines: {message[0]}" if message else ""
+            left = [path for path in here if is_left_over(path)]
+            half = [path for path in {*here} - {*left} if here[path] != self._whole.get(path, here[path])]
+            equal = self._build(out, f"{name}-again").code == 0 and digests(out) == self._whole
+        log = (self._folder / f"{name}.txt").read_text("utf-8", "replace")
+        message = [line for line in f"\n{log}".partition("\ntwinset: ")[2].splitlines() if line]
+        ended = not case.fails if code == 0 else code in (1, 2) and 1 <= len(message) <= 3
+        good = equal and ended and "Traceback" not in log and not half and not left
+        seen = f"exit {code}, {seconds:.0f} s, resumed equal: {'yes' if equal else 'NO'}"
+        seen += f", half-written: {half[:3]}, left: {left[:3]}; {len(message)} lines: {' '.join(message[:1])}"
         return good, seen.replace(str(self._folder), "…")
 
-    def _build(self, out: Path, name: str, before: Callable[[Path], None] = lambda out: None) -> Process:
+    def _build(self, out: Path, name: str, before: Before = lambda out: None) -> Process:
         log = self._folder / f"{name}.txt"
-        told = ["build", str(self._recipe), "--only", "trohn-text", "--out", str(out), "--workers", "2"]
-        process = Process(told, self._variables, log, before=lambda: before(out))
+        arguments = ["build", str(self._recipe), "--only", "trohn-text", "--out", str(out), "--workers", "2"]
+        process = Process(arguments, self._variables, log, before=lambda: before(out))
         if process.wait(ENDS_IN) is None:
             process.kill(whole=True)
         process.end()
         return process
 
 
-def count(path: Path) -> None:
-    """In a build's process: append a byte to a file for each sync."""
-    true = os.fsync
-
-    def counted(descriptor: Any) -> None:
-        with path.open("ab") as stream:
-            stream.write(b".")
-        true(descriptor)
-
-    os.fsync = counted  # type: ignore[assignment]
-
-
-WHAT = ("size", "full", "gone", "readonly", "inodes", "slow")
-
-
 def main() -> int:
     """Run the cases; returns the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it has it tidy up
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--what", default=",".join(WHAT), help="kinds of disks, with commas between them")
-    parser.add_argument("--every", type=int, default=1, help="of numbered cases only each N-th")
-    parser.add_argument("--folder", type=Path, help="where trials lie")
-    asked = parser.parse_args()
+    given = options(__doc__, what=",".join(WHAT), every=1, folder="")
     if os.geteuid() != 0:
         print("skipped: every case mounts a tmpfs, for which this needs root")
         return 0
-    folder, bad = Path(tempfile.mkdtemp(prefix="disks-", dir=asked.folder)), 0
+    folder, bad = Path(tempfile.mkdtemp(prefix="disks-", dir=given.folder or None)), 0
     try:
         trial = Trial(folder)
         syncs, files = trial.whole()
         print(f"a build without trouble syncs {syncs} times and makes {files} files and folders", flush=True)
-        for case in cases(asked.what.split(","), asked.every, syncs, files):
+        for case in cases(given.what.split(","), given.every, syncs, files):
             good, seen = trial.run(case)
             bad += not good
             print(f"{'good' if good else 'BAD '}  {case.name:<24} {seen}", flush=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from tests.trials.killed_processes import Process, warm
-from tests.trials.kills import AGAIN, EARLY, Found, Kind, digests
+from tests.trials.killed_processes import Process, of_checkout, warm
+from tests.trials.kills import Kind, Tally, digests
 
 ENDS_IN = 300.0  # seconds in which a command that takes some comes to its end on a busy machine
+AGAIN = 0.6  # how often a command that was killed is killed once more before it may end
+EARLY = 0.15  # how often before its first file
 RECIPE = """
 name: killed
 stages:
@@ -33,53 +35,43 @@ subsets:
 """
 #: How often each is killed of 200.
 WEIGHTS = {
-    "build": 30,
-    "build-threads": 35,
-    "build-processes": 25,
-    "flow": 15,
-    "server": 10,
-    "worker": 6,
-    "review": 24,
-    "train-clip": 20,
-    "train-fusion": 10,
-    "export": 15,
-    "eval": 10,
+    **{"build": 30, "build-threads": 35, "build-processes": 25, "flow": 15, "server": 10, "worker": 6, "review": 24},
+    **{"train-clip": 20, "train-fusion": 10, "export": 15, "eval": 10},
 }
 
 
-class Command:
+class Command(Kind):
     """A command that writes below a folder.
 
     Args:
-        place: of its trials.
-        arguments: what it is, of the folder that it writes.
+        arguments: what it is; with ``--out`` and the folder that it writes.
         ignored: parts of paths below the folder that are not compared.
         once: it refuses a folder that it has finished.
     """
 
+    ends_with: tuple[int, ...] = (0, -9)  # its exit codes where it is killed
+
     def __init__(
         self,
         place: Path,
-        arguments: Callable[[Path], Sequence[str]],
+        arguments: Sequence[str],
         variables: dict[str, str],
         ignored: Sequence[str] = (),
         once: bool = False,
     ) -> None:
-        self._once = once
-        self.place, self._arguments, self._variables, self._ignored = place, arguments, variables, ignored
-        self._tried = 0
+        super().__init__(place, variables)
+        self._arguments, self._ignored, self._once = arguments, ignored, once
 
     def start(self, out: Path) -> Process:
         """Start it, with temporary files beside its folder."""
-        scratch = self._scratch(out)
+        scratch = out.with_name("tmp")
         scratch.mkdir(parents=True, exist_ok=True)
-        own = {**self._variables, "TMPDIR": str(scratch)}
-        return Process(list(self._arguments(out)), own, out.with_name("said.txt"))
+        arguments = [word.replace("{out}", str(out)) for word in (*self._arguments, "--out", "{out}")]
+        return Process(arguments, {**self.variables, "TMPDIR": str(scratch)}, out.with_name("log.txt"))
 
     def prepare(self) -> None:
         """The run without interruption, and one before it: nothing is drawn or compiled in the one that counts."""
-        import time
-
+        results = []
         for name in ("first", "whole"):
             out, began, self._first = self.place / name / "out", time.monotonic(), 0.0
             process = self.start(out)
@@ -90,142 +82,108 @@ class Command:
             if process.end() or process.code != 0:
                 raise SystemExit(f"{name} run, exit code {process.code}: {process.last_words()}")
             warm(process.log)
-        first, self.whole = (digests(self.place / name / "out", self._ignored) for name in ("first", "whole"))
+            results.append(digests(out, self._ignored))
+        first, self.whole = results
         differ = [name for name in first.keys() | self.whole.keys() if first.get(name) != self.whole.get(name)]
         if differ:
             raise SystemExit(f"two runs without interruption differ in {', '.join(sorted(differ))}")
-        self._left = set(os.listdir(self._scratch(self.place / "whole" / "out")))
+        self._left = set(os.listdir(out.with_name("tmp")))
 
-    def trial(self, chance: Random, most: int, found: Found) -> None:
-        """Kill the command, perhaps several times, and let it end."""
-        self._tried += 1
-        out, before, killed = self.place / str(self._tried) / "out", found.kills, list[Process]()
-        out.parent.mkdir(parents=True)
+    def trial(self, out: Path, chance: Random, most: int, tally: Tally) -> None:
+        """Kill it, perhaps several times, and let it end."""
+        kills, killed = tally.counts["kills"], list[Process]()
         while True:
-            early = chance.random() < EARLY
-            seconds = chance.uniform(0, self._first) if early else chance.uniform(self._first, self.seconds)
             process = self.start(out)
             killed.append(process)
-            whole = chance.random() < 0.5
-            if process.wait(seconds) is None and process.kill(whole):
-                found.kills += 1
-            if process.code not in (0, -9) and not self._refused(process, out):
-                found.fell(f"{out}: resumed, exit code {process.code}: {process.last_words()}")
+            tally.counts["kills"] += self.interrupt(process, chance)
+            if process.code not in self.ends_with and not self._refused(process, out):
+                tally.add("lost", [f"exit code {process.code}: {process.last_words()}"], out)
                 break
-            if process.code != -9 or found.kills - before >= most or chance.random() > AGAIN:
+            if process.code != -9 or tally.counts["kills"] - kills >= most or chance.random() > AGAIN:
                 break
-        self.settle(out, killed, found)
+        self.settle(out, killed, tally)
 
-    def settle(self, out: Path, killed: Sequence[Process], found: Found) -> None:
+    def interrupt(self, process: Process, chance: Random) -> bool:
+        """Kill it at a random time; returns whether it lived until then."""
+        early = chance.random() < EARLY
+        seconds = chance.uniform(0, self._first) if early else chance.uniform(self._first, self.seconds)
+        whole = chance.random() < 0.5
+        return process.wait(seconds) is None and process.kill(whole)
+
+    def settle(self, out: Path, killed: Sequence[Process], tally: Tally) -> None:
         """Let the command end in a folder where it was killed, and compare."""
-        wrong = found.good
         process = self.start(out)
         if process.wait(ENDS_IN) is None:
-            found.fell(f"{out}: resumed, it does not end in {ENDS_IN:.0f} s: {process.last_words()}")
+            tally.add("lost", [f"resumed, it does not end in {ENDS_IN:.0f} s: {process.last_words()}"], out)
             process.kill(whole=True)
         elif process.code != 0 and not self._refused(process, out):
-            found.fell(f"{out}: resumed, exit code {process.code}: {process.last_words()}")
-        living = sum(one.end() for one in (*killed, process))
-        found.remain(living, f"{out}: {living} processes live on")
-        found.compare(self.whole, digests(out, self._ignored) if out.exists() else {})
-        files = set(os.listdir(self._scratch(out))) - self._left
-        found.remain(len(files), f"{out}: temporary files are left: {', '.join(sorted(files))}")
-        if wrong == found.good and found.good:
-            shutil.rmtree(out.parent)
-
-    def end(self) -> None:
-        """Nothing runs on."""
+            tally.add("lost", [f"resumed, exit code {process.code}: {process.last_words()}"], out)
+        tally.add("left over", [pid for started in (*killed, process) for pid in started.end()], out)
+        tally.compare(self.whole, digests(out, self._ignored) if out.exists() else {})
+        tally.add("left over", set(os.listdir(out.with_name("tmp"))) - self._left, out)
 
     def _refused(self, process: Process, out: Path) -> bool:
         return self._once and process.code == 2 and digests(out) == self.whole
-
-    @staticmethod
-    def _scratch(out: Path) -> Path:
-        return out.with_name("tmp")
 
 
 @contextmanager
 def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[str, Kind]]]:
     """The kinds of some names, each made when it is asked for; what they share is ended after the last."""
-    from tests.trials.killed_prefect import Server, ServerOfPrefect, Worker
+    from tests.trials.killed_prefect import ServedFlow, Worker, server_of_prefect
     from tests.trials.killed_review import Review
 
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    checkout = Path(__file__).parents[2]
-    variables |= {
-        "OMP_NUM_THREADS": "1",
-        "HF_HUB_OFFLINE": "1",
-        "DO_NOT_TRACK": "1",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "NO_COLOR": "1",
-        "TWINSET_CACHE": str(folder / "cache"),
-        "PYTHONPATH": os.pathsep.join(str(checkout / one) for one in ("src", "demo", ".")),
-    }
+    variables = of_checkout(folder / "cache")
     recipe = folder / "killed.yaml"
     recipe.write_text(RECIPE)
-    prefect = ServerOfPrefect(folder / "prefect", variables)
+    prefect = server_of_prefect(folder / "prefect", variables)
+    small = ("build", str(recipe), "--only", "trohn-text", "--workers")
 
     def built() -> Path:
         """The recipe's dataset, without interruption."""
         out = folder / "built/out"
         if not out.exists():
             out.parent.mkdir()
-            process = Process(["build", str(recipe), "--out", str(out)], variables, folder / "built/said.txt")
+            process = Process(["build", str(recipe), "--out", str(out)], variables, folder / "built/log.txt")
             if process.wait(ENDS_IN) != 0:
                 raise SystemExit(process.last_words())
         return out
 
-    def build(name: str, *more: str) -> Command:
-        return Command(folder / name, lambda out: ("build", str(recipe), "--out", str(out), *more), variables)
-
-    def flow() -> Command:
-        command = ("build", str(recipe), "--only", "trohn-text", "--workers", "2")
-        return Command(folder / "flow", lambda out: (*command, "--out", str(out)), prefect.started())
+    def command(name: str, *arguments: str, ignored: Sequence[str] = (), once: bool = False) -> Command:
+        return Command(folder / name, arguments, variables, ignored, once)
 
     def clip() -> Command:
-        from tests.tiny_encoders import open_clip_config
+        from tests.tiny_encoders import open_clip_config  # which imports torch
 
-        config, data = open_clip_config(folder / "clip"), built()
-        told = ("--batch", "4", "--steps", "30", "--checkpoint-every", "4", "--lr", "1e-3")
-        command = ("train", "clip", "--model", str(config), "--weights", "random", "--data", f"{data}:eq-gebc", *told)
-        command = (*command, "--threads", "1")
-        return Command(folder / "train-clip", lambda out: (*command, "--out", str(out)), variables, ())
+        steps = ("--batch", "4", "--steps", "30", "--checkpoint-every", "4", "--lr", "1e-3", "--threads", "1")
+        model = ("--model", str(open_clip_config(folder / "clip")), "--weights", "random")
+        return command("train-clip", "train", "clip", *model, "--data", f"{built()}:eq-gebc", *steps)
 
     def fusion() -> Command:
         from tests.tiny_encoders import save_transformers
 
-        model = save_transformers(folder / "blip", "blip")
-        told = ("--batch", "4", "--epochs", "1", "--checkpoint-every", "3", "--threads", "1")
-        command = ("train", "fusion", "--model", f"blip-itm:{model}", "--data", f"{built()}:eq-gebc", *told)
-        return Command(folder / "train-fusion", lambda out: (*command, "--out", str(out)), variables, ())
+        steps = ("--batch", "4", "--epochs", "1", "--checkpoint-every", "3", "--threads", "1")
+        model = ("--model", f"blip-itm:{save_transformers(folder / 'blip', 'blip')}")
+        return command("train-fusion", "train", "fusion", *model, "--data", f"{built()}:eq-gebc", *steps)
 
     def export() -> Command:
-        command = ("export", str(built()), "--only", "eq-gebc", "--format", "eqben")
-        return Command(folder / "export", lambda out: (*command, "--out", str(out)), variables, once=True)
+        given = (str(built()), "--only", "eq-gebc", "--format", "eqben")
+        return command("export", "export", *given, once=True)
 
     def evaluation() -> Command:
         from tests.tiny_encoders import open_clip_config
 
-        config = open_clip_config(folder / "scored")
-        command = ("eval", "run", "--benchmark", f"twinset={built()}", "--only", "eq-gebc", "--threads", "1")
+        given = ("--benchmark", f"twinset={built()}", "--only", "eq-gebc", "--threads", "1", "--cache", "{out}/cache")
+        model = ("--model", f"random:{open_clip_config(folder / 'scored')}")
+        timed = ("cache", "report.html", "results.json", "cost.csv", "cost.tex")  # they say how long it took
+        return command("eval", "eval", "run", *given, *model, ignored=timed)
 
-        def told(out: Path) -> tuple[str, ...]:
-            return (*command, "--model", f"random:{config}", "--cache", str(out / "cache"), "--out", str(out))
-
-        # They say how long it took.
-        timed = ("cache", "report.html", "results.json", "cost.csv", "cost.tex")
-        return Command(folder / "eval", told, variables, timed)
-
-    only = ("--only", "trohn-text")
     makers: dict[str, Callable[[], Kind]] = {
-        "build": lambda: build("build", *only, "--workers", "1"),
-        "build-threads": lambda: build("build-threads", "--workers", "2"),
-        "build-processes": lambda: build(
-            "build-processes", "--only", "trohn-text", "--workers", "2", "--runner", "processes"
-        ),
-        "flow": flow,
-        "server": lambda: Server(flow(), prefect),
-        "worker": lambda: Worker(folder / "worker", recipe, prefect, flow()),
+        "build": lambda: command("build", *small, "1"),
+        "build-threads": lambda: command("build-threads", "build", str(recipe), "--workers", "2"),
+        "build-processes": lambda: command("build-processes", *small, "2", "--runner", "processes"),
+        "flow": lambda: Command(folder / "flow", (*small, "2"), prefect.started()),
+        "server": lambda: ServedFlow(folder / "server", (*small, "2"), prefect),
+        "worker": lambda: Worker(folder / "worker", (*small, "2"), prefect),
         "review": lambda: Review(folder / "review", variables),
         "train-clip": clip,
         "train-fusion": fusion,

@@ -17,21 +17,29 @@ from pathlib import Path
 
 import psutil
 
-Condition = Callable[[], object]
+from tests.end_to_end.conftest import kill_all
 
 
 class TookTooLong(Exception):
     """What was waited for did not come."""
 
 
-def until(condition: Condition, seconds: float, what: str, pause: float = 0.02) -> object:
-    """What a condition returns once that is true; raises `TookTooLong`, which says ``what``."""
+def until(condition: Callable[[], object], seconds: float, what: str, pause: float = 0.02) -> None:
+    """Wait until a condition holds; raises `TookTooLong`, which says ``what``."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not condition():
         if time.monotonic() > deadline:
             raise TookTooLong(f"{what}: not in {seconds:.0f} s")
         time.sleep(pause)
-    return found
+
+
+def of_checkout(cache: Path) -> dict[str, str]:
+    """The environment of commands of this checkout, without a server of Prefect."""
+    checkout = Path(__file__).parents[2]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    kept |= dict.fromkeys(("OMP_NUM_THREADS", "HF_HUB_OFFLINE", "DO_NOT_TRACK", "NO_COLOR"), "1")
+    path = os.pathsep.join(str(checkout / folder) for folder in ("src", "demo", "."))
+    return {**kept, "TWINSET_CACHE": str(cache), "PYTHONPATH": path}
 
 
 class Process:
@@ -76,12 +84,12 @@ class Process:
 
     def living(self) -> list[psutil.Process]:
         """The processes of its session."""
-        found = []
-        for pid in psutil.pids():
+        living = []
+        for process in psutil.process_iter():
             with contextlib.suppress(ProcessLookupError, psutil.Error):
-                if os.getsid(pid) == self.pid and (one := psutil.Process(pid)).status() != psutil.STATUS_ZOMBIE:
-                    found.append(one)
-        return found
+                if os.getsid(process.pid) == self.pid and process.status() != psutil.STATUS_ZOMBIE:
+                    living.append(process)
+        return living
 
     def kill(self, whole: bool) -> bool:
         """Kill -9, of it alone or of all its session. Returns whether it lived until then."""
@@ -89,24 +97,19 @@ class Process:
             return False
         # It stops first: it must not meet its children's end.
         os.kill(self.pid, signal.SIGSTOP)
-        for one in [*(self.living() if whole else ())]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if one.pid != self.pid:
-                    one.kill()
+        kill_all([process for process in self.living() if process.pid != self.pid] if whole else [])
         os.kill(self.pid, signal.SIGKILL)
         self.wait(30)
         return self.code == -signal.SIGKILL
 
-    def end(self) -> int:
-        """End what is left of its session; returns how many processes lived on although they had time to end."""
+    def end(self) -> list[psutil.Process]:
+        """End what is left of its session; returns the processes that lived on although they had time to end."""
         with contextlib.suppress(TookTooLong):
             until(lambda: not self.living(), 20, "the end of children", 0.1)
         left = self.living()
-        for one in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
+        kill_all(left)
         self.wait(30)
-        return len(left)
+        return left
 
     def last_words(self) -> str:
         """The end of its log, on one line."""

@@ -7,7 +7,6 @@ others use them. Prints a row a kind. Exit code 1 unless nothing was lost, doubl
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import os
@@ -16,71 +15,68 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Protocol
 
 import pyarrow.parquet as pq
 
-AGAIN = 0.6  # how often a command that was killed is killed once more before it may end
-EARLY = 0.15  # how often before its first file
+from tests.options import options
+
+COLUMNS = ("kills", "lost", "doubled", "different", "left over", "seconds")
 LEFT_OVER = ("_spool", "_building")  # parts of paths; as are names that begin with a dot
 NOT_COMPARED = ("log",)  # folders of hosts and times
 
 
-@dataclass
-class Found:
-    """What kills of a kind did. said: a line for each thing that is wrong."""
+class Tally:
+    """What kills of a kind did. counts: by `COLUMNS`; messages: a line for each fault."""
 
-    kills: int = 0
-    lost: int = 0
-    doubled: int = 0
-    different: int = 0
-    left: int = 0
-    seconds: float = 0.0
-    said: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.counts, self.messages = Counter[str](), list[str]()
 
     @property
     def good(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.lost or self.doubled or self.different or self.left)
+        return not any(self.counts[column] for column in COLUMNS[1:-1])
+
+    def add(self, column: str, names: Collection[object], where: object = "") -> None:
+        """Count faults, and name the first."""
+        self.counts[column] += len(names)
+        if names:
+            self.messages.append(f"{where} {column}: {', '.join(map(str, list(names)[:5]))}")
 
     def compare(self, whole: Mapping[str, str], here: Mapping[str, str]) -> None:
         """Count the differences of two folders (`digests`)."""
-        lost = sorted(whole.keys() - here.keys())
         more = sorted(here.keys() - whole.keys())
-        left = [one for one in more if is_left_over(one)]
-        differ = sorted(one for one in whole.keys() & here.keys() if whole[one] != here[one])
-        self.lost += len(lost)
-        self.left += len(left)
-        self.doubled += len(more) - len(left)
-        self.different += len(differ)
-        for what, names in (("lost", lost), ("more", more), ("different", differ)):
-            if names:
-                self.said.append(f"{what}: {', '.join(names[:5])}")
+        self.add("lost", sorted(whole.keys() - here.keys()))
+        self.add("left over", [path for path in more if is_left_over(path)])
+        self.add("doubled", [path for path in more if not is_left_over(path)])
+        self.add("different", sorted(path for path in whole.keys() & here.keys() if whole[path] != here[path]))
 
-    def fell(self, said: str) -> None:
-        """A command that does not come to its end."""
-        self.lost += 1
-        self.said.append(said)
-
-    def remain(self, count: int, said: str) -> None:
-        """Files or processes that should be gone."""
-        self.left += count
-        if count:
-            self.said.append(said)
+    def row(self, name: str) -> str:
+        """A row of the table."""
+        return f"{name:<18}" + "".join(f"{self.counts[column]:>11.0f}" for column in COLUMNS)
 
 
-class Kind(Protocol):
-    """Something that is killed."""
+class Kind:
+    """A command or a service that is killed. place: of its trials."""
+
+    def __init__(self, place: Path, variables: dict[str, str]) -> None:
+        self.place, self.variables, self._trials = place, variables, 0
+
+    def next_out(self) -> Path:
+        """The folder that the next trial writes."""
+        self._trials += 1
+        out = self.place / str(self._trials) / "out"
+        out.parent.mkdir(parents=True)
+        return out
 
     def prepare(self) -> None:
         """What all trials need, and the run without interruption."""
 
-    def trial(self, chance: Random, most: int, found: Found) -> None:
-        """Kill at least once, as often as ``most`` times, and count what came of it in ``found``."""
+    def trial(self, out: Path, chance: Random, most: int, tally: Tally) -> None:
+        """Kill at least once, as often as ``most`` times, and count what came of it."""
 
     def end(self) -> None:
         """End what was started."""
@@ -96,16 +92,16 @@ def digests(root: Path, ignored: Sequence[str] = ()) -> dict[str, str]:
 
     ignored: further parts of paths that are not compared.
     """
-    found = {}
+    files = {}
     for folder, below, names in os.walk(root):
         relative = Path(folder).relative_to(root)
         if set(relative.parts) & {*NOT_COMPARED, *ignored}:
             continue
         if not below and not names:
-            found[f"{relative.as_posix()}/"] = ""
+            files[f"{relative.as_posix()}/"] = ""
         for name in set(names) - set(ignored):
-            found[(relative / name).as_posix()] = _digest(Path(folder) / name)
-    return found
+            files[(relative / name).as_posix()] = _digest(Path(folder) / name)
+    return files
 
 
 def _digest(path: Path) -> str:
@@ -114,72 +110,53 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def weighed(kinds: Mapping[str, int], kills: int) -> dict[str, int]:
-    """How often each kind is killed, by its weight; once at least."""
-    share = kills / sum(kinds.values())
-    return {name: max(1, round(weight * share)) for name, weight in kinds.items()}
+def tried(kind: Kind, kills: int, chance: Random) -> Tally:
+    """Kill a kind so many times."""
+    from tests.trials.killed_processes import TookTooLong
+
+    tally, began = Tally(), time.monotonic()
+    try:
+        kind.prepare()
+        while tally.counts["kills"] < kills:
+            out, good = kind.next_out(), tally.good
+            kind.trial(out, chance, kills - tally.counts["kills"], tally)
+            if good and tally.good:
+                shutil.rmtree(out.parent)
+    except TookTooLong as error:
+        tally.add("lost", [error])
+    finally:
+        kind.end()
+    tally.counts["seconds"] = round(time.monotonic() - began)
+    return tally
 
 
 def main() -> int:
     """Run the trials; returns the exit code."""
     from tests.trials.killed_kinds import WEIGHTS, made_kinds
-    from tests.trials.killed_processes import TookTooLong
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it has it tidy up
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=60)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--what", default=",".join(WEIGHTS), help="kinds, with commas between them")
-    parser.add_argument("--folder", type=Path, help="where trials lie, on a fast disk or in memory")
-    asked = parser.parse_args()
-    names = asked.what.split(",")
+    given = options(__doc__, kills=60, seed=0, what=",".join(WEIGHTS), folder="")
+    names = given.what.split(",")
     if unknown := set(names) - set(WEIGHTS):
-        parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(WEIGHTS)}")
-    shares = weighed({name: WEIGHTS[name] for name in names}, asked.kills)
-    folder = Path(tempfile.mkdtemp(prefix="kills-", dir=asked.folder))
-    total: dict[str, Found] = {}
+        sys.exit(f"{', '.join(sorted(unknown))}: choose from {', '.join(WEIGHTS)}")
+    share = given.kills / sum(WEIGHTS[name] for name in names)
+    folder = Path(tempfile.mkdtemp(prefix="kills-", dir=given.folder or None))
+    total, tallies = Tally(), list[str]()
     try:
         with made_kinds(folder, names) as kinds:
             for name, kind in kinds:
-                found, began = total.setdefault(name, Found()), time.monotonic()
-                chance = Random(f"{asked.seed}/{name}")
-                try:
-                    kind.prepare()
-                    while found.kills < shares[name]:
-                        kind.trial(chance, shares[name] - found.kills, found)
-                except TookTooLong as error:
-                    found.fell(str(error))
-                finally:
-                    kind.end()
-                found.seconds = time.monotonic() - began
-                print(_row(name, found), flush=True)
-                for line in found.said:
-                    print(f"    {line}", flush=True)
+                tally = tried(kind, max(1, round(WEIGHTS[name] * share)), Random(f"{given.seed}/{name}"))
+                total.counts.update(tally.counts)
+                tallies.append(tally.row(name))
+                print(tallies[-1], *tally.messages, sep="\n    ", flush=True)
     finally:
-        if all(found.good for found in total.values()):
+        if total.good:
             shutil.rmtree(folder, ignore_errors=True)
         else:
             print(f"the folders of what is wrong are in {folder}", file=sys.stderr)
-    print(f"\nseed {asked.seed}\n{_row('', None)}")
-    for name, found in total.items():
-        print(_row(name, found))
-    whole = Found()
-    for found in total.values():
-        for count in ("kills", "lost", "doubled", "different", "left", "seconds"):
-            setattr(whole, count, getattr(whole, count) + getattr(found, count))
-    print(_row("all", whole))
-    return 0 if whole.good else 1
-
-
-def _row(name: str, found: Found | None) -> str:
-    if found is None:
-        return (
-            f"{'killed':<18} {'kills':>6} {'lost':>6} {'doubled':>8} {'different':>10} {'left over':>10} {'seconds':>8}"
-        )
-    return (
-        f"{name:<18} {found.kills:>6} {found.lost:>6} {found.doubled:>8} {found.different:>10} {found.left:>10} "
-        f"{found.seconds:>8.0f}"
-    )
+    heading = f"{'killed':<18}" + "".join(f"{column:>11}" for column in COLUMNS)
+    print(f"\nseed {given.seed}", heading, *tallies, total.row("all"), sep="\n")
+    return 0 if total.good else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Kinds of other people's files: recipes, annotations, captions, vocabularies, images and clips."""
+"""What a kind of mutated inputs is; and kinds of other people's files: recipes, annotations, images and clips."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import csv
 import json
 import pickle
 import shutil
-from collections.abc import Callable, Mapping
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -25,21 +27,41 @@ Make = Callable[[Path], object]
 Act = Callable[[Path], int | None]
 
 
+@dataclass(frozen=True)
+class Kind:
+    """A kind of inputs.
+
+    make: fills an empty folder, which is the working directory meanwhile. acts: read such a folder; each returns an
+    exit code or raises what its function raises. files: patterns of those that are mutated. weight: how many cases it
+    has to one of others.
+    """
+
+    name: str
+    make: Make
+    acts: Mapping[str, Act]
+    files: Sequence[str]
+    weight: int = 2
+
+    @property
+    def place(self) -> str:
+        """Its name as a folder."""
+        return "".join(letter if letter.isalnum() else "-" for letter in self.name)
+
+
 def command(*arguments: str) -> Act:
     """The ``twinset`` command."""
     return lambda _: main(arguments)
 
 
-def recipe(**stages: Mapping[str, Any]) -> None:
-    """Write ``recipe.yaml``. stages: subsets, or stages where ``makes_table`` is among their keys."""
+def recipe(header: Mapping[str, Any] | None = None, **stages: Mapping[str, Any]) -> None:
+    """Write ``recipe.yaml``. stages: subsets, or stages where ``below`` is among their keys."""
     parts: dict[str, dict[str, Any]] = {"subsets": {}, "stages": {}}
     for name, stage in stages.items():
-        given = dict(stage)
-        parts["stages" if given.pop("below", False) else "subsets"][name.replace("_", "-")] = given
-    text = yaml.safe_dump(
-        {"name": "mutated", "max_missing": 1, **{key: part for key, part in parts.items() if part}}, sort_keys=False
-    )
-    Path("recipe.yaml").write_text(text, "utf-8")
+        settings = dict(stage)
+        parts["stages" if settings.pop("below", False) else "subsets"][name.replace("_", "-")] = settings
+    parts = {key: part for key, part in parts.items() if part}
+    text = {"name": "mutated", "max_missing": 1, **parts, **(header or {})}
+    Path("recipe.yaml").write_text(yaml.safe_dump(text, sort_keys=False), "utf-8")
 
 
 def of_source(kind: str, **settings: Any) -> dict[str, Any]:
@@ -47,22 +69,38 @@ def of_source(kind: str, **settings: Any) -> dict[str, Any]:
     return {"source": {"kind": kind, "licence": "CC0", **settings}}
 
 
-def copied(*names: str) -> None:
-    """Copy files of the miniature into the working directory."""
+def copied(*names: str | Path) -> None:
+    """Copy files, of the miniature unless they are named in full, into the working directory."""
     for name in names:
         shutil.copy(MINIATURE / name, Path(name).name)
 
 
+def planned(*names: str | Path, **stages: Mapping[str, Any]) -> Make:
+    """Files of the miniature and the recipe that reads them."""
+
+    def make(folder: Path) -> None:
+        copied(*names)
+        recipe(**stages)
+
+    return make
+
+
+def of_genecis(kind: str, **files: str) -> dict[str, dict[str, Any]]:
+    """Both tasks of a kind of galleries."""
+    return {task: {**of_source(kind, task=task, media=".", **files), "count": 6} for task in ("focus", "change")}
+
+
 PLAN = {"plan": command("plan", "recipe.yaml"), "plan --out": command("plan", "recipe.yaml", "--out", "out")}
+ONLY_PLAN = {"plan": PLAN["plan"]}
 BUILD = {"build": command("build", "recipe.yaml", "--out", "out", "--workers", "1")}
 
 
 def recipes(folder: Path) -> None:
-    """One recipe with every kind of setting; and the demo's, of which the stages are many."""
-    shutil.copy(PROCEDURAL / "manifest.json", "manifest.json")
+    """One recipe with every kind of setting."""
+    copied(PROCEDURAL / "manifest.json", "small_world/negatives.csv")
     shutil.copy(MINIATURE / "gebc" / "annotations.json", "gebc.json")
-    shutil.copy(MINIATURE / "small_world" / "negatives.csv", "negatives.csv")
     recipe(
+        {"seed": 3, "description": "d"},
         negatives={**of_source("replayed-negatives", captions=["negatives.csv"]), "below": True, "shard_size": 7},
         prompts={**of_source("negative-prompts", negatives="negatives", suffix=", sharp"), "below": True},
         events={
@@ -73,93 +111,43 @@ def recipes(folder: Path) -> None:
         text={**of_source("text-pairs", negatives="prompts", train=0.5), "split": "validation"},
         pictures={**of_source("kubric", aspect="counting", assets="manifest.json"), "count": 2},
     )  # fmt: skip
-    given = yaml.safe_load(Path("recipe.yaml").read_text("utf-8"))
-    Path("recipe.yaml").write_text(yaml.safe_dump({**given, "seed": 3, "description": "d"}, sort_keys=False))
 
 
 def action_genome(folder: Path) -> None:
-    copied("action_genome/annotations.pkl")
+    planned("action_genome/annotations.pkl", **PAIRS_OF_PICKLE)(folder)
     frames: dict[str, Any] = pickle.loads(Path("annotations.pkl").read_bytes())
-    few = dict(list(frames.items())[:12])
-    Path("annotations.pkl").write_bytes(pickle.dumps(few, 4))
-    recipe(pairs=of_source("action-genome", annotations="annotations.pkl", media="."))
-
-
-def action_genome_lines(folder: Path) -> None:
-    """The same as JSON lines."""
-    shutil.copy(Path(__file__).parents[1] / "real" / "action_genome.jsonl", "annotations.jsonl")
-    recipe(pairs=of_source("action-genome", annotations="annotations.jsonl", media="."))
-
-
-def gebc(folder: Path) -> None:
-    copied("gebc/annotations.json")
-    recipe(pairs=of_source("gebc", annotations="annotations.json", media="."))
-
-
-def youcook2(folder: Path) -> None:
-    copied("youcook2/annotations.json")
-    recipe(pairs=of_source("youcook2", annotations="annotations.json", media="."))
-
-
-def vaw(folder: Path) -> None:
-    copied("stills/vaw.json", "stills/attribute_types.json")
-    files = {"annotations": "vaw.json", "taxonomy": "attribute_types.json", "media": "."}
-    recipe(
-        focus={**of_source("genecis-attributes", task="focus", **files), "count": 6},
-        change={**of_source("genecis-attributes", task="change", **files), "count": 6},
-    )
-
-
-def panoptic(folder: Path) -> None:
-    copied("stills/panoptic.json")
-    files = {"annotations": "panoptic.json", "media": "."}
-    recipe(
-        focus={**of_source("genecis-objects", task="focus", **files), "count": 6},
-        change={**of_source("genecis-objects", task="change", **files), "count": 6},
-    )
-
-
-CAPTIONS = [
-    {"caption": f"a {word} cup on a table", "image_id": f"i{n}", "id": n}
-    for n, word in enumerate(("red", "blue", "old"))
-]
+    Path("annotations.pkl").write_bytes(pickle.dumps(dict(list(frames.items())[:12]), 4))
 
 
 def captions(folder: Path) -> None:
     """Captions in every form that is read."""
-    Path("captions.tsv").write_text(
-        "".join(f"{one['caption']}\thttp://x.example/{one['image_id']}.jpg\n" for one in CAPTIONS)
-    )
-    Path("columns.tsv").write_text(
-        "caption\timage_id\n" + "".join(f"{one['caption']}\t{one['image_id']}\n" for one in CAPTIONS)
-    )
-    Path("tokens.txt").write_text("".join(f"{one['image_id']}.jpg#0\t{one['caption']}\n" for one in CAPTIONS))
-    Path("lines.jsonl").write_text("".join(json.dumps(one) + "\n" for one in CAPTIONS))
-    images = [{"id": n, "file_name": f"{n}.jpg"} for n in range(3)]
-    Path("coco.json").write_text(
-        json.dumps({"images": images, "annotations": [{**one, "image_id": one["id"]} for one in CAPTIONS]})
-    )
-    pq.write_table(pa.Table.from_pylist(CAPTIONS), "table.parquet")
-    Path("downloaded").mkdir()
-    import tarfile
-
-    rows = [
-        {"key": f"{n:09d}", "caption": one["caption"], "status": "success", "url": "u"}
-        for n, one in enumerate(CAPTIONS)
+    rows: list[dict[str, Any]] = [
+        {"caption": f"a {word} cup on a table", "image_id": f"i{n}", "id": n}
+        for n, word in enumerate(("red", "blue", "old"))
     ]
-    pq.write_table(pa.Table.from_pylist(rows), "downloaded/00000.parquet")
+    tokens = "".join(f"{row['image_id']}.jpg#0\t{row['caption']}\n" for row in rows)
+    columns = "".join(f"{row['caption']}\t{row['image_id']}\n" for row in rows)
+    coco = {"images": [{"id": n, "file_name": f"{n}.jpg"} for n in range(3)]}
+    coco["annotations"] = [{**row, "image_id": row["id"]} for row in rows]
+    texts = {
+        "captions.tsv": columns.replace("\ti", "\thttp://x.example/"),
+        "columns.tsv": f"caption\timage_id\n{columns}",
+        "tokens.txt": tokens,
+        "lines.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+        "coco.json": json.dumps(coco),
+    }
+    for name, text in texts.items():
+        Path(name).write_text(text)
+    pq.write_table(pa.Table.from_pylist(rows), "table.parquet")
+    Path("downloaded").mkdir()
+    keyed = [
+        {"key": f"{n:09d}", "caption": row["caption"], "status": "success", "url": "u"} for n, row in enumerate(rows)
+    ]
+    pq.write_table(pa.Table.from_pylist(keyed), "downloaded/00000.parquet")
     with tarfile.open("downloaded/00000.tar", "w") as tar:
-        for row in rows:
+        for row in keyed:
             tar.addfile(tarfile.TarInfo(f"{row['key']}.jpg"))
-    for name in (
-        "captions.tsv",
-        "columns.tsv",
-        "tokens.txt",
-        "lines.jsonl",
-        "coco.json",
-        "table.parquet",
-        "downloaded",
-    ):
+    for name in (*texts, "table.parquet", "downloaded"):
         recipe(graphs=of_source("scene-graphs", captions=[name]))
         Path("recipe.yaml").rename(f"{Path(name).stem}.yaml")
 
@@ -170,7 +158,7 @@ def plan_each(folder: Path) -> int:
 
 
 def released(folder: Path) -> None:
-    """Released negative captions in every form, and captions that rules make negatives of."""
+    """Released negative captions in every form."""
     copied("small_world/negatives.csv")
     rows = [*csv.DictReader(Path("negatives.csv").read_text("utf-8").splitlines())]
     pq.write_table(pa.Table.from_pylist(rows), "negatives2.parquet")
@@ -179,9 +167,8 @@ def released(folder: Path) -> None:
         for n in range(3)
     }
     Path("replace_att.json").write_text(json.dumps(records))
-    recipe(
-        negatives=of_source("replayed-negatives", captions=["negatives.csv", "negatives2.parquet", "replace_att.json"])
-    )
+    names = ["negatives.csv", "negatives2.parquet", "replace_att.json"]
+    recipe(negatives=of_source("replayed-negatives", captions=names))
 
 
 def vocabularies(folder: Path) -> None:
@@ -191,42 +178,34 @@ def vocabularies(folder: Path) -> None:
     recipe(pictures={**of_source("stable-diffusion", model="./model", vocabulary="./words.yaml"), "count": 4})
 
 
-def assets(folder: Path) -> None:
-    shutil.copy(PROCEDURAL / "manifest.json", "manifest.json")
-    recipe(scenes={**of_source("kubric", aspect="location", assets="manifest.json"), "count": 3})
-
-
 def noise(path: str, seed: int, size: tuple[int, int] = (24, 16)) -> None:
     """A picture of noise, of the format that its name says."""
     Image.frombytes("RGB", size, Random(seed).randbytes(3 * size[0] * size[1])).save(path)
 
 
+def noise_pairs(suffixes: Sequence[str]) -> list[dict[str, Any]]:
+    """A pair of images of noise of each suffix, and their records."""
+    records = []
+    for n, suffix in enumerate(suffixes):
+        names = {f"image{side}": f"{n}-{side}.{suffix}" for side in (0, 1)}
+        for side, name in enumerate(names.values()):
+            noise(name, 2 * n + side)
+        records.append({"id": f"p{n}", **names, "caption0": f"left {n}", "caption1": f"right {n}"})
+    return records
+
+
 def pairs(form: str, folder: Path) -> None:
     """Three pairs of images of three formats. form: of the annotation."""
-    records = []
-    for n, suffix in enumerate(("png", "jpg", "webp")):
-        names = [f"{n}-{side}.{suffix}" for side in (0, 1)]
-        for side, name in enumerate(names):
-            noise(name, 2 * n + side)
-        records.append(
-            {
-                "id": f"p{n}",
-                "image0": names[0],
-                "image1": names[1],
-                "caption0": [f"left {n}", "also"],
-                "caption1": f"right {n}",
-            }
-        )
-    path = f"pairs.{form}"
+    records = noise_pairs(("png", "jpg", "webp"))
+    path = Path(f"pairs.{form}")
     if form == "json":
-        Path(path).write_text(json.dumps(records))
+        path.write_text(json.dumps([{**record, "caption0": [record["caption0"], "also"]} for record in records]))
     elif form == "jsonl":
-        Path(path).write_text("".join(json.dumps(one) + "\n" for one in records))
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
     else:
-        pq.write_table(pa.Table.from_pylist([{**one, "caption0": one["caption0"][0]} for one in records]), path)
-    recipe(
-        pairs={**of_source("image-pairs", annotations=path, media="."), "encoding": {"format": "png"}, "shard_size": 2}
-    )
+        pq.write_table(pa.Table.from_pylist(records), path)
+    source = of_source("image-pairs", annotations=path.name, media=".")
+    recipe(pairs={**source, "encoding": {"format": "png"}, "shard_size": 2})
 
 
 def clips(folder: Path) -> None:
@@ -235,31 +214,42 @@ def clips(folder: Path) -> None:
     for name, suffix in (("one", "mp4"), ("two", "mkv")):
         film(Path(f"{name}.{suffix}"), 2)
         steps = [{"id": n, "segment": [n, n + 0.5], "sentence": f"cut the {n} onion"} for n in range(2)]
-        database[name] = {
-            "annotations": steps,
-            "subset": "training",
-            "duration": 2.0,
-            "video_url": "",
-            "recipe_type": "1",
-        }
+        known = {"subset": "training", "duration": 2.0, "video_url": "", "recipe_type": "1"}
+        database[name] = {"annotations": steps, **known}
     Path("annotations.json").write_text(json.dumps({"database": database}))
     recipe(pairs={**of_source("youcook2", annotations="annotations.json", media="."), "filters": [{"kind": "blank"}]})
 
 
-#: Name, what makes valid ones, acts, patterns of the files that are mutated, weight.
-KINDS: tuple[tuple[Any, ...], ...] = (
-    ("recipe", recipes, {"plan": PLAN["plan"]}, ["recipe.yaml"], 6),
-    ("Action Genome, pickle", action_genome, PLAN, ["*.pkl"], 3),
-    ("Action Genome, lines", action_genome_lines, PLAN, ["*.jsonl"]),
-    ("GEBC", gebc, PLAN, ["*.json"]),
-    ("YouCook2", youcook2, PLAN, ["*.json"]),
-    ("VAW and taxonomy", vaw, {"plan": PLAN["plan"]}, ["*.json"], 3),
-    ("COCO panoptic", panoptic, {"plan": PLAN["plan"]}, ["*.json"]),
-    ("captions", captions, {"plan": plan_each}, ["*.tsv", "*.txt", "*.json*", "*.parquet", "downloaded/*"], 4),
-    ("released negatives", released, PLAN, ["*.csv", "*.parquet", "*.json"], 3),
-    ("vocabulary", vocabularies, {"plan": PLAN["plan"]}, ["words.yaml"]),
-    ("manifest of assets", assets, {"plan": PLAN["plan"]}, ["manifest.json"]),
-    *((f"pairs, {form}", partial(pairs, form), PLAN, [f"pairs.{form}"]) for form in ("json", "jsonl", "parquet")),
-    ("images", partial(pairs, "json"), BUILD, ["*.png", "*.jpg", "*.webp"], 3),
-    ("clips", clips, BUILD, ["*.mp4", "*.mkv"], 3),
+def pairs_of(kind: str, annotations: str = "annotations.json") -> dict[str, Any]:
+    """The one stage of a recipe."""
+    return {"pairs": of_source(kind, annotations=annotations, media=".")}
+
+
+PAIRS_OF_PICKLE = pairs_of("action-genome", "annotations.pkl")
+LINES = Path(__file__).parents[1] / "real" / "action_genome.jsonl"
+VAW = of_genecis("genecis-attributes", annotations="vaw.json", taxonomy="attribute_types.json")
+SCENES = {**of_source("kubric", aspect="location", assets="manifest.json"), "count": 3}
+CAPTIONS = ["*.tsv", "*.txt", "*.json*", "*.parquet", "downloaded/*"]
+KINDS = (
+    Kind("recipe", recipes, ONLY_PLAN, ["recipe.yaml"], 6),
+    Kind("Action Genome, pickle", action_genome, PLAN, ["*.pkl"], 3),
+    Kind("Action Genome, lines", planned(LINES, **pairs_of("action-genome", LINES.name)), PLAN, ["*.jsonl"]),
+    Kind("GEBC", planned("gebc/annotations.json", **pairs_of("gebc")), PLAN, ["*.json"]),
+    Kind("YouCook2", planned("youcook2/annotations.json", **pairs_of("youcook2")), PLAN, ["*.json"]),
+    Kind(
+        "VAW and taxonomy", planned("stills/vaw.json", "stills/attribute_types.json", **VAW), ONLY_PLAN, ["*.json"], 3
+    ),
+    Kind(
+        "COCO panoptic",
+        planned("stills/panoptic.json", **of_genecis("genecis-objects", annotations="panoptic.json")),
+        ONLY_PLAN,
+        ["*.json"],
+    ),
+    Kind("captions", captions, {"plan": plan_each}, CAPTIONS, 4),
+    Kind("released negatives", released, PLAN, ["*.csv", "*.parquet", "*.json"], 3),
+    Kind("vocabulary", vocabularies, ONLY_PLAN, ["words.yaml"]),
+    Kind("manifest of assets", planned(PROCEDURAL / "manifest.json", scenes=SCENES), ONLY_PLAN, ["manifest.json"]),
+    *(Kind(f"pairs, {form}", partial(pairs, form), PLAN, [f"pairs.{form}"]) for form in ("json", "jsonl", "parquet")),
+    Kind("images", partial(pairs, "json"), BUILD, ["*.png", "*.jpg", "*.webp"], 3),
+    Kind("clips", clips, BUILD, ["*.mp4", "*.mkv"], 3),
 )

@@ -10,42 +10,37 @@ from pathlib import Path
 from typing import Any
 
 from tests.made_datasets import MadeDataset, _pairs, _templates, _text_pairs, _triplets
-from tests.trials.mutated_data import Act, command, copied, noise, of_source, recipe
+from tests.trials.mutated_data import Act, Kind, command, copied, noise_pairs, of_source, recipe
 from twinset.cli.main import main
 from twinset.shards.storage.store import Store
 
 OUT = ["out/**/*.parquet", "out/**/*.json*", "out/**/*.tar", "out/**/*.md", "out/**/*.txt"]
+TO_OUT = ("build", "recipe.yaml", "--out", "out", "--workers", "1")
 
 
 def inputs(folder: Path) -> None:
     """A recipe of tables, of pairs that people screen, and of text pairs; with all that it reads."""
     copied("small_world/negatives.csv")
-    records = []
-    for n in range(4):
-        for side in (0, 1):
-            noise(f"{n}-{side}.png", 2 * n + side)
-        names = {f"image{side}": f"{n}-{side}.png" for side in (0, 1)}
-        records.append({"id": f"p{n}", **names, "caption0": f"left {n}", "caption1": f"right {n}" if n else "Left 0"})
+    records = noise_pairs(["png"] * 4)
+    records[0]["caption1"] = "Left 0"
     Path("pairs.json").write_text(json.dumps(records))
+    mine = of_source("image-pairs", annotations="pairs.json", media=".")
     recipe(
         negatives={**of_source("replayed-negatives", captions=["negatives.csv"]), "below": True, "shard_size": 4},
         prompts={**of_source("negative-prompts", negatives="negatives"), "below": True, "shard_size": 4},
-        mine={
-            **of_source("image-pairs", annotations="pairs.json", media="."), "shard_size": 2,
-            "filters": [{"kind": "equal-captions"}],
-        },
+        mine={**mine, "shard_size": 2, "filters": [{"kind": "equal-captions"}]},
         text={**of_source("text-pairs", negatives="prompts"), "shard_size": 4},
-    )  # fmt: skip
+    )
 
 
 def built(folder: Path) -> None:
     """A finished dataset."""
     inputs(folder)
-    assert main(("build", "recipe.yaml", "--out", "out", "--workers", "1")) == 0
+    assert main(TO_OUT) == 0
 
 
 BUILT: dict[str, Act] = {
-    "build again": command("build", "recipe.yaml", "--out", "out", "--workers", "1"),
+    "build again": command(*TO_OUT),
     "plan --out": command("plan", "recipe.yaml", "--out", "out"),
     "status": command("status", "out"),
     "status --json": command("status", "out", "--json"),
@@ -59,30 +54,26 @@ BUILT: dict[str, Act] = {
 
 def made(fill: Any, folder: Path) -> None:
     """Finished subsets of a kind, written without an engine."""
-    of = MadeDataset(Store(str(folder / "out")), folder / "out")
-    fill(of)
-    of.describe()
+    dataset = MadeDataset(Store(str(folder / "out")), folder / "out")
+    fill(dataset)
+    dataset.describe()
 
 
-def load(*subsets: str) -> Act:
+def load(subset: str, folder: Path) -> None:
     """Read all samples."""
+    import twinset
 
-    def act(folder: Path) -> None:
-        import twinset
-
-        for subset in subsets:
-            for sample in twinset.load(folder / "out", subset):
-                assert sample.json
-
-    return act
+    for sample in twinset.load(folder / "out", subset):
+        assert sample.json
 
 
-def made_acts(subset: str, *formats: str) -> dict[str, Act]:
-    """Read, show and export a subset."""
-    found = {"load": load(subset), "look": command("look", "out", "--count", "3", "--only", subset)}
-    for name in formats:
-        found[f"export {name}"] = command("export", "out", "--format", name, "--out", "export", "--only", subset)
-    return found
+def made_kind(name: str, fill: Any, weight: int, subset: str, *formats: str) -> Kind:
+    """Finished subsets that are read, shown and exported."""
+    look = command("look", "out", "--count", "3", "--only", subset)
+    acts: dict[str, Act] = {"load": partial(load, subset), "look": look}
+    for form in formats:
+        acts[f"export {form}"] = command("export", "out", "--format", form, "--out", "export", "--only", subset)
+    return Kind(name, partial(made, fill), acts, OUT, weight)
 
 
 def screened(folder: Path) -> None:
@@ -96,7 +87,7 @@ def screened(folder: Path) -> None:
     inputs(folder)
     text = Path("recipe.yaml").read_text().replace("  mine:\n", "  mine:\n    screening: true\n")
     Path("recipe.yaml").write_text(text)
-    assert main(("build", "recipe.yaml", "--out", "out", "--workers", "1", "--only", "mine")) == 3
+    assert main((*TO_OUT, "--only", "mine")) == 3
     asking = Job(load_recipe("recipe.yaml"), Store("out")).worker("mine-decisions").source
     assert isinstance(asking, Decisions)
     Path("out", FILE).parent.mkdir(exist_ok=True)
@@ -108,19 +99,17 @@ def screened(folder: Path) -> None:
         ])  # fmt: skip
     for path in ("answers.parquet", "answers.csv", "out/_review/copy.parquet"):
         assert main(("review", "out", "--out", path)) == 0
-    asked = "screening: {answers: out/_review/copy.parquet}"
-    Path("archived.yaml").write_text(text.replace("screening: true", asked))
+    archived = "screening: {answers: out/_review/copy.parquet}"
+    Path("archived.yaml").write_text(text.replace("screening: true", archived))
 
 
 SCREENED: dict[str, Act] = {
-    "build": command("build", "recipe.yaml", "--out", "out", "--workers", "1", "--only", "mine"),
+    "build": command(*TO_OUT, "--only", "mine"),
     "review --out": command("review", "out", "--out", "more.parquet"),
 }
-ARCHIVED: dict[str, Act] = {
-    "build": command("build", "archived.yaml", "--out", "out", "--workers", "1", "--only", "mine")
-}
-IMPORTS: dict[str, Act] = {
-    f"review --import {form}": command("review", "out", "--import", f"answers.{form}") for form in ("parquet", "csv")
+ARCHIVED: dict[str, Act] = {"build": command("build", "archived.yaml", *TO_OUT[2:], "--only", "mine")}
+IMPORTED: dict[str, Act] = {
+    form: command("review", "out", "--import", f"answers.{form}") for form in ("parquet", "csv")
 }
 
 
@@ -136,35 +125,24 @@ def evaluated(folder: Path) -> None:
 
 
 def features(folder: Path) -> None:
-    """Features of a model that counts letters, kept in a store."""
+    """Score with features of a model that counts letters, which a store keeps."""
     from tests.evaluation.features.small_benchmark import Shelf, by_features, matchings, scored
 
     scored(lambda: matchings(Shelf(), 8), by_features(folder), folder / "scores.parquet")
 
 
-def score_again(folder: Path) -> None:
-    """Score the same with the features that are kept."""
-    features(folder)
-
-
-KINDS: tuple[tuple[Any, ...], ...] = (
-    ("built dataset", built, BUILT, OUT, 14),
-    ("made pairs", partial(made, _pairs), made_acts("eq-ag", "openclip", "eqben"), OUT, 3),
-    ("made triplets", partial(made, _triplets), made_acts("triplets"), OUT, 3),
-    ("made text pairs", partial(made, _text_pairs), made_acts("text"), OUT, 2),
-    ("made templates", partial(made, _templates), made_acts("change-object", "genecis"), OUT, 2),
-    ("answers of people", screened, SCREENED, ["out/_review/*.sqlite"], 2),
-    ("answers as Parquet", screened, ARCHIVED, ["out/_review/*.parquet"], 2),
+KINDS = (
+    Kind("built dataset", built, BUILT, OUT, 14),
+    made_kind("made pairs", _pairs, 3, "eq-ag", "openclip", "eqben"),
+    made_kind("made triplets", _triplets, 3, "triplets"),
+    made_kind("made text pairs", _text_pairs, 2, "text"),
+    made_kind("made templates", _templates, 2, "change-object", "genecis"),
+    Kind("answers of people", screened, SCREENED, ["out/_review/*.sqlite"]),
+    Kind("answers as Parquet", screened, ARCHIVED, ["out/_review/*.parquet"]),
     *(
-        (
-            f"answers to import, {act.rpartition(' ')[2]}",
-            screened,
-            {act: does},
-            [f"answers.{act.rpartition(' ')[2]}"],
-            2,
-        )
-        for act, does in IMPORTS.items()
+        Kind(f"answers to import, {form}", screened, {"review --import": act}, [f"answers.{form}"])
+        for form, act in IMPORTED.items()
     ),
-    ("run of evaluation", evaluated, {"eval report": command("eval", "report", "run")}, ["run/**/*.parquet"], 2),
-    ("features", features, {"score": score_again}, ["cache/**/*.arrow"], 2),
+    Kind("run of evaluation", evaluated, {"eval report": command("eval", "report", "run")}, ["run/**/*.parquet"]),
+    Kind("features", features, {"score": features}, ["cache/**/*.arrow"]),
 )

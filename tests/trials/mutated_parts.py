@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
-from tests.trials.mutated_data import PLAN, copied, of_source, recipe
+from tests.trials.mutated_data import PLAN, Kind, copied, of_source, recipe
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 
@@ -30,22 +29,19 @@ def load_pipeline(folder: Path) -> None:
 def ratings(folder: Path) -> None:
     """Ratings of words, and the finished scene graphs that triplets are planned from with them."""
     copied("stills/captions.json", "stills/concreteness.txt")
-    recipe(graphs={**of_source("scene-graphs", captions=["captions.json"]), "below": True, "shard_size": 999})
-    text = Path("recipe.yaml").read_text("utf-8")
-    assert main(("build", "recipe.yaml", "--out", "graphs", "--workers", "1")) == 0, text
+    graphs = {**of_source("scene-graphs", captions=["captions.json"]), "below": True, "shard_size": 999}
+    recipe(graphs=graphs)
+    assert main(("build", "recipe.yaml", "--out", "graphs", "--workers", "1")) == 0
     source = of_source("genecis-triplets", graphs="graphs", concreteness="concreteness.txt")
-    recipe(
-        graphs={**of_source("scene-graphs", captions=["captions.json"]), "below": True, "shard_size": 999},
-        triplets={**source, "count": 6, "split": "train"},
-    )
+    recipe(graphs=graphs, triplets={**source, "count": 6, "split": "train"})
 
 
 def archives(folder: Path) -> None:
-    """Archives of assets in the layout of Google Scanned Objects, unpacked so that their files are mutated too."""
+    """An archive of assets in the layout of Google Scanned Objects, and its files, which are mutated too."""
     from tests.generators.kubric_scenes.tiny_assets import files
 
+    (folder / "box").mkdir()
     for name, content in files("box").items():
-        (folder / "box").mkdir(exist_ok=True)
         (folder / "box" / name).write_bytes(content)
     pack_again(folder)
 
@@ -87,19 +83,17 @@ def find_paid(folder: Path) -> None:
     from twinset.models.language_models.answers import Answer, Answers
 
     kept = Answers(folder / "answers")
-    try:
-        found = kept.find([f"{number:032x}" for number in range(4)])
-        assert all(isinstance(one.text, str) and isinstance(one.prompt_tokens, int) for one in found.values())
-        kept.spent("m")
-        kept.keep("f" * 32, "m", Answer("{}", "stop", 1, 1))
-    except AssertionError as error:
-        raise TypeError(f"an answer of other types: {found}") from error
+    for answer in kept.find([f"{number:032x}" for number in range(4)]).values():
+        if not (isinstance(answer.text, str) and isinstance(answer.prompt_tokens, int)):
+            raise TypeError(f"an answer of other types: {answer}")
+    kept.spent("m")
+    kept.keep("f" * 32, "m", Answer("{}", "stop", 1, 1))
 
 
-KINDS: tuple[tuple[Any, ...], ...] = (
-    ("pipeline of spaCy", pipeline, {"load": load_pipeline}, ["pipeline/**/*"], 2),
-    ("ratings of words", ratings, {"plan --out": PLAN["plan --out"]}, ["concreteness.txt"], 1),
-    ("assets", archives, {"unpack": unpack}, ["box.tar.gz"], 1),
-    ("files of assets", archives, {"unpack": unpack_files}, ["box/*"], 2),
-    ("answers that were paid for", paid, {"find": find_paid}, ["answers/*.sqlite"], 2),
+KINDS = (
+    Kind("pipeline of spaCy", pipeline, {"load": load_pipeline}, ["pipeline/**/*"]),
+    Kind("ratings of words", ratings, {"plan --out": PLAN["plan --out"]}, ["concreteness.txt"], 1),
+    Kind("assets", archives, {"unpack": unpack}, ["box.tar.gz"], 1),
+    Kind("files of assets", archives, {"unpack": unpack_files}, ["box/*"]),
+    Kind("answers that were paid for", paid, {"find": find_paid}, ["answers/*.sqlite"]),
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import pickle
+import shutil
 import sqlite3
 import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -13,17 +15,9 @@ from random import Random
 import pyarrow as pa
 import yaml
 
-from tests.trials.changed_bytes import BYTES, LINES, WHOLE, Change, clear
-from tests.trials.changed_files import database, other_picture, parquet_table, png_chunk, tar_member
-from tests.trials.changed_values import (
-    csv_cell,
-    deep_pickle,
-    json_line,
-    json_value,
-    pickled_value,
-    tensors_header,
-    yaml_value,
-)
+from tests.trials import changed_files as files
+from tests.trials import changed_values as values
+from tests.trials.changed_bytes import BYTES, LINES, Change
 
 #: What writers raise for a value that their form cannot hold.
 UNWRITABLE = (
@@ -34,41 +28,57 @@ GROWTH = 4 << 20  # bytes: a larger valid file just takes longer
 
 #: What is changed in files of a form, by suffix, besides bytes.
 FORMS: dict[str, tuple[Change, ...]] = {
-    ".json": (json_value, json_value, json_value, json_value, *LINES[:4]),
-    ".jsonl": (json_line, json_line, json_line, json_line, *LINES[:4]),
-    ".yaml": (yaml_value, yaml_value, yaml_value, yaml_value, *LINES[:4]),
+    ".json": (*4 * (values.json_value,), *LINES[:4]),
+    ".jsonl": (*4 * (values.json_line,), *LINES[:4]),
+    ".yaml": (*4 * (values.yaml_value,), *LINES[:4]),
     ".cfg": LINES,
     ".md": LINES,
-    ".csv": (csv_cell, csv_cell, csv_cell, csv_cell, *LINES),
-    ".tsv": (csv_cell, csv_cell, csv_cell, csv_cell, *LINES),
-    ".txt": (csv_cell, *LINES),
-    ".pkl": (pickled_value, pickled_value, pickled_value, deep_pickle),
-    ".parquet": (parquet_table,),
-    ".sqlite": (database,),
-    ".tar": (tar_member,),
-    ".safetensors": (tensors_header,),
-    ".png": (png_chunk, other_picture),
-    ".jpg": (other_picture,),
-    ".webp": (other_picture,),
+    ".csv": (*4 * (values.csv_cell,), *LINES),
+    ".tsv": (*4 * (values.csv_cell,), *LINES),
+    ".txt": (values.csv_cell, *LINES),
+    ".pkl": (*3 * (values.pickled_value,), values.deep_pickle),
+    ".parquet": (files.parquet_table,),
+    ".sqlite": (files.database,),
+    ".tar": (files.tar_member,),
+    ".safetensors": (values.tensors_header,),
+    ".png": (files.png_chunk, files.other_picture),
+    ".jpg": (files.other_picture,),
+    ".webp": (files.other_picture,),
 }
 
 
-def mutate(folder: Path, files: Sequence[Path], random: Random) -> str:
-    """Change one of the files; returns what was done. files: below the folder."""
-    path = random.choice(files)
-    form = FORMS.get(path.suffix.lower(), ())
-    changes: list[Change] = [*WHOLE] if random.random() < 0.1 else [*BYTES]
-    if form and random.random() < 0.75:
-        changes = [*form]
-    change = random.choice(changes)
-    before = path.read_bytes()
+def mutate(folder: Path, paths: Sequence[Path], random: Random) -> str:
+    """Change one of the files below a folder; returns what was done."""
+    path = random.choice(paths)
+    name = path.relative_to(folder)
+    if random.random() < 0.1:
+        return f"{name}: {_replaced(path, random)}"
+    before, form = path.read_bytes(), FORMS.get(path.suffix.lower(), BYTES)
+    change = random.choice(form if random.random() < 0.75 else BYTES)
     try:
-        said = change(path, random)
-        if path.is_file() and path.stat().st_size > len(before) + GROWTH:
+        after = change(before, random)
+        if len(after) > len(before) + GROWTH:
             raise ValueError("grew by more than is tried here")
-    except UNWRITABLE as error:
-        # This value cannot be written in this form, so its bytes are changed instead.
-        clear(path)
-        path.write_bytes(before)
-        said = f"({type(error).__name__}) {random.choice(BYTES)(path, random)}"
-    return f"{path.relative_to(folder)}: {said}"
+    except UNWRITABLE:  # this value cannot be written in this form
+        change = random.choice(BYTES)
+        after = change(before, random)
+    path.write_bytes(after)
+    at = next((n for n, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(before))
+    return f"{name}: {change.__name__}, {len(before)} bytes are {len(after)}, from {at} on {after[at : at + 60]!r}"
+
+
+def _replaced(path: Path, random: Random) -> str:
+    """Another file, or none, in the place of a file."""
+    what = random.choice(("nothing", "a folder", "a link", "another file", "compressed"))
+    content = path.read_bytes()
+    beside = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
+    path.unlink()
+    if what == "a folder":
+        path.mkdir()
+    elif what == "a link":
+        path.symlink_to(random.choice((path.name, "gone", ".")))
+    elif what == "another file":
+        shutil.copy(random.choice(beside), path) if beside else path.write_bytes(b"PAR1" * 3)
+    elif what == "compressed":
+        path.write_bytes(zlib.compress(content))
+    return f"{what} in its place"

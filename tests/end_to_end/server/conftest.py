@@ -6,18 +6,19 @@ import os
 import signal
 import socket
 import subprocess
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, GUARD_SECONDS, Start
-from tests.end_to_end.server.prefect_api import Api
+from tests.end_to_end.conftest import BIN, kill_all, logged
+from tests.end_to_end.server.prefect_api import ENDED, Api
+from tests.waiting import wait_until
 
 
 class PrefectServer:
@@ -44,20 +45,21 @@ class PrefectServer:
     def start(self) -> None:
         """Returns once it answers."""
         command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(self._port), "--no-ui"]
-        with self._log.open("a") as log:
-            self._process = subprocess.Popen(
-                command,
-                env=self.variables,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        _wait_for(f"http://127.0.0.1:{self._port}/api/health", self._process, self._log)
+        self._process = logged(command, self._log, self.variables, start_new_session=True)
+        health = f"{self.variables['PREFECT_API_URL']}/health"
+        wait_until(lambda: _answers(health), self._process, pause=0.3)
+
+    def started(self) -> dict[str, str]:
+        """The environment of processes that talk to it; it runs."""
+        if self._process is None:
+            self.start()
+        return self.variables
 
     def kill(self) -> None:
         """Kill -9."""
         assert self._process is not None
         kill_group(self._process)
+        self._process = None
 
     def end(self) -> None:
         """End it, if it was started."""
@@ -65,9 +67,28 @@ class PrefectServer:
             _end(self._process)
 
 
-def parameters(**given: Any) -> list[str]:
-    """As ``prefect deployment run`` takes them."""
-    return [f"--param={key}={json.dumps(value)}" for key, value in given.items()]
+def run_prefect(variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``prefect ARGUMENTS`` in the checkout."""
+    return subprocess.run(
+        [str(BIN / "prefect"), *arguments],
+        env=variables,
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def deploy_all(variables: dict[str, str]) -> None:
+    """Make the work pools and all deployments of the shipped prefect.yaml."""
+    created = run_prefect(variables, "work-pool", "create", "main", "--type", "process", "--overwrite")
+    assert created.returncode == 0, created.stdout + created.stderr
+    api = Api(variables["PREFECT_API_URL"])
+    (main,) = api.ask("/work_pools/filter", {"work_pools": {"name": {"any_": ["main"]}}})
+    for pool in ("cpu", "render", "gpu"):  # a command each would take seconds to start
+        api.ask("/work_pools/", {"name": pool, **{key: main[key] for key in ("type", "base_job_template")}})
+    deployed = run_prefect(variables, "--no-prompt", "deploy", "--all")
+    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
 
 
 def children(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -77,34 +98,15 @@ def children(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 def kill_below(worker: subprocess.Popen[bytes]) -> int:
     """Kill -9 of the processes of a worker's runs; returns how many there were."""
-    flows = children(worker)
-    for process in flows:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    return len(flows)
+    runs = children(worker)
+    kill_all(runs)
+    return len(runs)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill -9 of a process that leads its group, and of the group."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-@pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Iterator[PrefectServer]:
-    """The session's server."""
-    server = PrefectServer(tmp_path_factory.mktemp("prefect"), environment)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.end()
-
-
-@pytest.fixture(scope="session")
-def server(prefect_server: PrefectServer) -> dict[str, str]:
-    """Environment of processes that talk to the session's server."""
-    return prefect_server.variables
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -117,82 +119,92 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + GUARD_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(url, timeout=60):
-                return
-        except OSError:
-            time.sleep(0.3)
-    pytest.fail(f"Prefect's server did not start:\n{log.read_text()[-2000:]}")
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=60).is_success
+    except httpx.TransportError:
+        return False
+
+
+@dataclass
+class Cluster:
+    """A server with all deployments, and the workers that a test starts.
+
+    folder: of the logs of workers, by pool.
+    """
+
+    server: PrefectServer
+    folder: Path
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def api(self) -> Api:
+        return Api(self.server.variables["PREFECT_API_URL"])
+
+    def prefect(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run ``prefect ARGUMENTS``, which must end well."""
+        done = run_prefect(self.server.variables, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def start(self, pool: str, limit: int | None = None, **variables: str) -> subprocess.Popen[bytes]:
+        """Start a worker of a pool, of ``limit`` runs at once.
+
+        Without a limit unless the test needs one: a worker with one dies (Prefect 3) when it is handed a run, such as a
+        retried one, whose slot it still holds.
+        """
+        limited = [] if limit is None else ["--limit", str(limit)]
+        command = [str(BIN / "prefect"), "worker", "start", "--pool", pool, *limited]
+        variables = {**self.server.variables, "PREFECT_WORKER_QUERY_SECONDS": "1", **variables}
+        log = self.folder / f"{pool}.log"
+        self.workers.append(logged(command, log, variables, cwd=CHECKOUT, start_new_session=True))
+        return self.workers[-1]
+
+    def log(self, pool: str = "main") -> str:
+        """What the workers of a pool printed."""
+        return (self.folder / f"{pool}.log").read_text()
+
+    def run(self, deployment: str, **parameters: Any) -> subprocess.CompletedProcess[str]:
+        """``prefect deployment run``, to its end."""
+        written = [f"--param={key}={json.dumps(value)}" for key, value in parameters.items()]
+        return run_prefect(self.server.variables, "deployment", "run", deployment, "--watch", *written)
+
+    def ended(self, run: str) -> str:
+        """Wait for the end of a run; the type of its state."""
+        wait_until(lambda: self.api.state(run) in ENDED, pause=0.5)
+        return self.api.state(run)
+
+    def completes(self, run: str, pool: str = "main") -> None:
+        """Wait for the end of a run, which must be a good one."""
+        assert self.ended(run) == "COMPLETED", self.log(pool)[-3000:]
+
+    def retry(self, run: str, pool: str = "main") -> None:
+        """``prefect flow-run retry``, which schedules the run at once, to its end, which must be a good one."""
+        self.prefect("flow-run", "retry", run)
+        self.completes(run, pool)
 
 
 @pytest.fixture(scope="session")
-def api(server: dict[str, str]) -> Api:
-    """The session's server."""
-    return Api(server["PREFECT_API_URL"])
-
-
-Prefect = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="session")
-def prefect(server: dict[str, str]) -> Prefect:
-    """Run ``prefect ARGUMENTS`` in the checkout against the session's server."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BIN / "prefect"), *arguments],
-            env=server,
-            cwd=CHECKOUT,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def deployments(prefect: Prefect, server: dict[str, str], api: Api) -> dict[str, str]:
-    """The server with the work pools and all deployments of the shipped prefect.yaml."""
-    created = prefect("work-pool", "create", "main", "--type", "process", "--overwrite")
-    assert created.returncode == 0, created.stdout + created.stderr
-    (main,) = api.ask("/work_pools/filter", {"work_pools": {"name": {"any_": ["main"]}}})
-    for pool in ("cpu", "render", "gpu"):  # a command each would take seconds to start
-        api.ask("/work_pools/", {"name": pool, **{key: main[key] for key in ("type", "base_job_template")}})
-    deployed = prefect("--no-prompt", "deploy", "--all")
-    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
-    return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1"}
+def deployed_server(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Iterator[PrefectServer]:
+    """The session's server, with the work pools and all deployments of the shipped prefect.yaml."""
+    server = PrefectServer(tmp_path_factory.mktemp("prefect"), environment)
+    try:
+        deploy_all(server.started())
+        yield server
+    finally:
+        server.end()
 
 
 @pytest.fixture
-def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Start]:
-    """Start a worker of a pool, of ``limit`` runs at once, with its log in ``POOL.log``; all end after the test.
+def server(deployed_server: PrefectServer) -> dict[str, str]:
+    """Environment of processes that talk to the session's server."""
+    return deployed_server.variables
 
-    Without a limit unless the test needs one: a worker with one dies (Prefect 3) when it is handed a run, such as a
-    retried one, whose slot it still holds.
-    """
-    workers: list[subprocess.Popen[bytes]] = []
 
-    def start(pool: str, limit: int | None = None, **environment: str) -> subprocess.Popen[bytes]:
-        limited = [] if limit is None else ["--limit", str(limit)]
-        with (tmp_path / f"{pool}.log").open("ab") as log:
-            worker = subprocess.Popen(
-                [str(BIN / "prefect"), "worker", "start", "--pool", pool, *limited],
-                env={**deployments, **environment},
-                cwd=CHECKOUT,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        workers.append(worker)
-        return worker
-
-    yield start
-    for worker in workers:
+@pytest.fixture
+def cluster(deployed_server: PrefectServer, tmp_path: Path) -> Iterator[Cluster]:
+    """The session's server, and workers that end after the test."""
+    started = Cluster(deployed_server, tmp_path)
+    yield started
+    for worker in started.workers:
         _end(worker)

@@ -6,6 +6,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+
 
 class Api:
     """What the tests ask of Prefect's server."""
@@ -29,8 +31,8 @@ class Api:
 
     def start_run(self, deployment: str, **parameters: Any) -> str:
         """Ask for a run of a deployment now; its id."""
-        found = self.ask(f"/deployments/name/{deployment}")
-        run: str = self.ask(f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})["id"]
+        known = self.ask(f"/deployments/name/{deployment}")
+        run: str = self.ask(f"/deployments/{known['id']}/create_flow_run", {"parameters": parameters})["id"]
         return run
 
     def crash(self, run: str) -> None:
@@ -49,10 +51,16 @@ class Api:
 
     def runs_of(self, deployment: str) -> list[dict[str, Any]]:
         """All runs of a deployment, the earliest first."""
-        found = self.ask(f"/deployments/name/{deployment}")
-        asked = {"deployments": {"id": {"any_": [found["id"]]}}, "sort": "START_TIME_ASC", "limit": 200}
+        known = self.ask(f"/deployments/name/{deployment}")
+        asked = {"deployments": {"id": {"any_": [known["id"]]}}, "sort": "START_TIME_ASC", "limit": 200}
         runs: list[dict[str, Any]] = self.ask("/flow_runs/filter", asked)
         return runs
+
+    def artifacts(self, run: str | None = None) -> dict[str, str]:
+        """The artifacts of a flow run, or the latest of all, by key."""
+        asked = {"artifacts": {"flow_run_id": {"any_": [run]}}} if run else {}
+        path = "/artifacts/filter" if run else "/artifacts/latest/filter"
+        return {artifact["key"]: artifact["data"] for artifact in self.ask(path, {**asked, "limit": 200})}
 
     def events(self, run: str) -> set[str]:
         """Names of the events of a flow run that the server has seen."""

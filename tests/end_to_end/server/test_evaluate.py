@@ -2,49 +2,40 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.end_to_end.server.conftest import parameters
+from tests.end_to_end.server.conftest import Cluster
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe, winoground
 from tests.tiny_encoders import open_clip_config
 
+NAMES = ["sugarcrepe", "winoground"]
+
 
 @pytest.mark.slow
-def test_models_are_scored_in_tasks_and_the_report_is_linked(
-    prefect: Any, start_worker: Any, api: Any, tmp_path: Path
-) -> None:
+def test_models_are_scored_in_tasks_and_the_report_is_linked(cluster: Cluster, tmp_path: Path) -> None:
     sugarcrepe(tmp_path / "sugarcrepe")
     winoground(tmp_path / "winoground")
     model, out = f"random:{open_clip_config(tmp_path)}", tmp_path / "out"
-    start_worker("cpu")
-    given = parameters(
-        benchmarks=[f"{name}={tmp_path / name}" for name in ("sugarcrepe", "winoground")],
-        models=[model, f"image+text:{model}"],
-        out=str(out),
-        cache=str(tmp_path / "cache"),
-        threads=1,
-    )
-    result = prefect("deployment", "run", "evaluate/cpu", "--watch", *given)
-    log = (tmp_path / "cpu.log").read_text()
+    benchmarks = [f"{name}={tmp_path / name}" for name in NAMES]
+    parameters = {"benchmarks": benchmarks, "models": [model, f"image+text:{model}"], "out": str(out), "threads": 1}
+    cluster.start("cpu")
+    result = cluster.run("evaluate/cpu", **parameters, cache=str(tmp_path / "cache"))
+    log = cluster.log("cpu")
     assert result.returncode == 0, result.stdout + log
     assert "image+text" in log and "left out" in log, "a rule for queries cannot answer which caption is right"
-    benchmarks = json.loads((out / "results.json").read_text())["benchmarks"]
-    assert {name: list(found["models"]) for name, found in benchmarks.items()} == {
-        "sugarcrepe": [model], "winoground": [model]
-    }  # fmt: skip
+    results = json.loads((out / "results.json").read_text())["benchmarks"]
+    assert {name: list(result["models"]) for name, result in results.items()} == {name: [model] for name in NAMES}
     assert (out / "report.html").stat().st_size > 10_000
-    (run,) = api.runs_of("evaluate/cpu")
-    states = api.tasks(run["id"])
-    assert {states[f"{model} on {name}={tmp_path / name}"] for name in ("sugarcrepe", "winoground")} == {"COMPLETED"}
-    artifacts = {found["key"]: found["data"] for found in api.ask("/artifacts/latest/filter", {"limit": 200})}
-    assert (out / "report.html").as_uri() in artifacts["evaluate-report"]
+    (run,) = cluster.api.runs_of("evaluate/cpu")
+    states = cluster.api.tasks(run["id"])
+    assert {states[f"{model} on {benchmark}"] for benchmark in benchmarks} == {"COMPLETED"}
+    assert (out / "report.html").as_uri() in cluster.api.artifacts(run["id"])["evaluate-report"]
 
     # Its images are gone: what was scored stays, and the run says what failed.
     for image in (tmp_path / "winoground" / "images").iterdir():
         image.unlink()
-    result = prefect("deployment", "run", "evaluate/cpu", "--watch", *given)
+    result = cluster.run("evaluate/cpu", **parameters, cache=str(tmp_path / "cache"))
     assert result.returncode != 0
-    assert "winoground" in (tmp_path / "cpu.log").read_text()
-    assert list(json.loads((out / "results.json").read_text())["benchmarks"]) == ["sugarcrepe", "winoground"]
+    assert "winoground" in cluster.log("cpu")
+    assert list(json.loads((out / "results.json").read_text())["benchmarks"]) == NAMES

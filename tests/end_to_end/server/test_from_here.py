@@ -1,44 +1,31 @@
 """``twinset build`` where ``PREFECT_API_URL`` names a server: the same flow, in the command's own process."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.end_to_end.conftest import contents, counts_of
+from tests.end_to_end.server.conftest import Cluster
+from tests.waiting import wait_until
 
 
-@pytest.mark.slow  # test_deployment.py runs the same flow in a worker
+@pytest.mark.slow
 def test_a_build_reports_to_the_server(
-    server: dict[str, str],
-    twinset: Any,
-    api: Any,
-    counts_of: Any,
-    dag_recipe: Path,
-    dag_reference: Path,
-    contents: Any,
-    until: Any,
-    tmp_path: Path,
+    cluster: Cluster, server: dict[str, str], twinset: Any, dag_recipe: Path, dag_reference: Path, tmp_path: Path
 ) -> None:
     counts = counts_of(twinset("build", dag_recipe, "--out", tmp_path / "out", "--workers", "2", "--json", **server))
     assert set(counts) == {"triplets", "focus-object"}
     assert contents(tmp_path / "out") == contents(dag_reference)
     done = dict.fromkeys(("scene-graphs", "triplets", "focus-object", "finish"), "COMPLETED")
-    until(lambda: any(done.items() <= api.tasks(run["id"]).items() for run in api.ask("/flow_runs/filter", {})))
+    api = cluster.api
+    wait_until(lambda: any(done.items() <= api.tasks(run["id"]).items() for run in api.ask("/flow_runs/filter", {})))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runner", ["processes", "dask"])
 def test_bytes_do_not_depend_on_the_runner(
-    runner: str,
-    server: dict[str, str],
-    small_recipe: Path,
-    twinset: Any,
-    contents: Any,
-    reference: Path,
-    tmp_path: Path,
+    runner: str, server: dict[str, str], small_recipe: Path, twinset: Any, reference: Path, tmp_path: Path
 ) -> None:
     result = twinset("build", small_recipe, "--out", tmp_path / "out", "--workers", "2", "--runner", runner, **server)
     assert result.returncode == 0, result.stderr
@@ -46,20 +33,11 @@ def test_bytes_do_not_depend_on_the_runner(
 
 
 @pytest.mark.slow
-def test_ray_is_a_parameter_of_the_flow(
-    server: dict[str, str],
-    environment: dict[str, str],
-    small_recipe: Path,
-    contents: Any,
-    reference: Path,
-    tmp_path: Path,
-) -> None:
-    code = (
-        "import sys; from twinset.flows.build import build_eqben; build_eqben(*sys.argv[1:], workers=2, runner='ray')"
-    )
-    given = [sys.executable, "-c", code, str(small_recipe), str(tmp_path / "out")]
-    subprocess.run(given, env={**environment, **server}, check=True, cwd=ROOT)
-    assert contents(tmp_path / "out") == contents(reference)
+def test_a_wrong_input_is_a_sentence(server: dict[str, str], twinset: Any, small_recipe: Path, tmp_path: Path) -> None:
+    wrong = ("--set", "subsets.eq-ag.source.annotations=/nowhere.pkl")
+    result = twinset("build", small_recipe, "--out", tmp_path / "out", *wrong, **server)
+    assert result.returncode == 2
+    assert "\ntwinset: subsets.eq-ag.source.annotations: there is no file /nowhere.pkl" in result.stderr
 
 
 def test_a_server_that_does_not_answer_is_named(twinset: Any, small_recipe: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,9 @@ from typing import Any
 import pytest
 
 from tests.cached_builds import CHECKOUT
+from tests.end_to_end.conftest import contents
+from tests.end_to_end.server.conftest import Cluster
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -28,49 +30,34 @@ def with_weekly(small_recipe: Path, tmp_path: Path) -> Iterator[Path]:
     path.unlink()
 
 
-def schedules(prefect: Any, deployment: str) -> list[dict[str, Any]]:
-    shown: subprocess.CompletedProcess[str] = prefect("deployment", "inspect", deployment, "--output", "json")
-    assert shown.returncode == 0, shown.stderr
-    found: list[dict[str, Any]] = json.loads(shown.stdout)["schedules"]
-    return found
+def crons(cluster: Cluster, deployment: str) -> list[str]:
+    """Of the active schedules of a deployment."""
+    shown = cluster.prefect("deployment", "inspect", deployment, "--output", "json")
+    return [kept["schedule"]["cron"] for kept in json.loads(shown.stdout)["schedules"] if kept["active"]]
 
 
 def test_a_schedule_of_a_minute_builds_and_outlives_the_next_deploy(
-    prefect: Any,
-    start_worker: Any,
-    api: Any,
-    with_weekly: Path,
-    reference: Path,
-    contents: Any,
-    until: Any,
-    tmp_path: Path,
+    cluster: Cluster, with_weekly: Path, reference: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     for pool in ("main", "cpu"):
-        start_worker(pool)
+        cluster.start(pool)
     deploy = ("--no-prompt", "deploy", "--prefect-file", str(with_weekly), "--all")
-    assert (deployed := prefect(*deploy)).returncode == 0, deployed.stdout + deployed.stderr
-    (sundays,) = schedules(prefect, "build-eqben/weekly")
-    assert sundays["active"] and sundays["schedule"]["cron"] == "0 3 * * 0"
-
-    for name in ("weekly", "local"):
-        asked = ("deployment", "schedule", "create", f"build-eqben/{name}", "--timezone", "UTC")
-        cron = "* * * * *" if name == "weekly" else "0 4 1 1 *"
-        created = prefect(*asked, "--cron", cron)
-        assert created.returncode == 0, created.stdout + created.stderr
+    cluster.prefect(*deploy)
+    assert crons(cluster, "build-eqben/weekly") == ["0 3 * * 0"]
+    for name, cron in (("weekly", "* * * * *"), ("local", "0 4 1 1 *")):
+        made = ("deployment", "schedule", "create", f"build-eqben/{name}", "--timezone", "UTC", "--cron", cron)
+        cluster.prefect(*made)
 
     def built() -> list[dict[str, Any]]:
-        runs: list[dict[str, Any]] = api.runs_of("build-eqben/weekly")
-        assert not [run for run in runs if run["state_type"] in ("FAILED", "CRASHED")], (
-            tmp_path / "main.log"
-        ).read_text()
+        runs = cluster.api.runs_of("build-eqben/weekly")
+        assert not [run for run in runs if run["state_type"] in ("FAILED", "CRASHED")], cluster.log()
         return [run for run in runs if run["state_type"] == "COMPLETED"]
 
-    (first, *_) = until(built, pause=1)
+    (first, *_) = wait_until(built, pause=1)
     assert first["auto_scheduled"] and first["parameters"]["out"] == str(out)
     assert contents(out) == contents(reference)
 
-    assert (deployed := prefect(*deploy)).returncode == 0, deployed.stdout + deployed.stderr
-    assert [found["schedule"]["cron"] for found in schedules(prefect, "build-eqben/weekly")] == ["0 3 * * 0"]
-    (yearly,) = schedules(prefect, "build-eqben/local")
-    assert yearly["active"] and yearly["schedule"]["cron"] == "0 4 1 1 *"
+    cluster.prefect(*deploy)
+    assert crons(cluster, "build-eqben/weekly") == ["0 3 * * 0"]
+    assert crons(cluster, "build-eqben/local") == ["0 4 1 1 *"]
