@@ -5,10 +5,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from extras.tests.parts import install
 from twinset.contracts import doors
+
+hypothesis.settings.register_profile("twinset", deadline=None)  # on a busy machine no clock fails a test
+hypothesis.settings.load_profile("twinset")
 
 
 @pytest.fixture(scope="session", autouse=True)
