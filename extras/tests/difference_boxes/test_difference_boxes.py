@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-import twinset
+from extras.tests.image_questions.test_image_questions import Told
 from tests.generators.finished_stage import finished
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.pair import PairRecord
@@ -22,9 +21,10 @@ from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.copied_pairs import CopiedPair
-from twinset.models.language_models.answers import Answer, Request
+from twinset.models.language_models.answers import ShownImage
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
+from twinset.stages.build import build_here
 from twinset_extras.difference_boxes.source import DifferenceBoxes
 
 HEIGHT, WIDTH = 120, 160
@@ -52,8 +52,8 @@ def painted(places: Sequence[tuple[int, int, int, int]]) -> Pixels:
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset with the subset ``mine`` of all pairs, and below it the subset ``boxes`` of those of them."""
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FinishedStage]:
+    """The stage of all pairs."""
     folder = tmp_path_factory.mktemp("pairs")
     records = []
     for name, (places, caption0, caption1) in PAIRS.items():
@@ -64,16 +64,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         records.append({"id": name, **images, "caption0": caption0, "caption1": caption1, "group": name[0]})
     (folder / "pairs.json").write_text(json.dumps(records))
     source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(folder), "licence": "CC0"}
-    mine = {"source": source, "split": "train", "encoding": {"format": "webp"}}
-    boxes = {"source": {"kind": "difference-boxes", "pairs": "mine", "engine": {"kind": "unasked"}}, "shard_size": 2}
-    recipe = {"name": "boxed", "stages": {"mine": mine}, "subsets": {"boxes": boxes}}
-    twinset.build(parse_recipe(recipe), str(folder / "out"))
-    return folder / "out"
-
-
-@pytest.fixture
-def earlier(out: Path) -> Callable[[str], FinishedStage]:
-    return finished(out, "_stages/mine")
+    mine = {"source": source, "encoding": {"format": "webp"}}
+    build_here(parse_recipe({"name": "boxed", "subsets": {"mine": mine}}), str(folder / "out"))
+    return finished(folder / "out", "mine")
 
 
 def source(**given: Any) -> DifferenceBoxes:
@@ -100,19 +93,9 @@ def boxes_of(pair: CopiedPair | Rejected) -> list[Any]:
     return [SimpleNamespace(**box) for box in json.loads(pair.fields["json"])["boxes"]]
 
 
-class Answerer:
-    """Says yes where a function of the question and the crop does."""
-
-    def __init__(self, says: Callable[[str, Pixels], float | None]) -> None:
-        self.says, self.asked = says, list[Request]()
-
-    def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        self.asked += requests
-        return [Answer(probability=self.says(one.text, np.asarray(one.images[0].pixels))) for one in requests]
-
-
-def green(pixels: Pixels) -> bool:
+def green(shown: ShownImage) -> bool:
     """Whether most of a crop is of the second colour."""
+    pixels = np.asarray(shown.pixels)
     return bool((pixels[..., 1] > pixels[..., 0]).mean() > 0.5)
 
 
@@ -145,34 +128,34 @@ def test_a_box_stays_where_each_image_alone_shows_what_its_caption_says(
     earlier: Callable[[str], FinishedStage],
 ) -> None:
     seen = {"Is the car red?": False, "Is the car green?": True, "Is there a dog?": False, "Is there a cat?": True}
-    right = Answerer(lambda asked, crop: float(green(crop) is seen[asked]))
+    right = Told(lambda shown, question: float(green(shown) is seen[question]))
     found = made(earlier, right, crop=8)
     kept = {name: boxes_of(one) for name, one in found.items() if isinstance(one, CopiedPair)}
     assert {name: len(boxes) for name, boxes in kept.items()} == {"colour": 1, "object": 1, "absent": 2}
     told = [tuple(one[name] for name in ("question", "caption", "yes0", "yes1")) for one in kept["colour"][0].answers]
     assert told == [("Is the car red?", 0, 1.0, 0.0), ("Is the car green?", 1, 0.0, 1.0)]
-    assert {one.images[0].media_type for one in right.asked} == {"image/png"}
+    assert {one.images[0].media_type for one in right.met} == {"image/png"}
 
 
 @pytest.mark.parametrize("answer", [0.0, 1.0])
 def test_no_box_stays_of_which_the_same_is_said_in_both_images(
     earlier: Callable[[str], FinishedStage], answer: float
 ) -> None:
-    found = made(earlier, Answerer(lambda *_: answer))
+    found = made(earlier, Told(lambda *_: answer))
     asked = {one.reason for name, one in found.items() if isinstance(one, Rejected) and name in ("colour", "absent")}
     assert asked == {"box-does-not-hold"}
 
 
 def test_one_of_two_boxes_stays(earlier: Callable[[str], FinishedStage]) -> None:
-    answerer = Answerer(lambda _, crop: float(not green(crop) and crop.shape[0] > 15))
+    answerer = Told(lambda shown, _: float(not green(shown) and shown.pixels.height > 15))
     (box,) = boxes_of(made(earlier, answerer, crop=8)["absent"])
     assert box.height > 15
 
 
 def test_a_crop_is_no_smaller_than_models_see(earlier: Callable[[str], FinishedStage]) -> None:
-    answerer = Answerer(lambda *_: None)
+    answerer = Told(lambda *_: None)
     found = made(earlier, answerer, crop=200)
-    assert {one.images[0].pixels.size for one in answerer.asked} == {(WIDTH, HEIGHT)}
+    assert {one.images[0].pixels.size for one in answerer.met} == {(WIDTH, HEIGHT)}
     assert isinstance(one := found["object"], Rejected) and one.reason == "no-answer"
 
 
@@ -184,4 +167,4 @@ def test_settings_that_fit_nothing_are_refused(wrong: Mapping[str, Any]) -> None
 
 def test_an_engine_that_gives_other_results_is_named(earlier: Callable[[str], FinishedStage]) -> None:
     with pytest.raises(BuildFailed, match=r"^vqa: gives no probability, .* questions; correct its package"):
-        made(earlier, Answerer(lambda *_: math.nan))
+        made(earlier, Told(lambda *_: math.nan))

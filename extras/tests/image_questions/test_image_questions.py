@@ -31,7 +31,7 @@ from twinset_extras.image_questions.settings import Facts
 from twinset_extras.pair_verification.source import PairVerification
 from twinset_extras.ratings.released import rows_of
 
-Yes = Callable[[ShownImage, str], float]
+Yes = Callable[[ShownImage, str], float | None]
 ANSWERING = VisualQuestions(kind="vqa", model="told")
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
 

@@ -33,6 +33,17 @@ from twinset.evaluation.examples import Grounding, LeftOut, Matching, Query
 Opener = Callable[..., Reader]
 
 
+@pytest.fixture
+def made_benchmark(tmp_path: Path) -> Opener:
+    """Writes the tiny layout of a benchmark into the test's folder, and opens it."""
+
+    def make(name: str, *subsets: str) -> Reader:
+        LAYOUTS[name](tmp_path)
+        return open_benchmark(name, tmp_path, subsets)
+
+    return make
+
+
 def test_the_caption_of_another_image_that_reads_the_same_is_found_too(tmp_path: Path) -> None:
     captioned(tmp_path, file=(file := "dataset_flickr30k.json"))
     held = json.loads((tmp_path / file).read_text())

@@ -33,8 +33,6 @@ from twinset.evaluation.scorers.composers import Averaged
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Running
 
-#: Image 0 is the reference. 1 and 2 are alike in all but what is asked for; 5 was looked at, and nothing found.
-
 
 def queries(shelf: Shelf, **settings: Any) -> list[Query]:
     gallery = [shelf.picture(n) for n in (*range(12), 3)]  # the last is the same picture as the fourth
@@ -142,6 +140,7 @@ def test_ranks_are_what_brute_force_counts(data: st.DataObject) -> None:
     }
 
 
+#: Image 0 is the reference. 1 and 2 are alike in all but what is asked for; 5 was looked at, and nothing found.
 FOUND = {
     "shelf/0.jpg": ["dog"],
     "0.png": ["sky-other-merged", "floor-wood"],
