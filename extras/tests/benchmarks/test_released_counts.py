@@ -84,10 +84,7 @@ def test_whatsup_states_as_many_as_its_questions_have() -> None:
         "coco-one": "COCO_QA_one_obj_with_answer_four_options", "coco-two": "COCO_QA_two_obj_with_answer_four_options",
         "vg-one": "VG_QA_one_obj_with_answer_six_options", "vg-two": "VG_QA_two_obj_with_answer_six_options",
     }  # fmt: skip
-    counted = {}
-    for subset, name in files.items():
-        path = next(prompts.glob(f"{name}.jsonl*"))
-        counted[subset] = sum(1 for _ in read_lines(path))
+    counted = {subset: len(read_lines(next(prompts.glob(f"{name}.jsonl*")))) for subset, name in files.items()}
     assert counted == BENCHMARKS.find("whatsup").counts
 
 
