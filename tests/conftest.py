@@ -15,12 +15,12 @@ import hypothesis
 import pytest
 
 from tests.benchmarks.measured import tell
-from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
+from tests.made_datasets import built, made, made_pairs, made_templates, made_text_pairs, made_triplets
+from tests.made_recipe import write_package
 from tests.made_sources import test_sources
 from twinset.contracts import doors
 from twinset.contracts.recipe import allowed
 from twinset.shards.storage import object_store
-from twinset.shards.storage.store import Store
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]
 
@@ -54,19 +54,11 @@ NEED_BLENDER = (
 #: What reads the files, models or recipe of twinset-demo; the rest passes with twinset alone.
 NEED_DEMO = (
     *(f"tests/{room}/" for room in ("demo", "docker", "docs", "end_to_end", "guard", "trials")),
-    *("tests/cards/test_citations.py", "tests/contracts/test_recipe.py"),
-    *("tests/contracts/test_contracts.py::test_a_model_is", "tests/contracts/test_contracts.py::test_the_model_br"),
+    *("tests/cards/test_terms.py", "tests/contracts/test_recipe.py"),
     *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
-    *("tests/filters/test_filters.py", "tests/generators/test_sources.py::test_words_of"),
     *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),
-    *(f"tests/generators/prompt_to_prompt/test_{part}.py" for part in ("drawn_pairs", "vocabulary")),
-    "tests/models/diffusion/test_other_unet.py::test_defaults",
-    *("tests/training/clip/test_clip.py::test_a_model_of", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
-)
-#: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.
-SLOW_ROOMS = (
-    "tests/real/",
-    "tests/demo/test_commands.py",
+    "tests/generators/prompt_to_prompt/test_drawn_pairs.py",
+    *("tests/training/clip/test_clip.py::test_a_folder", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
 )
 
 
@@ -126,9 +118,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.nodeid.startswith(SLOW_ROOMS):
-            item.add_marker(pytest.mark.slow)
     if config.getoption("--minutes") is not None:
         # Else the last files would never be reached.
         files = list(dict.fromkeys(item.path for item in items))
@@ -150,19 +139,9 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     monkeypatch.setattr(doors, "installed", INSTALLED)
 
     def install(name: str, group: str, **points: str) -> None:
-        meta = tmp_path / f"in_{name}" / f"{name}-1.0.dist-info"
-        meta.mkdir(parents=True)
-        (meta / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        lines = [f"[{group}]", *(f"{kind} = {place}" for kind, place in points.items())]
-        (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")
-        monkeypatch.syspath_prepend(str(meta.parent))
+        write_package(tmp_path / f"in_{name}", name, {group: points})
+        monkeypatch.syspath_prepend(str(tmp_path / f"in_{name}"))
         doors.all_installed.cache_clear()
 
     yield install
     doors.all_installed.cache_clear()
-
-
-@pytest.fixture
-def small_templates(made_templates: MadeDataset) -> Store:
-    """A subset for each task, of 8 kept templates and 1 rejected, free to be damaged."""
-    return made_templates.store

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from tests.made_samples import (
@@ -29,19 +25,21 @@ from tests.made_samples import (
     text_pair_shards,
     triplet_shards,
 )
-from twinset.cards.describe import describe, show
+from twinset.cards.describe import describe
 from twinset.cards.kinds.kind import IndexSummary
-from twinset.contracts.canonical import canonical_json, digest
+from twinset.cards.page import write_look
+from twinset.contracts.canonical import digest
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.samples import Rejected, encode_image
 from twinset.contracts.receipt import Receipt
 from twinset.contracts.recipe import Encoding, Recipe, content_of, parse_recipe
 from twinset.contracts.stage import Facts, Stage, versions_of
-from twinset.shards.plan import read_parquet
-from twinset.shards.read import term_counts
-from twinset.shards.rows import KEPT, REJECTED, Row, TarWriter, content_digest, fields_of, schema_of, write_rows
+from twinset.shards.ledger import read_receipts
+from twinset.shards.rows import KEPT, REJECTED, Row, TarWriter, content_digest, fields_of, write_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
+from twinset.stages.finish import summarise, write_index
+from twinset.stages.job import StageState
 
 
 @dataclass
@@ -51,7 +49,6 @@ class MadeDataset:
     store: Store
     root: Any
     stages: dict[str, Stage] = field(default_factory=dict)
-    receipts: dict[str, list[Receipt]] = field(default_factory=dict)
     kept: dict[str, list[str]] = field(default_factory=dict)
 
     def add(
@@ -75,7 +72,7 @@ class MadeDataset:
         )  # fmt: skip
         self.store.write(layout.recipe(name), recipe.model_dump_json().encode())
         self.store.write(layout.meta(name, "stage.json"), stage.to_bytes())
-        self.stages[name], self.receipts[name], self.kept[name] = stage, [], []
+        self.stages[name], self.kept[name] = stage, []
         for number, plan in enumerate(plans):
             self._shard(name, number, plan, recipe, encoding, dataset)
 
@@ -117,66 +114,30 @@ class MadeDataset:
                 self.store.write(layout.tar(name, split, number), (spool / "tar").read_bytes())
             self.store.write(layout.rows(name, number), (spool / "rows").read_bytes())
             self.store.write(layout.receipt(name, number), receipt.to_bytes())
-        self.receipts[name].append(receipt)
 
     def take(self, other: MadeDataset) -> MadeDataset:
         """Copy the subsets of another dataset; returns this one."""
         shutil.copytree(other.root, self.root, dirs_exist_ok=True)
-        for mine, its in ((self.stages, other.stages), (self.receipts, other.receipts), (self.kept, other.kept)):
-            mine.update(its)  # type: ignore[arg-type]
+        self.stages |= other.stages
+        self.kept |= other.kept
         return self
 
     def index(self, name: str) -> IndexSummary:
         """Write what the engine writes of finished shards, and count it."""
-        return index_of(self.store, name)
+        receipts, _ = read_receipts(self.store, name)
+        state = StageState(name, self.stages[name], [], receipts, [], {}, {}, {})
+        write_index(self.store, state, state.makes)
+        return summarise(self.store, state)
 
     def describe(self, *names: str) -> None:
         """Index and describe subsets, all when none is named."""
         for name in names or self.stages:
             describe(self.store, name, self.index(name))
-        show(self.store, names or self.stages)
+        write_look(self.store, [*(names or self.stages)])
 
     def text(self, path: str) -> str:
         """A file as text."""
         return self.store.read(path).decode("utf-8")
-
-
-def index_of(store: Store, name: str) -> IndexSummary:
-    """Write index, rejections and sizes of a subset from the rows of its receipts."""
-    facts = json.loads(store.read(layout.meta(name, "stage.json")))["facts"]
-    kind = KINDS[facts["makes"]]
-    tables, tars, splits = [], dict[str, int](), Counter[str]()
-    by_filter: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    size = planned = 0
-    numbers = sorted(store.names(layout.meta(name, "receipts")))
-    for file in numbers:
-        receipt = Receipt.model_validate_json(store.read(layout.meta(name, f"receipts/{file}")))
-        with store.open(layout.rows(name, receipt.shard)) as stream:
-            table = read_parquet(stream)
-        tar = layout.tar(name, receipt.split, receipt.shard).removeprefix(f"{name}/") if receipt.tar_size else ""
-        tars |= {tar: receipt.kept} if tar else {}
-        splits[receipt.split] += receipt.kept
-        size, planned = size + receipt.tar_size, planned + receipt.planned
-        tables.append(table.append_column("tar", pa.array([tar] * len(table), pa.string())))
-    table = pa.concat_tables(tables) if tables else pa.schema([*schema_of(kind), ("tar", pa.string())]).empty_table()
-    kept, rejected = (table.filter(pc.equal(table["verdict"], verdict)) for verdict in (KEPT, REJECTED))
-    for row in rejected.select(["filter", "reason"]).to_pylist():
-        by_filter[row["filter"]][row["reason"]] += 1
-    with store.spool() as spool:
-        for file, part in (("index.parquet", kept), ("rejections.parquet", rejected)):
-            pq.write_table(part, spool / file)
-            store.write(layout.meta(name, file), (spool / file).read_bytes())
-    store.write(layout.meta(name, "sizes.json"), canonical_json(tars))
-    return IndexSummary(
-        planned=planned,
-        kept=len(kept),
-        by_filter=by_filter,
-        kept_by_split={split: count for split, count in splits.items() if count},
-        tars=tars,
-        bytes=size,
-        terms=term_counts(store, name),
-        images=tuple(role for role in kind.images if pc.any(pc.not_equal(kept[f"{role}_sha256"], "")).as_py()),
-    )
 
 
 def _pairs(made: MadeDataset) -> None:

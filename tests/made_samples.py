@@ -92,27 +92,34 @@ def ids_of(number: int) -> dict[str, str]:
     return {"reference": f"{number}", "target": f"{number + 1}", "distractor": f"{number + 7}"}
 
 
+def shards_of(name: str, count: int, group_of: Any, make: Any) -> list[list[Planned]]:
+    """Shards of four samples, of which number `GONE` is rejected."""
+    plan = []
+    for number in range(count):
+        key, group = sample_key(name, number), group_of(number)
+        missing = Rejected(key, "missing-media", f"{number}.jpg: absent")
+        sample = missing if number == GONE else make(number, key=key, group=group)
+        plan.append(Planned(sample, identity_of(number), group))
+    return [plan[start : start + 4] for start in range(0, count, 4)]
+
+
 def triplet_shards(
     name: str, images: bool = True, distractors: bool = True, count: int = 9, ids: Any = ids_of
 ) -> list[list[Planned]]:
-    """Shards of four triplets, of which number `GONE` is rejected."""
-    found = []
-    for number in range(count):
-        key, group, shown = sample_key(name, number), f"discs-{number}", dict(ids(number))
-        if number == GONE:
-            found.append(Planned(Rejected(key, "missing-media", f"{number}.jpg: absent"), identity_of(number), group))
-            continue
-        asked = condition(number, f"beside {COLOURS[number % 5]} disc")
+    """Shards of triplets."""
+
+    def triplet(number: int, **placed: str) -> Triplet:
+        asked, shown = condition(number, f"beside {COLOURS[number % 5]} disc"), dict(ids(number))
         captions = {"reference": "a disc on blue ground", "target": f"a disc {asked}", "distractor": asked}
         if not distractors:
             shown["distractor"] = captions["distractor"] = ""
         frames = {part: draw(int(shown[part])) if images and shown[part] else None for part in PARTS}
-        made = Triplet(
-            key=key, group=group, split="train", condition=asked, **frames, captions=captions, image_ids=shown,
+        return Triplet(
+            **placed, split="train", condition=asked, **frames, captions=captions, image_ids=shown,
             provenance={"target": {"subject": "disc"}}, scores={"concreteness": 4.85},
         )  # fmt: skip
-        found.append(Planned(made, identity_of(number), group))
-    return [found[start : start + 4] for start in range(0, count, 4)]
+
+    return shards_of(name, count, "discs-{}".format, triplet)
 
 
 def entry_of(task: str, number: int) -> dict[str, Any]:
@@ -123,45 +130,37 @@ def entry_of(task: str, number: int) -> dict[str, Any]:
 
 
 def template_shards(name: str, task: str, entry: Any = entry_of) -> list[list[Planned]]:
-    """Shards of four templates, nine in all, of which number `GONE` is rejected."""
-    found = []
-    for number in range(9):
-        key, group = sample_key(name, number), f"discs-{number}"
-        if number == GONE:
-            found.append(Planned(Rejected(key, "missing-media", f"{number}.jpg: absent"), identity_of(number), group))
-            continue
+    """Shards of nine templates."""
+
+    def template(number: int, **placed: str) -> Template:
         ids = [number * 20 + place for place in range(2 + (9 if task == "focus-attribute" else 14))]
-        asked, entries = condition(number, COLOURS[number % 5]), [entry(task, one) for one in ids]
-        frames = [draw(one) for one in ids]
+        asked, entries = condition(number, COLOURS[number % 5]), [entry(task, image) for image in ids]
+        frames = [draw(image) for image in ids]
         about = {"attribute_type": "color"} if task.endswith("attribute") else {"reference_categories": 10}
-        made = Template(
-            key=key, group=group, split="test", task=task, condition=asked, reference=frames[0], target=frames[1],
+        return Template(
+            **placed, split="test", task=task, condition=asked, reference=frames[0], target=frames[1],
             gallery=tuple(frames[2:]), provenance=about,
             entry={"condition": asked, "gallery": entries[2:], "reference": entries[0], "target": entries[1]},
         )  # fmt: skip
-        found.append(Planned(made, identity_of(number), group))
-    return [found[start : start + 4] for start in range(0, 9, 4)]
+
+    return shards_of(name, 9, "discs-{}".format, template)
 
 
 def text_pair_shards(name: str, images: bool = True) -> list[list[Planned]]:
-    """Shards of four text pairs, nine in all, of which number `GONE` is rejected; three of each image."""
-    kinds, found = (("replace", "att"), ("add", "obj"), ("", "")), []
-    for number in range(9):
-        key, image = sample_key(name, number), f"{number // 3}.jpg"
-        if number == GONE:
-            missing = Rejected(key, "missing-media", f"{image}: absent")
-            found.append(Planned(missing, identity_of(number), image))
-            continue
+    """Shards of nine text pairs, three of each image."""
+    kinds = (("replace", "att"), ("add", "obj"), ("", ""))
+
+    def text_pair(number: int, key: str, group: str) -> TextPair:
         type_, subtype = kinds[number % 3]
-        made = TextPair(
-            key=key, group=image, split="test", image=draw(number // 3) if images else None,
+        return TextPair(
+            key=key, group=group, split="test", image=draw(number // 3) if images else None,
             caption=condition(number, f"a {COLOURS[number % 5]} disc"), negative_caption=f"{number} grey discs on grey",
-            type=type_, subtype=subtype, image_id=image,
-            provenance={"caption_id": f"c/{number}", "image_id": image, "negative_key": f"n-{number}"},
+            type=type_, subtype=subtype, image_id=group,
+            provenance={"caption_id": f"c/{number}", "image_id": group, "negative_key": f"n-{number}"},
             scores={"cola_caption": 0.9, "cola_negative": 0.9 - number / 10, "similarity": 0.9} if number else {},
         )  # fmt: skip
-        found.append(Planned(made, identity_of(number), image))
-    return [found[start : start + 4] for start in range(0, 9, 4)]
+
+    return shards_of(name, 9, lambda number: f"{number // 3}.jpg", text_pair)
 
 
 VIDEO_SUBSET = {

@@ -108,7 +108,10 @@ class Alike(Filter):
     reasons: ClassVar[Mapping[str, str]] = {"equal-captions": "both captions say the same"}
 
 
-CLASSES = (Videos, Folder, Mined, Galleries, Scores, Negatives, Alike)
+CLASSES = {
+    "twinset.sources": (Videos, Folder, Mined, Galleries, Scores, Negatives),
+    "twinset.filters": (Alike,),
+}
 
 
 @contextmanager
@@ -117,14 +120,11 @@ def with_test_sources() -> Iterator[None]:
 
     @cache
     def installed(group: str) -> dict[str, EntryPoint]:
-        base = {"twinset.sources": SourceSettings, "twinset.filters": Filter}.get(group)
-        classes = {
-            str(one.model_fields["kind"].annotation.__args__[0]): one
-            for one in CLASSES
-            if base is not None and issubclass(one, base)
-        }
-        own = {kind: EntryPoint(kind, f"tests.made_sources:{found.__name__}", group) for kind, found in classes.items()}
-        return {**{one.name: one for one in entry_points(group=group)}, **own}
+        points = {point.name: point for point in entry_points(group=group)}
+        for part in CLASSES.get(group, ()):
+            kind = str(part.model_fields["kind"].annotation.__args__[0])  # type: ignore[union-attr]
+            points[kind] = EntryPoint(kind, f"tests.made_sources:{part.__name__}", group)
+        return points
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doors, "installed", installed)

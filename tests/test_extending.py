@@ -2,16 +2,13 @@
 
 Attack: a text of others that takes minutes, since a pattern tries all its beginnings with all its ends.
 
-Every pattern and parser of captions, answers, names and annotations is fed the worst text of two lengths: eight times
+Every pattern and parser of captions, answers and names is fed the worst text of two lengths: eight times
 the text may take thirty times as long, and not the 64 times of the square.
 `twinset` as a notebook uses it: paths and single names as they come, and errors that are instructions.
 """
 
 import gc
-import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,33 +21,30 @@ from PIL import Image
 
 import twinset
 from tests.made_datasets import MadeDataset
+from tests.made_recipe import ROOT, install, run_python
 from twinset.cards.sheet import mark_difference, words_of
 from twinset.contracts.receipt import IndexRecord
 from twinset.evaluation.answers.parser import LONGEST, parse
 from twinset.filters.captions import MotionWords
-from twinset.generators.kubric_scenes.assets import references
 from twinset.generators.markdown import cell, plain, short
-from twinset.generators.negative_captions.changes import _WORD
 from twinset.generators.negative_captions.wording import edited
 from twinset.generators.video.action_genome import FRAME
 from twinset.generators.video.frame_pairs import as_sentence
 
-ROOT = Path(__file__).resolve().parents[1]
 FILE = re.compile(r"^`([\w./-]+)`[^`]*?:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MOST_LINES = 100
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with all files of the example, photos for its list, and the package installed into ``installed``."""
     folder = tmp_path_factory.mktemp("before-after")
-    text = (ROOT / "docs/extending.md").read_text("utf-8").split("## What a source says")[0]
+    text = (ROOT / "docs/extending.md").read_text("utf-8").split("## What a source keeps to")[0]
     for name, content in FILE.findall(text):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content, "utf-8")
     photos = folder / "data/photos"
     photos.mkdir()
-    for number, line in enumerate((folder / "data/changes.tsv").read_text().splitlines()):
+    for number, line in enumerate((folder / "data/changes.tsv").read_text().splitlines()[1:]):
         place, change, *_ = line.split("\t")
         # The photo before is the place's own, whatever changes later.
         for name, seed, brighter in ((place, sum(place.encode()), 0), (f"{place}-{change}", number, 60)):
@@ -58,53 +52,18 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pixels = np.random.default_rng(seed).integers(level - 5, level + 5, (48, 64, 3), dtype=np.uint8)
             pixels[:, :32] += brighter
             Image.fromarray(pixels).save(photos / f"{name}.png")
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", "installed", "."]
-    run(folder, *install)
+    install(folder, ".")
     return folder
 
 
-def run(folder: Path, *arguments: str) -> str:
-    """What a command of this Python prints, with twinset and the installed package at hand."""
-    places = os.pathsep.join((str(folder / "installed"), str(ROOT / "src")))
-    # Safe: the current folder holds the modules too, and must not come before what is installed.
-    environment = {**os.environ, "PYTHONPATH": places, "PYTHONSAFEPATH": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def test_the_document_holds_the_whole_package(package: Path) -> None:
-    names = ["pyproject.toml", "before_after.py", "dark_frames.py", "recipe.yaml", "test_before_after.py"]
-    assert all((package / name).is_file() for name in names)
-    assert max(len((package / f"{name}.py").read_text().splitlines()) for name in ("before_after", "dark_frames")) <= (
-        MOST_LINES
-    )
-
-
 def test_it_passes_its_own_test(package: Path) -> None:
-    assert "1 passed" in run(package, "-m", "pytest", "-q", "--import-mode=importlib", "test_before_after.py")
-
-
-def test_a_recipe_names_its_kinds(package: Path) -> None:
-    code = (
-        "from twinset.contracts.parts import FILTERS\nfrom twinset.contracts.recipe import load_recipe\n"
-        "from twinset.contracts.source import SOURCES\n"
-        "from twinset.shards.contracts import Context\n"
-        "subset = load_recipe('recipe.yaml')['before-after']\n"
-        "made = subset.source.open(Context('before-after'))\n"
-        "print(len(list(made.plan())), made.excluded.examples)\n"
-        "print(SOURCES.distribution('before-after'), FILTERS.distribution('dark'), SOURCES.distribution('gebc') == '')"
-    )
-    assert run(package, "-c", code).splitlines() == [
-        "4 [('wrong-columns', 'changes.tsv line 5')]",
-        "before-after 0.1.0 before-after 0.1.0 True",
-    ]
+    assert "1 passed" in run_python(package, "-m", "pytest", "-q", "--import-mode=importlib", "test_before_after.py")
 
 
 @pytest.mark.slow
 def test_it_is_built_with_in_other_processes(package: Path) -> None:
     build = ["-m", "twinset.cli.main", "build", "recipe.yaml", "--out", "out", "--runner", "processes"]
-    run(package, *build)
+    run_python(package, *build)
     record = IndexRecord.model_validate_json((package / "out/before-after/_meta/index.json").read_bytes())
     assert (record.planned, record.kept) == (4, 3)
     index = pq.read_table(package / "out/before-after/_meta/index.parquet")
@@ -114,45 +73,24 @@ def test_it_is_built_with_in_other_processes(package: Path) -> None:
     card = (package / "out/before-after/README.md").read_text()
     assert "Before and After" in card and "@misc{before" in card
     assert "* `before-after 0.1.0`, for source before-after, filter dark\n" in card
-    assert "an image is too dark" in card and "lines that are not place, change and two captions" in card
+    assert "an image is too dark" in card and "lines of a table with another number of columns" in card
 
 
 MEGABYTE = 1 << 20
 CAPTIONS = ("a dog on a mat", "a cat on a mat")
 
 
-def parsed(text: str) -> None:
-    parse(text[:LONGEST], CAPTIONS)
-
-
-def as_file(suffix: str) -> Callable[[str, Path], Any]:
-    def read(text: str, folder: Path) -> None:
-        path = folder / f"a{suffix}"
-        path.write_text(text)
-        try:
-            references(path)
-        except ValueError as error:  # refused, and soon
-            assert path.name in str(error)
-
-    return read
-
-
 motion = MotionWords(kind="motion-words", words=["pick up", "a"]).open()._motion
-FILES = {".mtl": as_file(".mtl"), ".obj": as_file(".obj"), ".urdf": as_file(".urdf")}
 #: What reads, and its worst texts: what comes first, what is repeated and what comes last.
 READERS: dict[str, tuple[Callable[..., Any], list[str]]] = {
-    "materials": (FILES[".mtl"], ["map_Kd ~a ~\0", "map_~K~ ", "~ ~x", "bump ~ ~", "bump ~a\t~b", "~\\\n~"]),
-    "mesh": (FILES[".obj"], ["mtllib a~ ~b", "mtllib ~\t~x", "~mtllib ~", "~\n~"]),
-    "urdf": (FILES[".urdf"], ["<a filename~ ~x", '~filename="~', "<a ~filename ~", "~<a>~", "<~a~"]),
     "answers": (
-        parsed,
+        lambda text: parse(text[:LONGEST], CAPTIONS),
         ["~(1) ~", "~1~)", "~both ~", "~neither ~x", "~caption ~", "~!~x", "1~ ~x", "~not a ~", "~a dog on a mat~",
          "~\n ~", "~the answer is: ~", "~1. a dog on a mat ,~", "~<think>~", "~n't~", "~(1) or ~", "~.,;~"],
     ),
     "sentence": (as_sentence, ["a~)~", "a~'~(", "a ~]}~", "a~ ,~", "~ ~a"]),
     "difference": (lambda text: mark_difference(text, text[::-1] + "a"), ["a~!~a", "~a ~", "~a b c ~", "~!~"]),
     "words": (words_of, ["~a-~", "~-~a", "~a~-"]),
-    "words of negatives": (_WORD.findall, ["~a-~", "~-~a", "~a~-"]),
     "articles": (lambda text: edited(text, ()), ["~a ~", "a~ ~b", "a ~b-~", "~an~ "]),
     "motion words": (motion.search, ["pick~ ~x", "~pick ~", "~pick  ~"]),
     "frames": (FRAME.fullmatch, ["a/~0~.pn", "a~/0~.pn", "a~/1~.pn", "a~/~"]),
@@ -166,21 +104,18 @@ WORST = [(name, text) for name, (_, texts) in READERS.items() for text in texts]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "text"), WORST)
-def test_the_worst_megabyte_takes_no_more_than_its_length(tmp_path: Path, name: str, text: str) -> None:
+def test_the_worst_megabyte_takes_no_more_than_its_length(name: str, text: str) -> None:
     read, _ = READERS[name]
     first, piece, last = text.split("~")
-    arguments = (tmp_path,) if name in ("materials", "mesh", "urdf") else ()
 
     def seconds(size: int) -> float:
-        """Of the processor, the least of three; collecting the garbage of a large process is no work of the reader."""
-        whole, taken = first + piece * (size // len(piece)) + last, []
-        for _ in range(3):
-            gc.disable()
-            began = time.process_time()
-            read(whole, *arguments)
-            taken.append(time.process_time() - began)
-            gc.enable()
-        return min(taken)
+        """Of the processor; collecting the garbage of a large process is no work of the reader."""
+        whole = first + piece * (size // len(piece)) + last
+        gc.disable()
+        began = time.process_time()
+        read(whole)
+        gc.enable()
+        return time.process_time() - began
 
     small, large = seconds(MEGABYTE // 8), seconds(MEGABYTE)
     assert large < 30 * small + 1.0, f"{small:.3f} s for 128 kB, {large:.3f} s for 1 MB"  # 64 times, if quadratic
@@ -203,24 +138,14 @@ def test_paths_and_single_names_are_taken_as_they_are(
     [
         (lambda at: twinset.plan("deom"), "no recipe 'deom'"),
         (lambda at: twinset.build("demo", at / "new", workers=-1), "workers -1"),
-        (lambda at: twinset.build("demo", at / "new", runner="slurm"), "runner 'slurm'"),
-        (lambda at: twinset.status(at / "absent"), "holds no dataset"),
-        (lambda at: twinset.verify(at / "absent"), "holds no dataset"),
-        (lambda at: twinset.look(at / "absent"), "holds no dataset"),
         (lambda at: next(twinset.load(at / "absent", "x")), "holds no dataset"),
-        (lambda at: twinset.export(at / "absent", "openclip", at / "new"), "holds no dataset"),
         (lambda at: twinset.evaluate("sugarcrepe", "clip:absent", at / "new"), "name the folder too"),
-        (lambda at: twinset.evaluate({"sugarcrepe": at / "absent"}, "clip:absent", at / "new"), "no such folder"),
         (lambda at: twinset.evaluate({}, "clip:absent", at / "new", device="cuda"), "must be cpu or gpu"),
-        (lambda at: twinset.evaluate({}, "clip:absent", at / "new", batch=0), "batch 0"),
         (lambda at: twinset.scores(at / "absent.csv"), "no such file"),
-        (lambda at: twinset.compare(at / "absent.csv", at / "absent.csv"), "no such file"),
-        (lambda at: twinset.train(at / "absent", at / "new"), "not a dataset"),
-        (lambda at: twinset.train(at / "absent", at / "new", task="clipp"), "did you mean 'clip'?"),
         (lambda at: twinset.train(at / "absent", at / "new", task="fusion"), "model: Field required"),
     ],
 )
 def test_wrong_use_is_one_kind_of_error(call: Callable[[Path], Any], words: str, tmp_path: Path) -> None:
-    with pytest.raises(twinset.WrongUse, match=words.replace("?", r"\?")):
+    with pytest.raises(twinset.WrongUse, match=words):
         call(tmp_path)
     assert not any(tmp_path.iterdir())

@@ -1,11 +1,8 @@
 """A package with a part for each door is installed: twinset builds, screens, exports, evaluates and trains with it."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from tests.made_recipe import ROOT, install, run_python
 from tests.tiny_encoders import open_clip_config
 
-ROOT = Path(__file__).resolve().parents[1]
 RECIPE = """
 name: mylab
 max_missing: 0
@@ -112,19 +109,9 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     (folder / "photos/pairs.json").write_text(json.dumps(named))
     (folder / "pairs.json").write_text(json.dumps([*pairs, ["odd"]]))
     open_clip_config(folder)
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", "installed"]
-    run(folder, *install, "./package")
+    install(folder, "./package")
     (folder / "use.py").write_text(USE)
-    return folder, json.loads(run(folder, "use.py").splitlines()[-1])
-
-
-def run(folder: Path, *arguments: str) -> str:
-    """What a command of this Python prints, with twinset and the installed package at hand."""
-    places = os.pathsep.join((str(folder / "installed"), str(ROOT / "src")))
-    environment = {**os.environ, "PYTHONPATH": places, "PYTHONSAFEPATH": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-    return done.stdout
+    return folder, json.loads(run_python(folder, "use.py").splitlines()[-1])
 
 
 def test_a_dataset_is_built_filtered_and_screened_with_its_parts(used: tuple[Path, dict[str, Any]]) -> None:
@@ -152,7 +139,7 @@ def test_a_card_rebuilds_what_was_screened_or_generated(used: tuple[Path, dict[s
         text = text.replace(f"path/to/{named}", own)
     (folder / f"{subset}.yaml").write_text(text)
     shutil.copytree(folder / "out/_review", folder / f"again-{subset}/_review")  # people's decisions are an input
-    run(folder, "-m", "twinset.cli.main", "build", f"{subset}.yaml", "--out", f"again-{subset}")
+    run_python(folder, "-m", "twinset.cli.main", "build", f"{subset}.yaml", "--out", f"again-{subset}")
     made, again = (
         {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*.tar"))}
         for root in (folder / "out" / subset, folder / f"again-{subset}" / subset)

@@ -9,25 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_recipe import ROOT, write_recipe
 from twinset_demo import MINIATURE
 
-ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).parent / "uv"
-PAIRS = """
-import json
-from PIL import Image
-
-for name in ("red", "blue"):
-    Image.new("RGB", (48, 40), name).save(f"{name}.png")
-pair = dict(id="wall", image0="red.png", image1="blue.png", caption0="a red wall", caption1="a blue wall")
-json.dump([pair], open("pairs.json", "w"))
-"""
-RECIPE = """
-name: mine
-subsets:
-  mine:
-    source: {kind: image-pairs, annotations: pairs.json, media: ., licence: 'other: mine'}
-"""
 
 
 def test_data_files_beside_modules_are_packed() -> None:
@@ -62,7 +47,7 @@ def test_the_wheel_alone_plans_and_builds(tmp_path: Path) -> None:
     subprocess.run([UV, "pip", "install", "--quiet", "--python", python, wheel], check=True)
     user = tmp_path / "user"
     user.mkdir()
-    (user / "recipe.yaml").write_text(RECIPE)
+    write_recipe(user)
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(user)}
 
     def run(*command: str | Path) -> str:
@@ -73,8 +58,7 @@ def test_the_wheel_alone_plans_and_builds(tmp_path: Path) -> None:
     folder = MINIATURE / "action_genome"
     places = {"annotations": folder / "annotations.pkl", "media": folder / "videos"}
     eq_ag = ["eqben", "--only", "eq-ag", *(f"--set=subsets.eq-ag.source.{key}={path}" for key, path in places.items())]
-    run(python, "-c", PAIRS)
-    for name, recipe, kept in (("pairs", ["recipe.yaml"], "1"), ("eq-ag", eq_ag, "87")):
+    for name, recipe, kept in (("pairs", ["recipe.yaml"], "6"), ("eq-ag", eq_ag, "87")):
         run(tmp_path / "env/bin/twinset", "plan", *recipe)
         run(tmp_path / "env/bin/twinset", "build", *recipe, "--out", name)
         assert run(tmp_path / "env/bin/twinset", "verify", name).split()[-2:] == [kept, "0"]

@@ -6,7 +6,8 @@ import pytest
 import torch
 from transformers import AutoImageProcessor, CLIPModel
 
-from tests.filters.test_filters import CAPTIONS, FIRST, SECOND, pair
+from tests.filters.test_filters import FIRST, SECOND
+from tests.filters.test_image_filters import CAPTIONS, pair
 from tests.models.diffusion.tiny_models import save_clip, tokenizer
 from twinset_extras.directional_similarity import DirectionalSimilarity
 

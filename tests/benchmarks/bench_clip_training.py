@@ -130,7 +130,6 @@ def main() -> None:
         f"a training step of {given.model}, batch {given.batch}, {precision}, {where}",
         "open_clip's loop",
         [slow / fast for slow, fast in zip(taken["open_clip"], taken["twinset"], strict=True)],
-        f"{given.batch / min(taken['twinset']):.3g} images/s",
     )
 
 

@@ -167,9 +167,9 @@ def compare(manifest: str, pairs: int, size: int, samples: int) -> None:
     print(f"ratio {naive / ours:.2f} (goal {GOAL}); with its start charged to these pairs: {naive / whole:.2f}")
     row(
         f"pairs of {size} × {size}, {samples} samples",
-        "a process a picture with a fresh Kubric scene",
+        "a process and scene a picture",
         ratios,
-        f"with its start charged to these {pairs} pairs {naive / whole:.2f} ×",
+        f"with its start, over {pairs} pairs, {naive / whole:.2f} ×",
     )
     print(f"outside Cycles: {1 - cycles / ours:.1%} (goal <= {MOST_OUTSIDE:.0%})")
 

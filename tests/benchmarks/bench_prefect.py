@@ -111,7 +111,7 @@ def first_shards(folder: Path) -> None:
     finally:
         end(workers)
     row(
-        "from `prefect deployment run build-eqben/build-eqben` to the first shard",
+        "from `prefect deployment run` to the first shard",
         "`twinset build`",
         deployed,
         f"{min(here):.1f}–{max(here):.1f} s without Prefect",

@@ -159,10 +159,9 @@ def main() -> None:
         print(f"{name:10} {workers} workers  {rate:7.1f} images a {clock_name}, {ratio:.2f} of open_clip's loader")
     for name in ("built", "tars"):
         row(
-            f"JPEGs read, decoded, cropped to 224 and tokenized, one thread, CPU time: {name}",
-            "open_clip's training loader",
+            f"JPEGs to batches, {name}, CPU time",
+            "open_clip's loader",
             [one / two for one, two in zip(rates[name, 0], rates["open_clip", 0], strict=True)],
-            f"{medians[name, 0]:.0f} images a CPU second",
         )
     if given.steps:
         step = step_rate(given.steps)

@@ -187,19 +187,19 @@ def bench(name: str, path: Path, segments: int) -> None:
     wanted = [int(count * (2 * n + 1) / (2 * segments)) / rate for n in range(segments)]
     about = f"{count} frames, {count / rate:.0f} s, {keys} key frames, {path.stat().st_size / 1e6:.0f} MB"
     print(f"\n{name}: {about}, {skippable:.0%} of the frames are no reference")
-    frames = f"{segments} middle frames of {name}, {count / rate:.0f} s"
+    frames = f"{name}, {count / rate:.0f} s, {segments} frames"
     everything, needed = decoding(path, wanted, False), decoding(path, wanted, True)
     compare(
-        f"{frames}, one thread, exact",
+        f"{frames}, 1 thread",
         lambda: ours(path, wanted),
         {f"OpenCV {kind}, 1 thread": partial(read, path, wanted, 1) for kind, read in RIVALS.items()},
         lambda found: exact(path, wanted, found),
-        f"bare decoding bounds what an exact reader gains on seeking: {everything / needed:.2f} ×",
+        f"at most {everything / needed:.2f} × by bare decoding",
     )
     videos = os.cpu_count() or 1
     with ThreadPoolExecutor(videos) as threads:
         compare(
-            f"{videos} × {frames}, exact: {videos} shards at once",
+            f"{videos} × {frames}, at once",
             lambda: list(chain(*threads.map(lambda _: ours(path, wanted), range(videos)))),
             {
                 f"OpenCV {kind}, default threads": lambda read=read: [
@@ -224,7 +224,9 @@ def compare(
     print(f"  {what}: {exactness(rounds[0]['ours'][2])}")
     for rival in rivals:
         processor = statistics.median(one[rival][1] / one["ours"][1] for one in rounds)
-        more = [f"{processor:.2f} × CPU", f"OpenCV: {exactness(rounds[0][rival][2])}"]
+        print(f"  {rival}: {processor:.2f} times our CPU time")
+        precision = exactness(rounds[0][rival][2])
+        more = [] if precision == exactness(rounds[0]["ours"][2]) else [f"OpenCV {precision}"]
         more += [bound] if bound and "seeking" in rival else []
         row(what, rival, [one[rival][0] / one["ours"][0] for one in rounds], "; ".join(more))
 

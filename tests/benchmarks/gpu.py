@@ -76,7 +76,7 @@ def main() -> None:
         print(f"== {name}", flush=True)
         found[name] = tests_marked_gpu(given.tiny) if name == TESTS else of_row(ROWS[name], given.tiny)
         found[name]["machine"] = ", ".join(filter(None, [gpu, found[name]["machine"]]))
-    print(f"\n{table(found, '{}')}", end="")
+    print(f"\n{table(found)}", end="")
     if not given.tiny:
         stored = json.loads(STORED.read_text())
         stored["gpu"] = stored.get("gpu", {}) | found

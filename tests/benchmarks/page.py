@@ -29,8 +29,10 @@ STORED, PAGE = HERE / "measured.json", ROOT / "docs" / "benchmarks.md"
 SHOWN = ("numpy", "pyarrow", "torch", "av", "spacy", "prefect")
 HEAD = """# Benchmarks
 
-Written by `make bench` from one run of each: the ratio against the naive or published way that ran beside it, the
-median of its rounds (least–greatest). `make bench NAMES="kubric video"` measures some of them again.
+How much faster than the naive or published way that ran beside: the median of a run's rounds (least–greatest). This
+measures two again and writes the page:
+
+    make bench NAMES="kubric video"
 
 """
 ON_A_GPU = """
@@ -39,7 +41,7 @@ ON_A_GPU = """
 Written by `make gpu`, in eight minutes: networks of real size with random weights.
 
 """
-COLUMNS = "| `tests/benchmarks/` | against | ratio | | measured |\n| --- | --- | --- | --- | --- |\n"
+COLUMNS = "| `tests/benchmarks/bench_*.py` | against | ratio |\n| --- | --- | --- |\n"
 
 
 def machine() -> str:
@@ -93,24 +95,29 @@ def measure(command: Sequence[str | Path], seconds: float) -> dict[str, Any]:
 def page(stored: Mapping[str, Any]) -> str:
     """The page. stored: what was measured of each benchmark, and under ``gpu`` of each row of `gpu`."""
     here, on_gpu = {name: one for name, one in stored.items() if name != "gpu"}, stored.get("gpu", {})
-    told = table(on_gpu, "{}") if on_gpu else "Not measured yet: no GPU.\n"
-    return HEAD + table(here, "bench_{}.py") + ON_A_GPU + told
+    told = table(on_gpu) if on_gpu else "Not measured yet: no GPU.\n"
+    return HEAD + table(here) + ON_A_GPU + told
 
 
-def table(stored: Mapping[str, Any], shown: str) -> str:
-    """Rows, and the machines that they were measured on, which are numbered. shown: a name's form."""
-    machines = list(dict.fromkeys(one["machine"] for one in stored.values()))
+def table(stored: Mapping[str, Any]) -> str:
+    """Rows, then each machine with the benchmarks that it measured, their dates and commits."""
     lines = []
-    for name, one in sorted(stored.items()):
-        when = f"{one['when']} ({machines.index(one['machine']) + 1})"
-        for row in one["rows"]:
-            cells = f"`{shown.format(name)}`: {row['what']}", row["against"], row["ratio"], row["more"], when
+    machines: dict[str, dict[str, list[str]]] = {}
+    for name, benchmark in sorted(stored.items()):
+        when, machine = benchmark["when"].partition(", load")[0], benchmark["machine"].partition("; Python")[0]
+        machines.setdefault(machine, {}).setdefault(when, []).append(name)
+        for row in benchmark["rows"]:
+            figures = "; ".join(filter(None, [row["ratio"], row["more"]]))
+            cells = f"`{name}`: {row['what']}", row["against"], figures
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
-        if one["failed"] or not one["rows"]:
-            failed = one["failed"] or "it told no figure"
-            lines.append(f"| `{shown.format(name)}` | | | {failed.replace('|', ' ')} | {when} |\n")
-    measured_on = "".join(f"{n}. {one}\n" for n, one in enumerate(machines, 1))
-    return COLUMNS + "".join(lines) + f"\nMeasured on:\n\n{measured_on}"
+        if benchmark["failed"] or not benchmark["rows"]:
+            failed = benchmark["failed"] or "it told no figure"
+            lines.append(f"| `{name}` | | {failed.replace('|', ' ')} |\n")
+    lines.append("\nMeasured on (`measured.json` has versions and loads):\n\n")
+    for machine, runs in machines.items():
+        lines.append(f"- {machine}\n")
+        lines += [f"  - {when}: {', '.join(names)}\n" for when, names in sorted(runs.items())]
+    return COLUMNS + "".join(lines)
 
 
 def main() -> None:

@@ -16,10 +16,10 @@ def test_a_row_that_fails_or_takes_too_long_leaves_the_others() -> None:
         "bad": measure(["-c", f"{TELLS}row('begun', '', [1.0]); sys.exit('CUDA out of memory')"], 60),
         "slow": measure(["-c", "while True: pass"], 0.5),
     }
-    shown = table(found, "{}")
-    assert "| `good`: 8 images | the script | 2.5 × (2–3) | 4 \\| 5 |" in shown and "| `bad`: begun |" in shown
-    assert "| `bad` | | | ended with exit code 1: CUDA out of memory |" in shown
-    assert "| `slow` | | | stopped after 0.5 s: it said nothing |" in shown
+    shown = table(found)
+    assert "| `good`: 8 images | the script | 2.5 × (2–3); 4 \\| 5 |" in shown and "| `bad`: begun |" in shown
+    assert "| `bad` | | ended with exit code 1: CUDA out of memory |" in shown
+    assert "| `slow` | | stopped after 0.5 s: it said nothing |" in shown
     assert page({"gpu": found}).endswith(shown) and page({}).endswith(f"{ON_A_GPU}Not measured yet: no GPU.\n")
 
 

@@ -1,5 +1,9 @@
-"""The card says what is true of the data and of its source."""
+"""The card says what is true of the data and of its source, and how to make a subset again.
 
+Croissant metadata, validated and read by the specification's own library, without a network.
+"""
+
+import hashlib
 import io
 import json
 import re
@@ -13,15 +17,25 @@ import pytest
 import yaml
 
 from tests import made_samples
-from tests.cards.made_cards import FOLDER_SUBSET, described, small_card
 from tests.generators.words_alone.test_probe import captions
 from tests.made_datasets import MadeDataset
-from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET
-from twinset.cards.describe import describe, show, size_category
+from tests.made_samples import NEGATIVE_SUBSET
+from twinset.cards.describe import describe
 from twinset.cards.kinds.kind import IndexSummary
-from twinset.cards.lineage import Step
-from twinset.cards.publication import write_overview
+from twinset.cards.lineage import rejections
+from twinset.cards.publication import dataset_card, part_of, write_overview
+from twinset.cards.rebuilding import ON_SERVER, models, recipe_of
+from twinset.contracts.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
+from twinset.contracts.stage import Stage
+from twinset.shards.read import DamagedIndex, read_samples
 from twinset.shards.storage import layout
+
+FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}
+
+
+def described(dataset: MadeDataset, name: str) -> str:
+    dataset.describe(name)
+    return dataset.text(f"{name}/README.md")
 
 
 def front_of(text: str) -> dict[str, Any]:
@@ -39,11 +53,7 @@ def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
     assert "| images in all, equal ones once | 9 |" in text and "96 × 72 (8)" in text
     assert "| videos that pairs come from | 3 |" in text
     assert "Image 0 comes first in time in 100.0%" in text
-    assert "# image0.jpg, image1.jpg, caption0.txt, caption1.txt, json" in text
     assert "* **Length: too few videos to say.** Taking the caption that " in text
-    assert "They come from 3 videos; " in text and "| guessed caption 0: the caption that is or has |" not in text
-    sizes = {999: "n<1K", 1000: "1K<n<10K", 195_872: "100K<n<1M", 10**6: "1M<n<10M"}
-    assert {kept: size_category(kept) for kept in sizes} == sizes, "as Hugging Face names them"
     assert re.search(r"Tars: \d, 0\.\d MB together, of \d to \d pairs each; no video is split\nbetween two\.", text)
 
 
@@ -57,31 +67,16 @@ KINDS = {
     "focus-attribute": ("8 templates, ", "gallery00.jpg … gallery08.jpg", ("test", "test/*.tar")),
     "focus-object": ("8 templates, ", "gallery00.jpg … gallery13.jpg", ("test", "test/*.tar")),
 }
-SAID = {
-    "triplets": [
-        "not both: a hard negative",
-        "| conditions, equal ones once | 7 |",
-        "| beside blue disc | 2 | 25.0 % |",
-    ],
-    "text": ["Which caption is the true one, told without the image:", "| images that pairs come from | 3 |"],
-    "focus-attribute": ["Galleries have 10 images", "a Recall at 1 of 10.0% with 10 images.", "types of attributes"],
-    "focus-object": [
-        'They ask the task "focus-object".',
-        "Recall at 1 of 6.7% with 15 images.",
-        "templates in test | 8 |",
-    ],
-}
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_card_of_each_kind_says_what_it_is(made_all: MadeDataset, name: str) -> None:
-    said, fields, (split, path) = KINDS[name]
+    title, fields, (split, path) = KINDS[name]
     text = described(made_all, name)
     front = front_of(text)
     assert [one["data_files"] for one in front["configs"]] == [[{"split": split, "path": path}]]
     assert ("webdataset" in front["tags"]) == bool(fields) and fields in text
-    assert [one for one in (said, *SAID.get(name, ())) if one not in text] == []
-    assert "<script" not in text and made_samples.LONG[:200] not in text
+    assert title in text and "<script" not in text and made_samples.LONG[:200] not in text
     assert text.count("![") == 1 + bool(fields)
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
         assert made_all.store.size(f"{name}/{picture}")
@@ -101,21 +96,7 @@ def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDatase
     assert croissant["license"] == "mine" and "The group that" in json.dumps(croissant)
 
 
-def test_reasons_and_places_are_told(made_pairs: MadeDataset) -> None:
-    places = [("unsaid", "a.json line 7"), ("unsaid", "a|b <i>")]
-    text = small_card(made_pairs, 8, excluded={"unsaid": 3, "brand-new": 1}, examples=places)
-    assert "| `brand-new` 1, `unsaid` 3 | " in text and "* `unsaid`: pairs without words\n" in text
-    assert "| unsaid | a.json line 7 |\n| unsaid | a\\|b &lt;i> |\n" in text
-    stage = made_pairs.stages["eq-ag"].model_copy(update={"name": "before", "planned": 9, "excluded": {"unsaid": 2}})
-    text = small_card(
-        made_pairs, found={"earlier": [Step(stage, 9, 7, {"dark": {"too-dark": 2}}, {"too-dark": "black"})]}
-    )
-    assert "| `before` | `unsaid` 2 | 9 | `too-dark` 2 (22.2 %) by dark | 7 (77.8 %) |\n" in text
-    assert "* `too-dark`: black\n" in text
-
-
 def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
-    assert "| a\\|b &lt;b> | 1 | 1 | 0 |" in small_card(made_pairs, 12)
     licence = "other: CC0\n# Gotcha ![x](http://e/x.png) <img src=y> `a`"
     settings = {"source": {**FOLDER_SUBSET["source"], "licence": licence}}
     made_pairs.add("hostile", settings, made_samples.pair_shards("hostile"))
@@ -139,16 +120,6 @@ def test_a_subset_that_keeps_nothing_is_described_too(
     assert not found.metadata.ctx.issues.errors
 
 
-def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
-    def alike(number: int) -> dict[str, str]:
-        return {"reference": "5", "target": "5" if number < 2 else "6", "distractor": "6" if number < 4 else "7"}
-
-    made.add("alike", MINED_SUBSET, made_samples.triplet_shards("alike", count=6, ids=alike))
-    text = described(made, "alike")
-    assert "* 2 triplets (40.0 %) have one image as reference\n  and target." in text
-    assert "* 1 triplets (20.0 %) have the image\n  of their reference or target as distractor." in text
-
-
 def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     made.add("negatives", {"source": {"kind": "test-scores"}}, [])
     texts = dict(zip(("caption", "negative_caption"), map(list, zip(*captions(150, 0), strict=True)), strict=True))
@@ -158,13 +129,11 @@ def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     pq.write_table(pa.table({**texts, **terms, "split": ["test"] * 150, **kinds}), index)
     made.store.write("negatives/_meta/index.parquet", index.getvalue())
     describe(made.store, "negatives", IndexSummary(159, 150, {"generator": {"odd": 9}}, {"test": 150}, {}, 0))
-    show(made.store, ["negatives"])
     text = made.text("negatives/README.md")
     assert front_of(text)["configs"][0]["data_files"] == [{"split": "test", "path": "_meta/index.parquet"}]
     assert "A table, made from Somebody's scores." in text and "| `odd` 9 (5.7 %) | 150 (94.3 %) |" in text
     assert "for each of the 150 candidates" in text and "![" not in text and "biases" not in text
     assert not [name for name in made.store.names("negatives/_meta") if name.endswith((".png", "croissant.json"))]
-    assert "look.html" not in made.store.names("")
     row = re.search(r"\| replace att \| 150 \| (0\.\d\d) \| (\d+)% \|", text)
     said = re.search(r"a model of the words is right in (\d+) % of the pairs", text)
     assert said is not None and row is not None and said[1] == row[2]
@@ -206,3 +175,77 @@ def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -
     write_overview(made_pairs.store, ["eq-ag"])
     again = made_pairs.text("README.md")
     assert "eq-gebc" not in again and "/etc" not in again, "one that twinset wrote is written again, of the data alone"
+
+
+def test_damaged_rejections_are_named_with_the_remedy(made: MadeDataset) -> None:
+    made.store.write("negatives/_meta/rejections.parquet", b"PAR1 damaged PAR1")
+    with pytest.raises(DamagedIndex, match=r"/rejections\.parquet: .* remove negatives/_meta/index\.json"):
+        rejections(made.store, "negatives")
+
+
+RECORDS = {
+    "eq-ag": "pairs",
+    "text": "text-pairs",
+    "triplets": "triplets",
+    "index-only": "triplets",
+    "focus-attribute": "templates",
+}
+
+
+def planned(name: str, count: int | None = None) -> Stage:
+    return Stage(name=name, facts={}, content="", plan="", count=count, planned=7, shards=1, excluded={})
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_mlcroissant_validates_and_reads_every_kind(made_all: MadeDataset, mlcroissant: Any, name: str) -> None:
+    made_all.describe(name)
+    path = made_all.root / name / "_meta/croissant.json"
+    found, record = mlcroissant.Dataset(jsonld=str(path)), RECORDS[name]
+    assert not found.metadata.ctx.issues.errors
+    rows = {row[f"{record}/key"].decode(): row for row in found.records(record)}
+    assert [*rows] == made_all.kept[name]
+    for one in read_samples(made_all.store, name):
+        row = {field.partition("/")[2]: value.decode() for field, value in rows[one.key].items()}
+        assert {column: row[column] for column in one.texts} == one.texts
+        assert all(row[f"{role}_sha256"] == hashlib.sha256(image).hexdigest() for role, image in one.images.items())
+    for file in json.loads(path.read_bytes())["distribution"]:
+        content = (path.parent / file["contentUrl"]).read_bytes()
+        assert file["sha256"] == hashlib.sha256(content).hexdigest() and file["contentSize"] == f"{len(content)} B"
+
+
+def test_subsets_without_tars_are_no_configuration_beside_those_with(made_triplets: MadeDataset) -> None:
+    """`load_dataset` takes the first configuration's format for that of all, and would read Parquet as a tar."""
+    made_triplets.describe()
+    parts = [part_of(made_triplets.store, name) for name in made_triplets.stages]
+    card = dataset_card(parts, [], "lab/made", None, "")
+    configs = yaml.safe_load(card.split("---\n")[1])["configs"]
+    assert [one["config_name"] for one in configs] == ["triplets", "two-images"]
+    assert 'index_only = load_dataset("lab/made", data_files="index-only/_meta/index.parquet")' in card
+    only = [part for part in parts if part.name == "index-only"]
+    alone = yaml.safe_load(dataset_card(only, [], "lab/made", None, "").split("---\n")[1])["configs"]
+    assert alone[0]["data_files"][0]["path"] == "index-only/_meta/index.parquet"
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_the_recipe_in_a_card_is_the_shipped_one(name: str) -> None:
+    whole = load_recipe(name).model_copy(update={"max_missing": 0.5})
+    for subset in whole.subsets:
+        pasted = parse_recipe(yaml.safe_load(yaml.safe_dump(recipe_of(whole, planned(subset, 7)))))
+        needed = whole.only([subset]).all
+        assert pasted.max_missing == 0.5 and [*pasted.all] == [*needed] and pasted[subset].count == 7
+        for one, settings in needed.items():
+            assert content_of(pasted[one], pasted.seed) == content_of(settings, whole.seed)
+
+
+def test_a_card_names_models_and_nothing_of_the_machine_or_of_how_a_server_is_paid(tmp_path: Path) -> None:
+    engine = {"kind": "openai", "model": "some-llm", "base_url": "http://127.0.0.1:1/v1", "max_cost": 4000}
+    engine |= {"api_key_variable": "LAB_KEY", "price_in": 1, "price_out": 2}
+    source = {"kind": "negative-captions", "captions": "c.json", "kinds": ["replace_obj"], "engine": engine}
+    recipe = parse_recipe({"name": "one", "subsets": {"one": {"source": source | {"licence": "CC0-1.0"}}}})
+    said = yaml.safe_dump(recipe_of(recipe, planned("one")))
+    assert "some-llm" in said and not any(one in said for one in ("LAB_KEY", "4000", "price_in", "127.0.0.1"))
+    assert models(recipe)["some-llm"] == ON_SERVER and ON_SERVER not in models(load_recipe("triplet-clip")).values()
+    filtered = load_recipe("eqben", [f"subsets.eq-sd.filters=[{{kind: true-of-both, model: {tmp_path}}}]"])
+    pasted = recipe_of(filtered, planned("eq-sd"))
+    assert pasted["subsets"]["eq-sd"]["filters"][0]["model"] == "path/to/model"
+    assert str(tmp_path) not in yaml.safe_dump(pasted)

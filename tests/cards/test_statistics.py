@@ -5,7 +5,6 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from PIL import Image
@@ -15,7 +14,7 @@ from tests.made_samples import HOSTILE, LONG
 from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.pair import fewest, lopsided
 from twinset.cards.kinds.statistics import FREQUENT, LONGEST, records_of, score_spreads, statistics
-from twinset.cards.plots import MOST_BARS, bin_edges, histograms
+from twinset.cards.plots import histograms
 from twinset.generators.words_alone.guesses import sign_test
 
 
@@ -84,13 +83,6 @@ def test_text_pairs_are_counted_and_attacked(made_text_pairs: MadeDataset, subse
     found = {said: (guess.n, guess.expected, guess.low) for said, guess in numbers.given_away.items()}
     assert found["higher CoLA"] == (7, 1, None), "three images give an interval"
     assert list(found) == ["shorter", "longer", "higher CoLA"], "scores that no pair has are shown"
-
-
-@pytest.mark.parametrize("values", [range(3, 1000, 11), [5], [1, 2], [0, 10**9], range(40), range(41)])
-def test_bins_cover_every_value_once(values: range | list[int]) -> None:
-    edges = bin_edges(dict.fromkeys(values, 1))
-    assert len(edges) - 1 <= MOST_BARS and edges[0] < min(values) < edges[1] and edges[-2] <= max(values) < edges[-1]
-    assert len({*np.diff(edges)}) == 1
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""A dataset of photographs with five licences: all that is said of it agrees."""
+"""Cards cite all that a subset was made from, and say where nobody says what to cite.
+
+A dataset of photographs with five licences: all that is said of it agrees.
+"""
 
 import csv
 import json
@@ -18,7 +21,112 @@ import twinset
 from tests.made_datasets import MadeDataset
 from tests.made_samples import pair_shards
 from twinset.cards import terms
+from twinset.cards.lineage import DATA, FORM, PROCEDURE, citations_of, described_origin, works_cited
+from twinset.cards.rendering import TEMPLATES
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import Terms
+from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe
+from twinset.contracts.references import Reference, checked_cite, entries_in, key_of
+from twinset.generators.markdown import templates
+
+
+@pytest.mark.parametrize(
+    ("recipe", "subset", "keys"),
+    [
+        ("eqben", "eq-ag", ["wang2023eqben", "ji2020actiongenome", "sigurdsson2016hollywood"]),
+        ("eqben", "eq-kubric-counting", ["wang2023eqben", "greff2022kubric"]),
+        ("eqben", "eq-sd", ["wang2023eqben", "hertz2023prompt"]),
+        ("genecis", "focus-attribute", ["vaze2023genecis", "pham2021vaw", "krishna2017visual"]),
+        ("genecis", "triplets", ["vaze2023genecis", "brysbaert2014concreteness", "sharma2018conceptual"]),
+        ("trohn", "trohn-img", ["miranda2024bivlc", "lin2014coco", "warstadt2019cola"]),
+        ("bivlc", "bivlc", ["miranda2024bivlc", "hsieh2023sugarcrepe", "lin2014coco"]),
+    ],
+)
+def test_data_of_all_stages_are_cited(recipe: str, subset: str, keys: list[str]) -> None:
+    found = citations_of(load_recipe(recipe), subset)
+    assert [key for key in keys if f"{{{key}," not in found] == []
+
+
+def test_what_is_drawn_only_has_the_form_of_published_data() -> None:
+    for subset, key in (("eq-ag", "ji2020actiongenome"), ("triplets", "brysbaert2014concreteness")):
+        works = works_cited(load_recipe("demo"), subset)
+        assert key in works[FORM][0] and DATA not in works and key not in citations_of(load_recipe("demo"), subset)
+
+
+#: Of shipped recipes: settings that name a user's own files, the subset, and the works that it cites then. They are of
+#: methods, models and procedures alone.
+OWN = {
+    "eq-gebc": ("eqben", ["subsets.eq-gebc.source.annotations=[/my/a.json,/my/b.json]"], {"wang2023eqben"}),
+    "photos": ("photos", ["subsets.photos.source.captions=/my/captions.csv"], set[str]()),
+    "trohn-text": (
+        "trohn",
+        ["stages.negatives.source.captions=/my/captions.csv", "subsets.trohn-text.source.images=/my/photos"],
+        {"miranda2024bivlc"},
+    ),
+}
+NAMES = ("YouCook2", "Kinetics", "Charades", "Action Genome", "VAW", "Visual Genome", "COCO", "Flickr", "SugarCrepe")
+
+
+@pytest.mark.parametrize("subset", OWN)
+def test_a_users_own_files_are_never_called_a_published_data_set(subset: str) -> None:
+    recipe, settings, works = OWN[subset]
+    own = load_recipe(recipe, settings)
+    assert {key_of(entry) for entry in entries_in(citations_of(own, subset))} <= works
+    assert DATA not in works_cited(own, subset)
+    described = described_origin(own, subset).partition(" in the file format of ")
+    assert not [name for name in (*NAMES, "Conceptual Captions") if name in described[0]]
+    for one in own.only([subset]).all.values():
+        terms = one.source.licence + one.source.credit
+        assert not [name for name in (*NAMES, "Conceptual", "YouTube") if name in terms], terms
+
+
+def test_who_has_the_published_files_says_so_with_cites() -> None:
+    own = "subsets.eq-youcook2.source.annotations=/data/youcookii_annotations_trainval.json"
+    shipped = load_recipe("eqben")["eq-youcook2"].source
+    said = load_recipe("eqben", [own, "subsets.eq-youcook2.cites=[zhou2018youcook2]"])
+    assert "{zhou2018youcook2," in citations_of(said, "eq-youcook2")
+    assert said["eq-youcook2"].source.terms == shipped.terms
+    assert described_origin(said, "eq-youcook2") == "made from YouCook2 following EqBen"
+    other = load_recipe("eqben", [own, "subsets.eq-youcook2.source.licence=CC-BY-4.0"])["eq-youcook2"]
+    assert (other.source.licence, other.cites) == ("CC-BY-4.0", ())
+
+
+def read_captions(cites: list[str]) -> Recipe:
+    source = {"kind": "image-captions", "captions": "/c.jsonl", "licence": "CC0-1.0"}
+    return parse_recipe({"name": "mine", "subsets": {"mine": {"source": source, "cites": cites}}})
+
+
+def test_a_recipe_cites_by_key_or_in_bibtex() -> None:
+    own, none = read_captions(["lin2014coco", "@misc{me, title = {Mine}}"]), read_captions([])
+    assert citations_of(own, "mine").startswith("@inproceedings{lin2014coco,")
+    assert citations_of(own, "mine").endswith("\n\n@misc{me, title = {Mine}}") and citations_of(none, "mine") == ""
+    assert content_of(own["mine"], 0) == content_of(none["mine"], 0), "what is cited decides no byte"
+    with pytest.raises(WrongUse, match=r"subsets\.mine\.cites.*'nobody2020' is neither BibTeX nor one of the keys"):
+        read_captions(["nobody2020"])
+
+
+def test_a_recipe_names_the_paper_that_it_follows() -> None:
+    recipe = load_recipe("coco-counterfactuals")
+    works = works_cited(recipe, "coco-counterfactuals")
+    assert [key_of(entry) for entry in works[PROCEDURE]] == ["le2023cococounterfactuals", "miranda2024bivlc"]
+    assert described_origin(recipe, "coco-counterfactuals").endswith(" following COCO-Counterfactuals")
+    follows = "subsets.eq-ag.follows='@misc{me, title={{Twins}: Mine}, url={https://a.org}}'"
+    mine = load_recipe("eqben", [follows]).paper("eq-ag")
+    assert mine and (mine.title, mine.address) == ("Twins", "https://a.org")
+
+
+def test_what_somebody_names_as_a_paper_is_shown_as_it_stands() -> None:
+    """... in the first line of a card: no mark-up, and addresses of the web alone."""
+    for address in ("javascript:alert(1)", "https://a.org/)<b>", "http://a.org\n# b"):
+        paper = Reference.of_entry(f"@misc{{k, title = {{<img src=x> *b*}}, url = {{{address}}}}}")
+        assert (paper.title, paper.address) == ("<img src=x> *b*", "")
+    linked = templates(TEMPLATES, TEMPLATES).from_string("{% from 'linked.md.j2' import linked %}{{ linked(paper) }}")
+    shown = linked.render(paper=Reference("<img src=x> ](b)", "https://a.org"))
+    assert shown == "[&lt;img src=x> \\](b)](https://a.org)"
+    for character in "\0\x1b\u202e\u2067":
+        with pytest.raises(ValueError, match="which nobody sees; remove it"):
+            checked_cite(f"@misc{{me, title = {{a{character}}}}}")
+
 
 LICENCES = {
     "CC0-1.0": "CC0",
@@ -27,7 +135,7 @@ LICENCES = {
     "CC-BY-ND-2.0": "CC BY-ND 2.0",
     "other: Flickr Commons": "other: Flickr Commons",
 }
-HOSTILE = "<b>Ada</b> *of* [x](http://e.example)|"
+CREDIT = "<b>Ada</b> *of* [x](http://e.example)|"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +147,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         images = {f"image{side}": f"{2 * number + side}.png" for side in (0, 1)}
         for side, name in enumerate(images.values()):
             Image.new("RGB", (32, 32), (6 * (2 * number + side),) * 3).save(folder / name)
-        licence, credit = [*LICENCES.values()][number % 5], HOSTILE if number % 5 == 3 else f"author {number}"
+        licence, credit = [*LICENCES.values()][number % 5], CREDIT if number % 5 == 3 else f"author {number}"
         records.append({
             "id": number, **images, "caption0": f"a disc {number}", "caption1": f"a square {number}",
             "licence": licence, "credit": "" if number == 1 else credit, "category": "replace_obj",

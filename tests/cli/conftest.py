@@ -1,16 +1,13 @@
 """Captioned pictures that a test draws, and a dataset of them, built in this process in a second."""
 
 import hashlib
-import io
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-import yaml
-from PIL import Image
 
 import twinset
+from tests.made_recipe import write_recipe
 from twinset.cli.main import main
 
 SAID = ('authors=["Doe, Jane", The shades group]', 'citation="@misc{shades, title = {Shades}}"', "date=2026-11-26")
@@ -40,26 +37,6 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 def recipe(tmp_path: Path) -> Path:
     """A recipe of six pairs of one-coloured pictures in three shards, with its inputs beside it."""
     return write_recipe(tmp_path)
-
-
-def write_recipe(folder: Path) -> Path:
-    """Write that recipe and its inputs."""
-    (folder / "images").mkdir()
-    records = []
-    for number in range(6):
-        for side in (0, 1):
-            stream = io.BytesIO()
-            Image.new("RGB", (24, 16), (40 * number, 200 * side, 90)).save(stream, "PNG")
-            (folder / f"images/{number}-{side}.png").write_bytes(stream.getvalue())
-        pictures = {f"image{side}": f"{number}-{side}.png" for side in (0, 1)}
-        captions = {f"caption{side}": f"picture {number} is shade {side}" for side in (0, 1)}
-        records.append({"id": str(number), **pictures, **captions})
-    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
-    source = {"kind": "image-pairs", "annotations": "pairs.jsonl", "media": "images", "licence": "CC0-1.0"}
-    (folder / "recipe.yaml").write_text(
-        yaml.safe_dump({"name": "shades", "subsets": {"pairs": {"source": source, "shard_size": 2}}})
-    )
-    return folder / "recipe.yaml"
 
 
 @pytest.fixture

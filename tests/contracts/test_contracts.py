@@ -1,8 +1,14 @@
-"""Small contracts: keys and seeds, citations, licences and terms."""
+"""Small contracts: keys and seeds, licences and terms.
+
+Receipts and stage records: canonical bytes, strict reading, and a digest of all that decides the bytes.
+"""
 
 import base64
 import hashlib
+import json
 import re
+from importlib.metadata import version
+from typing import Any
 
 import pytest
 
@@ -11,8 +17,9 @@ from twinset.contracts.canonical import canonical_json, digest, generator_for, s
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import licence_named
 from twinset.contracts.licences.terms import Terms, together
+from twinset.contracts.receipt import IndexRecord, Receipt, parse_receipt, parsed
 from twinset.contracts.recipe import load_recipe
-from twinset.contracts.references import Reference, checked_bibtex, entries_in, key_of
+from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, parse_stage, runtime_class, versions_of
 from twinset.generators.licences import listed_licence, terms_named
 from twinset.generators.text_pairs import TextPairs
 
@@ -45,15 +52,6 @@ def test_a_candidates_random_stream_depends_on_seed_subset_and_key_alone() -> No
     of = [(0, "eq-x", "k"), (0, "eq-x", "k"), (1, "eq-x", "k"), (0, "eq-y", "k"), (0, "eq-x", "l")]
     streams = [tuple(generator_for(*one).integers(0, 1 << 30, 4).tolist()) for one in of]
     assert streams[0] == streams[1] == STREAM and len({*streams}) == 4
-
-
-def test_bibtex_of_others_is_taken_apart_whatever_it_is() -> None:
-    entries = ["@misc{x,\n  title = {{A} b},\n\n  year = {2024}\n}", "@misc{y, title = {c}}"]
-    assert entries_in("\n".join(entries)) == entries and [key_of(entry) for entry in entries] == ["x", "y"]
-    assert entries_in("Smith et al. 2020") == ["Smith et al. 2020"] and checked_bibtex(" ") == ""
-    fields = "note = {see title = {Wrong}}, booktitle = {Not this}, title = {A {B} c,\n d}"
-    assert Reference.of_entry(f"@misc{{key, {fields}}}").title == "A B c, d"
-    assert Reference.of_entry("@misc{key, title = {never closed}").title == "never closed"
 
 
 def test_the_recipe_has_the_papers_sizes() -> None:
@@ -128,3 +126,63 @@ def test_a_credit_is_one_line_of_text_and_a_source_no_url_that_a_page_would_run(
     found = terms_named("CC0-1.0", "Ada\x1b[2J\r\n  Lovelace\x00", "https://a.example/1")
     assert isinstance(found, Terms) and found.credit == "Ada[2J Lovelace"
     assert terms_named("CC0-1.0", "A" * 2001, "") == "unknown-credit"
+
+
+COUNTS = {"planned": 5, "kept": 2, "rejected": {"face": 2, "broken-media": 1}}
+RECEIPT: dict[str, Any] = {
+    **{"shard": 3, "split": "test", "content": "c" * 32, "runtime": ANY_RUNTIME, "slice": "5" * 32, **COUNTS},
+    **{"tar_sha256": "a" * 64, "tar_size": 10240, "rows_sha256": "b" * 64, "rows_size": 999},
+    "missing": {"é -x": None, "half": 7},
+}
+
+
+FACTS = Facts(makes="pair", settings={}, inputs="", generator={}, filters=[], libraries={}).model_dump()
+STAGE = Stage(name="eq-x", facts=FACTS, content=digest(FACTS), plan="", planned=5, shards=1, excluded={"unsaid": 2})
+
+
+def test_stages_come_back_and_others_are_refused_with_a_remedy() -> None:
+    assert parse_stage("here", STAGE.to_bytes()) == STAGE
+    whole = json.loads(STAGE.to_bytes())
+    wrong: list[Any] = [{"makes": None}, {"settings": {"x": float("nan")}}, {"filters": {}}, {"inputs": 1.5}]
+    changed = [{**whole, "new": 1}, {**whole, "facts": {}}, *({**whole, "facts": {**FACTS, **fact}} for fact in wrong)]
+    for content in (b"", b"\xff", b"[" * 100_000, *(json.dumps(record).encode() for record in changed)):
+        with pytest.raises(WrongUse, match=r"^here: not a stage record of this version.*damaged.*new --out"):
+            parse_stage("here", content)
+
+
+@pytest.mark.parametrize("name", ["../a", "/etc/passwd", "", "a/b", "a\0", "x" * 5000])
+def test_a_record_of_files_elsewhere_is_none(name: str) -> None:
+    given = {"content": "", "plan": "", "digest": "", "planned": 1, "kept": 1, "rows": 1}
+    of: dict[str, Any] = {**given, "files": {"index.parquet": ("", 1)}}
+    assert parsed(IndexRecord, json.dumps(of).encode()) is not None
+    assert parsed(IndexRecord, json.dumps({**given, "files": {}}).encode()) is None
+    assert parsed(IndexRecord, json.dumps({**of, "files": {**of["files"], name: ("", 1)}}).encode()) is None
+
+
+def test_receipts_come_back_from_canonical_bytes() -> None:
+    receipt = Receipt(**RECEIPT)
+    content = receipt.to_bytes()
+    assert parse_receipt(content) == receipt and content.endswith(b"}\n") and b" -x" in content
+    assert Receipt(**dict(reversed(RECEIPT.items())), duplicates={}).to_bytes() == content
+    for damaged in (b"", b"null", b"\xff", b"[" * 100_000, b"NaN", content[:-1]):
+        assert parse_receipt(damaged) is None
+    rejected = {"rejected": {"face": -2, "broken-media": 5}}
+    for changes in ({"kept": 3}, {"kept": -1, "planned": 2}, rejected, {"content": "\ud800"}, {"kept": "2"}):
+        assert parse_receipt(canonical_json(json.loads(content) | changes) + b"\n") is None, "no shard has it"
+
+
+def test_versions_are_of_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenCV without windows is the same code, built without X."""
+    assert versions_of(["numpy", "no-such-package"]) == {"no-such-package": "absent", "numpy": version("numpy")}
+
+    def on_a_server(name: str) -> str:
+        return version({"opencv-python": "absent", "opencv-python-headless": "opencv-python"}.get(name, name))
+
+    monkeypatch.setattr("twinset.contracts.stage.version", on_a_server)
+    assert versions_of(["opencv-python"]) == {"opencv-python": version("opencv-python")}
+
+
+def test_runtime_classes_differ_by_what_rounds_differently() -> None:
+    classes = [runtime_class(), runtime_class(threads=2), runtime_class(micro_batch=2)]
+    classes += [runtime_class("NVIDIA H100"), runtime_class("NVIDIA A100")]
+    assert len(set(classes)) == 5 and runtime_class() == classes[0] and ANY_RUNTIME not in classes

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +9,6 @@ import yaml
 
 import twinset
 from twinset.cli.main import main
-from twinset.contracts import locations
-from twinset.contracts.errors import WrongUse
 
 SOURCE = "subsets.n.source"
 
@@ -52,14 +49,3 @@ def test_a_plan_lists_what_a_recipe_names_outside_of_its_folder(
     named = json.loads(capsys.readouterr().out)["outside"]
     assert named == twinset.plan(path)["outside"]
     assert named["reads"] == {} and named["hosts"] == {f"{SOURCE}.engine.base_url": ["https://evil.net:8443"]}
-
-
-def test_a_path_stays_in_the_folder_of_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    folders = {"good": Path("/good")}
-    monkeypatch.setattr(locations, "PLACES", SimpleNamespace(kinds=lambda: folders, find=folders.__getitem__))
-    assert locations.symbolic(Path("/good/a/../b")) == "good:b"
-    assert locations.symbolic(Path("/good/../etc")) == "/etc"
-    assert locations.on_this_machine("good:b") == "/good/b"
-    for path in ("good:../b", "good:a/../../b", "good:..\\b", "good:C:/b"):
-        with pytest.raises(WrongUse, match="leaves the folder of good"):
-            locations.on_this_machine(path)

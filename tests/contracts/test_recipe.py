@@ -5,12 +5,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.contracts.conftest import refused
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe, recipe_from_json, shipped_recipes
+from twinset.contracts.recipe import Recipe, content_of, load_recipe, recipe_from_json, shipped_recipes
 from twinset_demo import MINIATURE
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "subsets": {
+        "eq-ag": {"source": {"kind": "action-genome", "annotations": "ann.pkl", "media": "../videos"}},
+        "eq-youcook2": {
+            "source": {"kind": "youcook2", "annotations": "/data/ann.json", "media": "~/videos"},
+            "filters": [{"kind": "faces"}, {"kind": "blank", "contrast": 5}],
+            "shard_size": 16,
+        },
+    },
+}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "recipes" / "small.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(SMALL))
+    return path
+
+
+def refused(recipe: Path, *settings: str) -> str:
+    with pytest.raises(WrongUse) as caught:
+        load_recipe(str(recipe), settings)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -77,9 +103,7 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ("subsets.eq-ag.source.media=/videos/\udcff", "is not a YAML value"),
         ("subsets.eq-agg.shard_size=1", "no 'eq-agg' under subsets; the recipe has: eq-ag, eq-youcook2"),
         ("subsets.eq-youcook2.filters.².kind=faces", "no '²' under subsets.eq-youcook2.filters"),
-        ("subsets.eq-youcook2.filters.-1.kind=faces", "no '-1' under subsets.eq-youcook2.filters"),
         ("subsets.eq-ag.screening=maybe", "subsets.eq-ag.screening: Value error, write true, false, or settings of pa"),
-        ("subsets={Eq_AG: {}}", "subsets.Eq_AG: Value error, a stage's name is lowercase words joined by dashes, at"),
         ("subsets={" + "a" * 61 + ": {}}", "at most 60 characters"),
         ("subsets.eq-youcook2.filters.0.kind=face", "there is no filter 'face' here; did you mean 'faces'?"),
         ("sed=1", "--set sed: unknown key; did you mean 'seed'?"),
@@ -112,12 +136,10 @@ def test_all_problems_are_said_at_once_each_blamed_on_who_wrote_it(recipe: Path)
     [
         b"name: small\n\tsubsets: {",
         b"name: !!python/object/apply:os.system ['touch owned']\n",
-        b"name: 2026-99-99\n",
         b"[" * 5000,
         b"name: small\nsubsets: {eq-ag: {shard_size: 1, 'shard_size': 2}}\n",
         b'name: small\ndescription: "\\ud800"\n',
         b"name: " + b"9" * 5000,
-        b"seed: 1:30",
         b"name: x" + b" " * 1_000_000,
         b"a: &a [x]\nb: [*a, *a]",
         b"name: small\n<<: {seed: 1, seed: 2}",
@@ -136,12 +158,11 @@ def test_what_is_not_plain_yaml_is_refused_and_runs_nothing(
 def test_messages_stay_short_and_name_what_there_is(recipe: Path) -> None:
     recipe.write_text(f"name: small\nsubsets: {{eq-ag: {{source: {{kind: {'x' * 900_000}}}}}}}\n")
     assert len(refused(recipe)) < 1000
-    for name in ("no-such-recipe", "", "/", "a\0b"):
+    for name in ("no-such-recipe", "/", "a\0b"):
         with pytest.raises(WrongUse, match=r"name one of .*demo.*, or give the path of a YAML file"):
             load_recipe(name)
-    for content in ("", "5", "- a"):
-        recipe.write_text(content)
-        assert "a recipe is a mapping with the keys name, description" in refused(recipe)
+    recipe.write_text("- a")
+    assert "a recipe is a mapping with the keys name, description" in refused(recipe)
 
 
 GRAPHS = {"source": {"kind": "scene-graphs", "captions": "captions.json"}, "shard_size": 100}
@@ -203,7 +224,6 @@ def test_a_finished_stage_is_read_by_its_folder_or_url(tmp_path: Path, monkeypat
             [],
             "blank judges images, and scene-graphs makes none",
         ),
-        ({"graphs": GRAPHS}, ["subsets.b.filters=[{kind: near-identical}]"], "judges pairs, and these are triplets"),
         ({"graphs": GRAPHS}, ["subsets.b.count=null"], "set count, the number of triplets to sample"),
     ],
 )
@@ -241,14 +261,3 @@ def test_screening_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: 
     elsewhere = screened(tmp_path, screening={"overlap": 0.5, "answers": "a"}, split="train")
     assert content_of(elsewhere["eq-gebc-decisions"], 0) == content_of(decisions, 0)
     assert "known_as" in content_of(candidates, 0) and "known_as" not in content_of(kept, 0)
-
-
-def test_only_pairs_can_be_screened_and_copies_are_not_filtered() -> None:
-    stills = {"kind": "scene-graphs", "captions": "captions.json", "licence": "other: mine"}
-    with pytest.raises(WrongUse, match="people are asked about pairs, and scene-graphs makes tables"):
-        parse_recipe({"name": "x", "subsets": {"a": {"source": stills, "screening": True}}})
-    with pytest.raises(WrongUse, match=r"stages\.a: people screen what is published"):
-        parse_recipe({"name": "x", "stages": {"a": {**GEBC, "screening": True}}})
-    copies = {"kind": "screened-pairs", "pairs": "/out/a", "decisions": "/out/b"}
-    with pytest.raises(WrongUse, match="filter motion-words judges images, and screened-pairs makes none"):
-        parse_recipe({"name": "x", "subsets": {"a": {"source": copies, "filters": FILTERS}}})

@@ -55,7 +55,7 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The Jobs that the page's commands make, in their order."""
-    [block] = [block for block in re.findall(r"(?:^    .*\n)+", PAGE, flags=re.M) if "part.yaml" in block]
+    [block] = [block for block in re.findall(r"(?:^    .*\n)+", PAGE, flags=re.M) if "job.sh" in block]
     folder = tmp_path_factory.mktemp("jobs")
     run(dedent(block).replace("--only", f"{STRANGE}--only"), "kubectl", folder)
     called = (folder / "called").read_text().splitlines()

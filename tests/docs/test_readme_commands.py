@@ -1,35 +1,102 @@
-"""The README's commands for photographs with captions run as typed, but for the places of a user's own files."""
+"""The README's commands for captions and photographs run as typed, but for the places of a user's own files.
 
+So do those of docs/training.md, in the order of the page.
+"""
+
+import io
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
-from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import datasets
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import webdataset
+from PIL import Image
 
-from tests.docs.captioned_photographs import (
-    SHARED,
-    Photograph,
-    captions_of,
-    flickr8k,
-    painted,
-    write_images,
-    write_img2dataset,
-    write_karpathy,
-    write_tokens,
-)
+from tests.generators.negative_captions.test_negative_captions import CAPTIONS
+from tests.tiny_encoders import save_transformers
+from twinset.cli.main import main
+
+IN_A_TAR = 50  # samples; img2dataset's default is 10,000
+
+
+@dataclass(frozen=True)
+class Photograph:
+    name: str
+    split: str
+    captions: Sequence[str]
+    content: bytes
+
+
+def painted() -> list[Photograph]:
+    """24 pictures of noise of a colour, five captions each."""
+    photographs, random = [], np.random.default_rng(0)
+    for number in range(24):
+        stream = io.BytesIO()
+        pixels = random.integers(0, 255, (60, 80, 3)) // 2 + random.integers(0, 128, 3)
+        Image.fromarray(pixels.astype(np.uint8)).save(stream, "JPEG")
+        split = "val" if number % 6 == 4 else "test" if number % 6 == 5 else "train"
+        captions = [f"Colour {number} in words of number {at} ." for at in range(5)]
+        photographs.append(Photograph(f"{number}_{number:04x}.jpg", split, captions, stream.getvalue()))
+    return photographs
+
+
+def write_images(photographs: Sequence[Photograph], folder: Path) -> Path:
+    folder.mkdir()
+    for photograph in photographs:
+        (folder / photograph.name).write_bytes(photograph.content)
+    return folder
+
+
+def write_karpathy(photographs: Sequence[Photograph], path: Path) -> Path:
+    """``dataset_flickr8k.json`` of caption_datasets.zip."""
+    images, count = [], 0
+    for number, photograph in enumerate(photographs):
+        sentences = [
+            {"tokens": caption.lower().split(), "raw": caption, "imgid": number, "sentid": count + at}
+            for at, caption in enumerate(photograph.captions)
+        ]
+        count += len(sentences)
+        numbers = [sentence["sentid"] for sentence in sentences]
+        image = {"sentids": numbers, "imgid": number, "sentences": sentences, "split": photograph.split}
+        images.append({**image, "filename": photograph.name})
+    path.write_text(json.dumps({"images": images, "dataset": "flickr8k"}), "utf-8")
+    return path
+
+
+def write_img2dataset(photographs: Sequence[Photograph], folder: Path) -> Path:
+    """Tars and Parquet as img2dataset writes them of a table with a row a caption, whose column ``split`` was kept."""
+    folder.mkdir()
+    rows = [(photograph, caption) for photograph in photographs for caption in photograph.captions]
+    for shard, start in enumerate(range(0, len(rows), IN_A_TAR)):
+        name = folder / f"{shard:05d}"
+        listed = []
+        with webdataset.TarWriter(f"{name}.tar") as tar:
+            for at, (photograph, caption) in enumerate(rows[start : start + IN_A_TAR]):
+                facts = {"key": f"{name.name}{at:04d}", "url": f"http://x.org/{photograph.name}", "caption": caption}
+                listed.append({**facts, "split": photograph.split, "status": "success", "error_message": None})
+                tar.write({"__key__": facts["key"], "jpg": photograph.content, "txt": caption, "json": listed[-1]})
+        gone = {"key": f"{name.name}9999", "url": "http://x.org/gone.jpg", "caption": "Gone.", "split": "train"}
+        listed.append({**gone, "status": "failed_to_download", "error_message": "HTTP Error 404"})
+        pq.write_table(pa.Table.from_pylist(listed), f"{name}.parquet")
+        stats = {"count": len(listed), "successes": len(listed) - 1, "failed_to_download": 1}
+        Path(f"{name}_stats.json").write_text(json.dumps(stats))
+    return folder
+
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = re.compile(r"^    (twinset (?:.*\\\n)*.*)$", re.MULTILINE)
+COMMAND = re.compile(r"^    ((?:twinset|torchrun) (?:.*\\\n)*.*)$", re.MULTILINE)
 PLACE = re.compile(r"/data/[^\s']+")  # of a user's own files
-SPLITS = {"train": "train", "validation": "val", "test": "test"}
 JSON, IMAGES, TARS = "/data/dataset_flickr30k.json", "/data/flickr30k-images", "/data/cc3m/{00000..00331}.tar"
 
 
@@ -39,91 +106,74 @@ def section(page: str, heading: str) -> str:
     return found[1]
 
 
+def run(command: str, folder: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+
 README = section("README.md", "Photographs with captions")
-#: A build of Flickr8k's own archive, in place of the README's first command.
-(TOKENS,) = [one for one in COMMAND.findall(section("docs/scene_graphs.md", "Captions")) if "build photos" in one]
-
-
-def places(photographs: Sequence[Photograph], form: str, folder: Path) -> Mapping[str, Path | str]:
-    """Where the files of a user lie, by what the pages call them."""
-    tars = write_img2dataset(photographs, folder / "cc3m")
-    last = max(path.stem for path in tars.glob("*.tar"))
-    found: dict[str, Path | str] = {TARS: f"{tars}/{{00000..{last}}}.tar"}
-    images = write_images(photographs, folder / "images")
-    if form == "tokens":
-        written = write_tokens(photographs, folder)
-        return {**found, "/data/Flicker8k_Dataset": images, **{f"/data/{name}": written[name] for name in written}}
-    if form == "img2dataset":
-        return {**found, JSON: tars, IMAGES: tars}
-    return {**found, JSON: write_karpathy(photographs, folder / "dataset_flickr8k.json"), IMAGES: images}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("data", "form"),
-    [("painted", "karpathy"), ("flickr8k", "karpathy"), ("flickr8k", "img2dataset"), ("flickr8k", "tokens")],
-)
-def test_every_command_runs_as_typed(data: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if data == "flickr8k" and not SHARED.is_dir():
-        pytest.skip("Flickr8k is not in ../shared/data on this machine")
-    photographs = flickr8k() if data == "flickr8k" else painted()
+def test_every_command_for_photographs_runs_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photographs = painted()
     (home := tmp_path / "data").mkdir()
-    lie = places(photographs, form, home)
+    tars = write_img2dataset(photographs, home / "cc3m")
+    last = max(path.stem for path in tars.glob("*.tar"))
+    lie = {TARS: f"{tars}/{{00000..{last}}}.tar", IMAGES: str(write_images(photographs, home / "images"))}
+    lie[JSON] = str(write_karpathy(photographs, home / "dataset_flickr8k.json"))
     before = sorted(path.relative_to(home) for path in home.rglob("*"))
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    commands = COMMAND.findall(README)
-    if form == "tokens":
-        commands[0] = TOKENS
-    for command in commands:
-        typed = PLACE.sub(lambda found: str(lie[found[0]]), command)
-        done = subprocess.run(["bash", "-c", typed], cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{typed}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    for command in COMMAND.findall(README):
+        run(PLACE.sub(lambda place: lie[place[0]], command), tmp_path)
     assert sorted(path.relative_to(home) for path in home.rglob("*")) == before  # the index of tars is beside OUT
 
     monkeypatch.chdir(tmp_path)
-    each = form == "img2dataset"  # a row of a table is an image with one caption there
-    check_dataset(photographs, each)
-    check_export(photographs)
-    asked = sum(1 for _ in captions_of(photographs, "test"))
-    images = asked if each else sum(one.split == "test" for one in photographs)
+    (expression,) = re.findall(r'load_dataset\("(.*?)"\)', README)
+    loaded = datasets.load_dataset(expression, cache_dir="cache")
+    for split, name in {"train": "train", "validation": "val", "test": "test"}.items():
+        captions = [list(photograph.captions) for photograph in photographs if photograph.split == name]
+        assert sorted(row["json"]["captions"] for row in loaded[split]) == sorted(captions)
     for scores in (
         "retrieval/scores/twinset/open_clip-out-clip",
         "retrieval-cc3m/scores/twinset/open_clip-out-clip-cc3m",
     ):
         table = pq.read_table(f"out/{scores}.parquet")
-        found = Counter(zip(table["subset"].to_pylist(), table["entries"].to_pylist(), strict=True))
-        assert found == {("photos/image-to-text", asked): images, ("photos/text-to-image", images): asked}
+        entries = Counter(zip(table["subset"].to_pylist(), table["entries"].to_pylist(), strict=True))
+        asked = 5 * len(captions)
+        assert entries == {
+            ("photos/image-to-text", asked): len(captions),
+            ("photos/text-to-image", len(captions)): asked,
+        }
 
 
-def check_dataset(photographs: Sequence[Photograph], each: bool) -> None:
-    """`datasets` reads all photographs with their captions, in their splits."""
-    (expression,) = re.findall(r'load_dataset\("(.*?)"\)', README)
-    loaded = datasets.load_dataset(expression, cache_dir="cache")
-    assert set(loaded) == {*SPLITS}
-    for split, name in SPLITS.items():
-        said = [row["json"]["captions"] for row in loaded[split]]
-        there = [list(one.captions) for one in photographs if one.split == name]
-        assert sorted(said) == sorted([[one] for captions in there for one in captions] if each else there)
-        assert loaded[split][0]["jpg"].size[0] > 0
+@pytest.mark.slow
+def test_the_commands_for_hard_negatives_run_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sng_parser")
+    images = [{"id": number, "file_name": f"{number:012d}.jpg"} for number in range(len(CAPTIONS))]
+    annotations = [{"id": at, "image_id": at, "caption": caption} for at, caption in enumerate(CAPTIONS)]
+    (tmp_path / "captions_train2017.json").write_text(json.dumps({"images": images, "annotations": annotations}))
+    (tmp_path / "train2017").mkdir()
+    for number, image in enumerate(images):
+        pixels = np.full((16, 16, 3), number, np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "train2017" / str(image["file_name"]))
+    monkeypatch.chdir(tmp_path)
+    for typed in COMMAND.findall(section("README.md", "Hard negatives")):
+        assert main(shlex.split(typed.replace("/data/", f"{tmp_path}/").replace("\\\n", " "))[1:]) == 0
+    counts = json.loads((tmp_path / "out/hard/hard-negatives/_meta/sizes.json").read_text())
+    assert sum(counts.values()) > len(CAPTIONS) / 4
 
 
-def check_export(photographs: Sequence[Photograph]) -> None:
-    """open_clip's own loader reads every caption, with an image."""
-    data = pytest.importorskip("open_clip_train.data")
-    for split, name in SPLITS.items():
-        tars = "::".join(sorted(str(path) for path in Path("out/for-open-clip", split).glob("*.tar")))
-        options = Namespace(
-            val_data=tars, train_num_samples=None, val_num_samples=0, dataset_resampled=False, seed=0, batch_size=1,
-            train_data_upsampling_factors=None, workers=0, world_size=1, distributed=False,
-        )  # fmt: skip
-        loader = data.get_wds_dataset(options, size, is_train=False, tokenizer=lambda text: [text])
-        read = [(sizes[0], texts[0]) for sizes, texts in loader.dataloader]
-        assert sorted(text[0] if isinstance(text, list) else text for _, text in read) == sorted(
-            captions_of(photographs, name)
-        )
-        assert all(min(one) > 0 for one, _ in read)
+TRAINING = (ROOT / "docs/training.md").read_text("utf-8")
+#: "`NAME.yaml`:" at the end of a paragraph, then the file.
+FILE = re.compile(r"`([\w-]+\.yaml)`:\n\n((?:    .*\n)+)")
 
 
-def size(image: Any) -> tuple[int, int]:
-    width, height = image.size
-    return width, height
+@pytest.mark.slow
+def test_every_command_of_training_runs_as_typed(tmp_path: Path) -> None:
+    for name, content in FILE.findall(TRAINING):
+        (tmp_path / name).write_text(re.sub("^    ", "", content, flags=re.MULTILINE), "utf-8")
+    save_transformers(tmp_path / "weights" / "blip-itm", "blip")  # the page says that it must be there
+    for command in COMMAND.findall(TRAINING):
+        run(command, tmp_path)
+    assert "| + EqSim |" in (tmp_path / "out/grid/grid.md").read_text("utf-8")

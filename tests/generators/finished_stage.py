@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -30,21 +29,17 @@ def finish(
     generator: Source = source.open(context or Context(name))
     if isinstance(generator, TableStage):
         return _transformed(generator, folder, name, row_group)
-    planned, rows, rejected = 0, [], []
-    for candidates in _batches(list(generator.plan()), generator.batch_size() or 1):
-        planned += len(candidates)
-        for one, made in zip(candidates, generator.make(candidates), strict=True):
-            if isinstance(made, TableRows):
-                named = {name: getattr(one, name) for name in ("key", "identity", *TERMS)}
-                rows += [{**named, **row} for row in made.rows]
-            else:
-                rejected.append(
-                    {"key": made.key, "identity": one.identity, "reason": made.reason, "detail": made.detail}
-                )
+    candidates, rows, rejected = list(generator.plan()), [], []
+    for candidate, made in zip(candidates, generator.make(candidates), strict=True):
+        named = {name: getattr(candidate, name) for name in ("key", "identity", *TERMS)}
+        if isinstance(made, TableRows):
+            rows += [{**named, **row} for row in made.rows]
+        else:
+            rejected.append({**named, "reason": made.reason, "detail": made.detail})
     assert generator.row_schema is not None
     ids = [pa.field(name, pa.string()) for name in ("key", "identity", *TERMS)]
     schema = pa.schema([*ids, *generator.row_schema])
-    return write_index(pa.Table.from_pylist(rows, schema), folder, name, planned, row_group, rejected)
+    return write_index(pa.Table.from_pylist(rows, schema), folder, name, len(candidates), row_group, rejected)
 
 
 def _transformed(stage: TableStage, folder: Path, name: str, row_group: int) -> FinishedStage:
@@ -103,7 +98,3 @@ def record_index(
 def finished(folder: Path, home: str = "scene-graphs") -> Callable[[str], FinishedStage]:
     """What `shards.contracts.Context.earlier` is for sources that read that stage."""
     return lambda stage: FinishedStage(Store(str(folder)), home)
-
-
-def _batches(candidates: list[Any], size: int) -> list[list[Any]]:
-    return [candidates[start : start + size] for start in range(0, len(candidates), size)]

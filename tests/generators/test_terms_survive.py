@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.generators.finished_stage import finished, write_index
 from tests.generators.words_alone.test_probe import captions
-from twinset.contracts.candidate import Candidate, to_row
+from twinset.contracts.candidate import to_row
 from twinset.contracts.canonical import identity_of
 from twinset.contracts.doors import marks
 from twinset.contracts.errors import WrongUse
@@ -23,7 +24,6 @@ from twinset.generators import KINDS
 from twinset.generators.captions.tables import Caption, read_json_captions
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
 from twinset.generators.galleries.annotations import read_scenes
-from twinset.generators.licences import coco_terms
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context, Source, TableStage
@@ -60,10 +60,6 @@ FACTS = {
 }  # fmt: skip
 
 
-def terms_of(candidate: Candidate) -> Terms:
-    return Terms.of(to_row(candidate))
-
-
 def settings(kind: str, **given: Any) -> Source:
     known = {**OF_NEGATIVES, **DERIVING}.get(kind, {})
     source = SOURCES.find(kind).model_validate({"kind": kind, **known, **given})
@@ -73,22 +69,21 @@ def settings(kind: str, **given: Any) -> Source:
 
 def negatives(folder: Path, terms: Iterable[Terms]) -> Context:
     """A context in which every stage is 300 negative captions; the terms of one after the other."""
-    rows, told = [], list(terms)
-    for at, (caption, negative) in enumerate(captions(300, 0)):
+    rows = []
+    for at, ((caption, negative), stated) in enumerate(zip(captions(300, 0), cycle(terms), strict=False)):
         row = dict(zip(COLUMNS.names, (str(at), str(at), "", caption, f"{negative}.", "replace", "obj"), strict=True))
         ids = {"key": f"n-{at}", "identity": identity_of(at), "group": str(at), "prompt": negative}
         scores = {name: 0.5 + at / 1000 for name in TEXT_SCORES}
-        rows.append({**ids, **told[at % len(told)]._asdict(), **row, **scores})
+        rows.append({**ids, **stated._asdict(), **row, **scores})
     write_index(pa.Table.from_pylist(rows), folder, "n", len(rows))
     return Context("s", earlier=finished(folder, "n"))
 
 
-def test_every_kind_that_reads_a_stage_is_among_these() -> None:
-    leading = {kind: SOURCES.find(kind) for kind in KINDS}
-    reading = {
-        kind for kind, source in leading.items() if "stage" in {mark.what for mark in marks(source, Place).values()}
-    }
+def test_every_kind_that_reads_a_stage_or_changes_pictures_is_among_these() -> None:
+    sources = {kind: SOURCES.find(kind) for kind in KINDS}
+    reading = {kind for kind in sources if any(mark.what == "stage" for mark in marks(sources[kind], Place).values())}
     assert reading == {*OF_NEGATIVES, *DERIVING, *OTHERS, *FACTS} - {"genecis-attributes", "stable-diffusion"}
+    assert {kind for kind in sources if "allow_no_derivatives" in sources[kind].model_fields} == {*DERIVING}
 
 
 @pytest.mark.parametrize("kind", OF_NEGATIVES)
@@ -96,10 +91,10 @@ def test_what_is_planned_from_a_stage_has_its_terms(kind: str, tmp_path: Path) -
     source = settings(kind).open(negatives(tmp_path, [ADA, CLOSED]))
     if isinstance(source, TableStage):
         rows = source.transform(source.earlier().frame(tmp_path))
-        found = {Terms(*row) for row in rows.lazy().select(TERMS).collect().iter_rows()}
+        terms = {Terms(*row) for row in rows.lazy().select(TERMS).collect().iter_rows()}
     else:
-        found = {terms_of(candidate) for candidate in source.plan()}
-    assert found == {ADA, CLOSED}
+        terms = {Terms.of(to_row(candidate)) for candidate in source.plan()}
+    assert terms == {ADA, CLOSED}
 
 
 def test_nothing_is_drawn_from_what_allows_no_derivatives(tmp_path: Path) -> None:
@@ -107,15 +102,10 @@ def test_nothing_is_drawn_from_what_allows_no_derivatives(tmp_path: Path) -> Non
     with pytest.raises(WrongUse, match=r"without derivatives \(https://b\.example/2\).*allow_no_derivatives: true"):
         list(settings("negative-images").open(context).plan())
     allowed = settings("negative-images", allow_no_derivatives=True).open(context).plan()
-    assert {(one.licence, one.credit, one.source_url) for one in allowed} == {
-        ("CC-BY-SA-2.0 AND MIT", "Ada (CC-BY-SA-2.0)", ADA.source_url),
-        ("CC-BY-ND-2.0 AND MIT", "Bob (CC-BY-ND-2.0)", CLOSED.source_url),
+    assert {Terms.of(to_row(candidate)) for candidate in allowed} == {
+        Terms("CC-BY-SA-2.0 AND MIT", "Ada (CC-BY-SA-2.0)", ADA.source_url),
+        Terms("CC-BY-ND-2.0 AND MIT", "Bob (CC-BY-ND-2.0)", CLOSED.source_url),
     }
-
-
-def test_every_kind_that_changes_or_draws_pictures_asks() -> None:
-    asking = {kind for kind in KINDS if "allow_no_derivatives" in SOURCES.find(kind).model_fields}
-    assert asking == {*DERIVING}
     crops = settings("genecis-attributes", licence="CC-BY-ND-2.0")
     with pytest.raises(WrongUse, match="without derivatives"):
         crops.settled(("s", 1), None, (), True)
@@ -136,16 +126,14 @@ STATED = {1: Terms("CC-BY-NC-ND-2.0", "", "http://f.example/1"), 2: Terms("CC-BY
 
 
 def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_path: Path) -> None:
-    scenes, said = tmp_path / "p.json", tmp_path / "c.json"
-    segments = [{"image_id": one, "segments_info": [{"id": 1, "category_id": 1, "area": 9}]} for one in STATED]
+    scenes, captions = tmp_path / "p.json", tmp_path / "c.json"
+    segments = [{"image_id": image, "segments_info": [{"id": 1, "category_id": 1, "area": 9}]} for image in STATED]
     scenes.write_text(json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": segments}))
     assert read_scenes(scenes, LeftOut()).terms == tuple(STATED.values())
-    captions = [{"id": one, "image_id": one, "caption": "A car."} for one in STATED]
-    said.write_text(json.dumps({**COCO, "annotations": captions}))
-    found = [one.terms for one in read_json_captions(said) if isinstance(one, Caption)]
-    assert found == [*STATED.values()]
-    with pytest.raises(ValueError, match="licenses is not a list of objects with id, name and url"):
-        coco_terms({**COCO, "licenses": [{"name": "x"}]})
+    annotations = [{"id": image, "image_id": image, "caption": "A car."} for image in STATED]
+    captions.write_text(json.dumps({**COCO, "annotations": annotations}))
+    read = [caption.terms for caption in read_json_captions(captions) if isinstance(caption, Caption)]
+    assert read == [*STATED.values()]
     scenes.write_text(json.dumps({**COCO, "licenses": [3], "categories": [], "annotations": []}))
     with pytest.raises(WrongUse, match=r"p\.json: licenses is not a list of objects"):
         read_scenes(scenes, LeftOut())
@@ -155,14 +143,12 @@ def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> N
     row = {"caption": "A dog.", "negative_caption": "A cat."}
     records = [{**row, **CLOSED._asdict()}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
     (tmp_path / "n.json").write_text(json.dumps(records))
-    table = (
-        f"caption,negative_caption,licence,credit,source_url\nA dog.,A cat.,{','.join(CLOSED)}\nA dog.,A cat.,UN,,\n"
-    )
-    (tmp_path / "n.csv").write_text(table)
+    lines = ["caption,negative_caption,licence,credit,source_url", f"A dog.,A cat.,{','.join(CLOSED)}"]
+    (tmp_path / "n.csv").write_text("\n".join([*lines, "A dog.,A cat.,UN,,"]))
     for name, expected in (("n.json", [CLOSED, Terms("CC-BY-4.0", "C"), Terms("MIT", "C")]), ("n.csv", [CLOSED])):
         source = ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path / name,), licence="MIT", credit="C")
         generator = source.open(Context("n"))
-        assert [terms_of(one) for one in generator.plan()] == expected
+        assert [Terms.of(to_row(candidate)) for candidate in generator.plan()] == expected
         assert dict(generator.excluded) == {"unknown-licence": 1}
 
 
@@ -174,15 +160,14 @@ def test_pairs_that_are_copied_have_the_terms_of_the_pair() -> None:
 @pytest.mark.slow
 def test_terms_are_at_the_end_of_the_demos_chains(tmp_path: Path) -> None:
     first = ("small-negatives", "scene-graphs", "negatives")
-    said = [f"stages.{name}.source.{term}={value}" for name in first for term, value in ADA.columns.items()]
-    recipe = load_recipe("demo", [*said, "stages.negatives.count=700", "subsets.triplets.count=4"])
+    stated = [f"stages.{name}.source.{term}={value}" for name in first for term, value in ADA.columns.items()]
+    recipe = load_recipe("demo", [*stated, "stages.negatives.count=700", "subsets.triplets.count=4"])
     chains = recipe.only(["bivlc", "triplets", "trohn-text"])
     build_here(chains, str(tmp_path), 2)
-    store = Store(str(tmp_path))
-    for name, one in chains.all.items():
-        rows = FinishedStage(store, recipe.home(name)).read(list(TERMS)).to_pylist()
+    for name, stage in chains.all.items():
+        rows = FinishedStage(Store(str(tmp_path)), recipe.home(name)).read(list(TERMS)).to_pylist()
         assert rows, name
-        if one.source.kind not in FACTS:
+        if stage.source.kind not in FACTS:
             assert {("Ada" in row["credit"], row["source_url"]) for row in rows} == {(True, ADA.source_url)}, name
         if name in ("small-negatives", "small-prompts", "small-images", "bivlc"):  # captions.json states its own
             assert all(ADA.licence in row["licence"] for row in rows), name

@@ -13,7 +13,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.filters.faces import Faces
 from twinset.filters.pixels import SceneCut
 from twinset.generators.caption_scores.source import CaptionScores
-from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models import image_engine
 from twinset.models.device import check_installed, within_memory
@@ -49,12 +48,7 @@ def sources(device: str) -> list[Source]:
     engine, scorer = {"kind": "transformers", "model": "./m", "device": device}, {"kind": "cola", "model": "./cola"}
     scores = {"kind": "caption-scores", "negatives": "n", "scorers": [scorer], "device": device}
     negatives = {"kind": "negative-captions", "captions": "c.json", "engine": engine}
-    verified = {"kind": "image-verification", "images": "i", "engine": {**engine, "kind": "vqa"}}
-    return [
-        CaptionScores.model_validate(scores),
-        ImageVerification.model_validate(verified),
-        NegativeCaptions.model_validate(negatives),
-    ]
+    return [CaptionScores.model_validate(scores), NegativeCaptions.model_validate(negatives)]
 
 
 def test_what_needs_a_gpu_goes_to_its_pool_one_shard_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

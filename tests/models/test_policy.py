@@ -150,7 +150,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
 def test_each_class_refuses_kernels_and_weights_that_a_configuration_names(copy: Copy, name: str) -> None:
     kind, at = copy(name)
     path = at / Path(kind.weights).parent / "config.json"
-    if not path.is_file():  # open_clip's has another name: `encoders.test_open_clip_files`
+    if not path.is_file():  # open_clip's has another name: `encoders.test_encoders`
         return
     whole = path.read_text()
     for settings, words in SETTINGS:

@@ -30,18 +30,16 @@ def test_the_embedded_pipelines_are_whole() -> None:
     assert "CC BY-SA 4.0" in credits and all(f"## {name}" in credits for name in ALL_EMBEDDED)
 
 
-def test_a_pipeline_by_path_or_package_is_told_by_its_files(
-    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = find_pipeline(str(copy))
-    assert (found.digest, found.source) == (find_pipeline().digest, str(copy))
+def test_a_pipeline_is_told_by_its_files(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = find_pipeline(str(copy))
+    assert (pipeline.digest, pipeline.source) == (find_pipeline().digest, str(copy))
     shutil.copytree(copy, tmp_path / "en_tiny_xy/en_tiny_xy-0.1.0")
     (tmp_path / "en_tiny_xy/__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     assert find_pipeline("en_tiny_xy").source == "en_tiny_xy"
     config = (copy / "config.cfg").read_text()
     (copy / "config.cfg").write_text(config.replace("spacy.MaxoutWindowEncoder.v2", "spacy.TorchBiLSTMEncoder.v1"))
-    assert find_pipeline(str(copy)).digest != found.digest and find_pipeline(str(copy)).torch
+    assert find_pipeline(str(copy)).digest != pipeline.digest and find_pipeline(str(copy)).torch
 
 
 def test_what_is_not_a_whole_pipeline_is_refused(copy: Path, tmp_path: Path) -> None:
@@ -56,15 +54,9 @@ def test_what_is_not_a_whole_pipeline_is_refused(copy: Path, tmp_path: Path) -> 
         check_installed("stages.a", EMBEDDED, "no-such-parser")
     with pytest.raises(WrongUse, match=r"^stages\.a\.pipeline: pipeline no_such: neither"):
         check_installed("stages.a", "no_such")
-    for file, content in {
-        "vocab/strings.json": b"0.5",
-        "parser/model": (copy / "parser/model").read_bytes()[:999],
-    }.items():
-        whole = (copy / file).read_bytes()
-        (copy / file).write_bytes(content)
-        with pytest.raises(WrongUse, match="spaCy cannot load it"):
-            load_pipeline(find_pipeline(str(copy)))
-        (copy / file).write_bytes(whole)
+    (copy / "parser/model").write_bytes((copy / "parser/model").read_bytes()[:999])
+    with pytest.raises(WrongUse, match="spaCy cannot load it"):
+        load_pipeline(find_pipeline(str(copy)))
     (copy / "parser/model").rename(tmp_path / "outside")
     (copy / "parser/model").symlink_to(tmp_path / "outside")
     with pytest.raises(WrongUse, match="out of the model's folder"):

@@ -1,6 +1,5 @@
 """The review of a real build: pairs that wait to be screened, answered on the page and by file, then built on."""
 
-import hashlib
 import json
 import shutil
 import stat
@@ -53,9 +52,7 @@ def out(drawn: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_the_secret_is_the_readers_own_whatever_lies_in_the_folder(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_secret_is_the_readers_own(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
     (out / "_review").mkdir()
     (out / "_review" / "secret").write_text("ab" * 32)
@@ -64,27 +61,19 @@ def test_the_secret_is_the_readers_own_whatever_lies_in_the_folder(
     assert secrets[0] == secrets[1] != b"\xab" * 32
     [file] = (tmp_path / "cache" / "review").glob("*/secret")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    file.write_text("")
-    with pytest.raises(WrongUse, match="not the secret that twinset wrote; remove it"):
-        open_desk(str(out))
     shutil.rmtree(out / "_review")
     (out / "_review").symlink_to(tmp_path)
     with pytest.raises(WrongUse, match="nothing is written through a link"):
         open_desk(str(out))
 
 
-def test_a_plan_that_is_written_again_is_asked_and_only_what_changed(
-    drawn: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_changed_in_a_plan_is_asked_again(drawn: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decided: list[str] = []
     desk = desk_of(out, on_decided=decided.append)
     for task in desk.next("anna", PAIRS):
         assert decided == []
         for url in task["statement"]["images"]:
-            asked, number = desk.tasks.now().images[url.rpartition("/")[2]]
-            stored = desk.tasks.now().stages[asked.stage].generator.picture(asked.candidate, number)
-            assert hashlib.sha256(stored).hexdigest() == asked.candidate.image_sha256s[number]
-            assert desk.tasks.picture(asked, number).startswith(b"\xff\xd8")
+            assert desk.tasks.picture(*desk.tasks.now().images[url.rpartition("/")[2]]).startswith(b"\xff\xd8")
         desk.answer("anna", task["id"], "o0", "", 1.0)
     assert decided == ["mine-decisions"]
     changed = out.parent / "changed"
@@ -93,7 +82,6 @@ def test_a_plan_that_is_written_again_is_asked_and_only_what_changed(
     records[2]["caption1"] = "now another"
     (changed / "pairs.json").write_text(json.dumps(records))
     wait(changed, out)
-    assert desk.next("anna", 9) == []
     monkeypatch.setattr("twinset.review.tasks.LOOK_SECONDS", 0)
     [again] = desk.next("anna", 9)
     assert again["statement"]["texts"] == ["left 2", "now another"]
@@ -129,13 +117,11 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
     ("options", "words"),
     [
         (["--stage", "other"], "no such stage that asks people; those that do: mine-decisions"),
-        (["--annotators", "a b"], "--annotators 'a b'"),
         (["--annotators", "admin"], "--annotators 'admin'"),
         (["--annotators", ","], "name somebody"),
         (["--annotator", "anna"], "--annotator"),
         (["--host", "256.0.0.1"], "cannot be opened"),
         (["--behind-https", "http://review.example.org"], "write https:// and a host alone"),
-        (["--out", "answers.txt"], "name a file that ends in .parquet"),
         (["--prolific", "a b"], "completion code"),
     ],
 )

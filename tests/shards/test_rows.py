@@ -1,17 +1,17 @@
-"""Reading back what a build made: the project's own reader, webdataset and Hugging Face datasets agree.
+"""Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time.
 
-A finished stage as a later one reads it: what is no such stage, or damaged, is named with its remedy.
-
-Rows of samples and of tables: written column by column, read back, and the same bytes for the same rows.
+Samples of every kind: what is written into a tar is what is read back, and nothing else passes for one. The project's
+own reader, webdataset and Hugging Face datasets agree. A finished stage as a later one reads it: what is no such stage,
+or damaged, is named. Attack: a Parquet file of a few hundred bytes whose rows expand to gigabytes.
 """
 
 import io
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,26 +20,180 @@ from PIL import Image
 
 from tests.generators.finished_stage import write_index
 from tests.made_datasets import MadeDataset
-from twinset.contracts.candidate import Candidate
+from tests.made_samples import Planned, pair_shards, template_shards, text_pair_shards, triplet_shards
+from twinset.contracts.candidate import Candidate, arrow_schema, from_row, to_row
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds import KINDS
-from twinset.contracts.kinds.kind import SampleKind
-from twinset.contracts.kinds.samples import MediaFile, Rejected, TableRows
+from twinset.contracts.kinds.kind import Sample, SampleKind
+from twinset.contracts.kinds.samples import MediaFile, encode_image
+from twinset.contracts.licences.terms import Terms
+from twinset.contracts.recipe import Encoding
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.plan import parquet_columns
-from twinset.shards.read import read_from_tar, read_samples, read_spread, read_tar
-from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
+from twinset.shards.plan import (
+    LARGEST_GROUP,
+    PlanSummary,
+    plan_digest,
+    plan_file,
+    read_shards,
+    read_slice,
+    shards_of,
+    slice_digest,
+    write_plan,
+)
+from twinset.shards.read import read_from_tar, read_samples, read_tar
+from twinset.shards.rows import KEPT, REJECTED, Row, content_digest, fields_of, read_rows, schema_of, stored, write_rows
 from twinset.shards.storage import layout
+from twinset.shards.storage.parquet_reader import LONGEST_VALUE, ROWS, batches
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.stages.plan import check_plan
+
+
+def candidate(key: str, group: str, split: str = "test", caption: str = "a dog") -> FramePairCandidate:
+    return FramePairCandidate(
+        key=key,
+        group=group,
+        split=split,
+        captions0=(caption, "second"),
+        captions1=(),
+        video=group,
+        at0=0.1,
+        at1=2.0,
+        change="step",
+        provenance="{}",
+    )
+
+
+def candidates_of(groups: Sequence[tuple[str, int, str]]) -> list[Candidate]:
+    return [
+        candidate(f"k-{g}-{n}", g, split, "hostile \0 'é' 红\n") for g, count, split in groups for n in range(count)
+    ]
+
+
+def plan_of(candidates: Sequence[Candidate], folder: Path, shard_size: int = 3) -> PlanSummary:
+    (folder / "plan").mkdir(parents=True)
+    return write_plan(iter(candidates), FramePairCandidate, shard_size, folder / "plan")
+
+
+def slice_at(folder: Path, shard: int) -> list[Candidate]:
+    file, row_group = plan_file(shard)
+    with (folder / "plan" / file).open("rb") as stream:
+        return read_slice(stream, row_group, FramePairCandidate)
+
+
+def test_groups_are_never_split_splits_never_mixed_and_shards_fill_up() -> None:
+    sizes = [("a", 2, "test"), ("b", 2, "test"), ("c", 7, "test"), ("d", 1, "test"), ("e", 1, "test")]
+    shards = list(shards_of(iter(candidates_of(sizes)), 3))
+    assert [[one.group for one in shard] for shard in shards] == [list("aabb"), list("ccccccc"), list("de")]
+    sizes = [("a", 2, "train"), ("b", 1, "val"), ("c", 2, "train"), ("d", 3, "val"), ("e", 1, "train")]
+    shards = list(shards_of(iter(candidates_of(sizes)), 3))
+    assert [{one.split for one in shard} for shard in shards] == [{"train"}, {"train"}, {"val"}]
+    assert [one.group for one in shards[2]] == list("bddd")
+
+
+def test_candidates_come_back_as_they_were_a_row_group_a_shard(tmp_path: Path) -> None:
+    candidates = candidates_of([("a", 4, "test"), ("b", 2, "val"), ("c", 3, "test")])
+    summary = plan_of(candidates, tmp_path)
+    shards = [slice_at(tmp_path, number) for number in range(len(summary.shards))]
+    assert {one.key: one for shard in shards for one in shard} == {one.key: one for one in candidates}
+    assert summary.planned == 9 and from_row(FramePairCandidate, to_row(candidates[0])) == candidates[0]
+    assert arrow_schema(FramePairCandidate).names[:3] == ["key", "group", "split"]
+    assert pq.ParquetFile(tmp_path / "plan/00000.parquet").num_row_groups == 3
+    with (tmp_path / "plan/shards.parquet").open("rb") as stream:
+        assert tuple(read_shards(stream, "shards.parquet")) == summary.shards
+    for shard, known in zip(shards, summary.shards, strict=True):
+        assert known.slice == slice_digest(shard) and known.planned == len(shard)
+        assert {one.split for one in shard} == {known.split}
+    assert plan_digest(summary.shards) == summary.digest
+
+
+def test_a_key_that_is_planned_twice_and_a_group_in_two_places_are_refused(tmp_path: Path) -> None:
+    whole = [*candidates_of([("a", 2, "test"), ("b", 9, "test")]), candidate("k-val", "a", "val")]
+    check_plan(tmp_path / "whole/plan", plan_of(whole, tmp_path / "whole"), "ann.json")
+    twice = "k-a-1 is planned twice, in group a and in group c; correct"
+    apart = r"the candidates of group a do not follow each other \(k-late comes"
+    for further, problem in ((candidate("k-a-1", "c"), twice), (candidate("k-late", "a"), apart)):
+        folder = tmp_path / further.key
+        with pytest.raises(WrongUse, match=rf"ann\.json: {problem}"):
+            check_plan(folder / "plan", plan_of([*whole, further], folder), "ann.json")
+
+
+def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path: Path) -> None:
+    read = 0
+
+    def endless() -> Iterator[Candidate]:
+        nonlocal read
+        yield from candidates_of([("small", 5, "test")])
+        for read in range(10 * LARGEST_GROUP):
+            yield candidate(f"k{read}", "huge")
+
+    with pytest.raises(WrongUse, match=r"ann\.json: 'huge' has more than 20,000 candidates.* correct or remove them"):
+        write_plan(endless(), FramePairCandidate, 3, tmp_path, "ann.json")
+    assert read == LARGEST_GROUP and not (tmp_path / "shards.parquet").exists()
+    whole = (candidate(f"k{n}", f"g{n // LARGEST_GROUP}") for n in range(2 * LARGEST_GROUP))
+    assert [len(shard) for shard in shards_of(whole, 1)] == [LARGEST_GROUP, LARGEST_GROUP]
+
+
+def first(shards: list[list[Planned]]) -> Any:
+    return shards[0][0].made
+
+
+PAIR_OF_IMAGES = first(pair_shards("p"))
+TRIPLET_OF_IMAGES, BARE_TRIPLET = first(triplet_shards("t")), first(triplet_shards("t", images=False))
+TWO_IMAGES = first(triplet_shards("t", distractors=False))
+TEXT_PAIR, BARE_TEXT_PAIR = first(text_pair_shards("n")), first(text_pair_shards("n", images=False))
+TEMPLATE, SMALL = first(template_shards("f", "focus-object")), first(template_shards("f", "focus-attribute"))
+
+
+def written(sample: Sample) -> dict[str, bytes]:
+    images = {role: encode_image(one, Encoding(format="png")) for role, one in sample.pictures().items()}
+    return dict(fields_of(sample, images, "genecis", Terms("CC0-1.0"), "png"))
+
+
+@pytest.mark.parametrize("sample", [PAIR_OF_IMAGES, TRIPLET_OF_IMAGES, TWO_IMAGES, TEXT_PAIR, SMALL, TEMPLATE])
+def test_a_sample_is_read_as_it_was_written(sample: Sample) -> None:
+    fields = written(sample)
+    found = stored(sample.key, fields, "x.tar")
+    assert found.kind is sample.kind and found.extension == "png" and found.fields == fields
+    assert found.images == {role: fields[f"{role}.png"] for role in sample.pictures()}
+    assert found.texts == {name: sample.described()[name] for name in sample.kind.texts}
+    assert (found.json.group, found.json.scores, found.json.licence) == (sample.group, sample.scores, "CC0-1.0")
+
+
+@pytest.mark.parametrize(
+    "sample, name",
+    [
+        *((PAIR_OF_IMAGES, name) for name in ("image0.png", "caption1.txt", "json")),
+        *((TRIPLET_OF_IMAGES, "target.png"), (TEXT_PAIR, "negative_caption.txt"), (TEMPLATE, "gallery03.png")),
+    ],
+)
+def test_a_sample_that_lacks_something_is_refused(sample: Sample, name: str) -> None:
+    with pytest.raises(BrokenTar, match=rf"x\.tar: {sample.key} has \[.*build this shard again"):
+        stored(sample.key, {field: one for field, one in written(sample).items() if field != name}, "x.tar")
+
+
+def test_the_same_question_is_a_duplicate_and_another_is_none() -> None:
+    def same(one: Sample, images: dict[str, str], other: Sample, shown: dict[str, str] | None = None) -> bool:
+        return content_digest(one, images) == content_digest(other, images if shown is None else shown)
+
+    hashes = {"reference": "a", "target": "b"}
+    reworded = replace(TRIPLET_OF_IMAGES, captions={**TRIPLET_OF_IMAGES.captions, "target": "my disc"})
+    assert same(TRIPLET_OF_IMAGES, hashes, reworded)
+    assert not same(TRIPLET_OF_IMAGES, hashes, TRIPLET_OF_IMAGES, {"reference": "b", "target": "a"})
+    # Without images the words are all that tells triplets apart.
+    assert not same(BARE_TRIPLET, {}, replace(reworded, reference=None, target=None, distractor=None))
+    pair = PAIR_OF_IMAGES
+    mirrored = replace(pair, captions0=pair.captions1, captions1=pair.captions0)
+    assert same(pair, {"image0": "a", "image1": "b"}, mirrored, {"image0": "b", "image1": "a"})
+    renamed = {"image_id": "8", "type": "swap"}
+    assert same(TEXT_PAIR, {"image": "a"}, replace(TEXT_PAIR, **renamed))
+    assert not same(TEXT_PAIR, {"image": "a"}, TEXT_PAIR, {"image": "b"})
+    # Without images the ids of text pairs tell them apart.
+    assert not same(BARE_TEXT_PAIR, {}, replace(BARE_TEXT_PAIR, **renamed))
+
 
 TAR = layout.tar("eq-ag", "test", 2)
-
-
-@pytest.mark.parametrize(("count", "places"), [(4, [1, 3, 5, 7]), (100, range(8)), (0, [])])
-def test_a_spread_covers_the_subset_evenly(made_pairs: MadeDataset, count: int, places: list[int]) -> None:
-    spread = [pair.key for pair in read_spread(made_pairs.store, "eq-gebc", count)]
-    assert spread == [made_pairs.kept["eq-gebc"][place] for place in places]
 
 
 Load = Callable[..., list[dict[str, Any]]]
@@ -121,25 +275,9 @@ def earlier(tmp_path: Path) -> FinishedStage:
     return write_index(table, tmp_path, "words", 10, row_group=3)
 
 
-def test_chosen_rows_are_read_batch_by_batch(earlier: FinishedStage) -> None:
-    batches = list(earlier.batches(["key"], np.isin(np.arange(10), [0, 7, 8, 9])))
-    assert [key for batch in batches for key in batch["key"].to_pylist()] == ["0", "7", "8", "9"]
-    assert all(len(batch) for batch in batches) and list(earlier.batches(["key"], np.zeros(10, bool))) == []
-    assert earlier.columns()[:2] == ["key", "caption_id"]
-    assert earlier.read(["caption_id"]).to_pydict() == {"caption_id": ["1"] * 10}
-
-
 def test_an_index_without_a_column_is_named(earlier: FinishedStage) -> None:
     with pytest.raises(WrongUse, match=r"/words/_meta/index\.parquet: has no column .image_id.; name a stage"):
         earlier.read(["key", "image_id"])
-
-
-def test_an_index_with_a_column_twice_is_damaged(tmp_path: Path) -> None:
-    column = pa.array(["mit"])
-    table = pa.table([column, column, column], names=["key", "credit", "credit"])
-    pq.write_table(table, tmp_path / "words.parquet")
-    with pytest.raises(pa.ArrowInvalid, match="two columns"), (tmp_path / "words.parquet").open("rb") as stream:
-        parquet_columns(stream)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
@@ -163,37 +301,26 @@ def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_
     assert (tmp_path / "again").read_bytes() == content
 
 
-OWN = pa.schema([("caption", pa.string()), ("words", pa.int64())])
+LONG = "x" * 20_000
 
 
-def candidate(number: int) -> Candidate:
-    return Candidate(key=f"t-{number}", group=f"g{number // 2}", split="train", identity=f"[{number}]")
+def parquet(folder: Path, columns: dict[str, Any], **settings: Any) -> Path:
+    path = folder / "rows.parquet"
+    pq.write_table(pa.table(columns), path, compression="zstd", **settings)
+    return path
 
 
-def test_a_table_has_a_row_for_each_of_a_candidates_and_one_for_a_rejected(tmp_path: Path) -> None:
-    results = [
-        (candidate(0), TableRows("t-0", [{"caption": "one", "words": 1}, {"caption": "two"}])),
-        (candidate(1), Rejected("t-1", "no-words", "line 7")),
-        (candidate(2), TableRows("t-2", [{"words": 3, "caption": None}])),
-    ]
-    write_table_rows(iter(results), OWN, tmp_path / "rows")
-    found = pq.read_table(tmp_path / "rows")
-    assert found.schema.names == table_schema(OWN).names
-    columns = ("key", "identity", "group", "verdict", "filter", "reason", "detail", "caption", "words", "score")
-    assert [tuple(row[name] for name in columns) for row in found.to_pylist()] == [
-        ("t-0", "[0]", "g0", KEPT, "", "", "", "one", 1, None),
-        ("t-0", "[0]", "g0", KEPT, "", "", "", "two", None, None),
-        ("t-1", "[1]", "g0", REJECTED, "generator", "no-words", "line 7", None, None, None),
-        ("t-2", "[2]", "g1", KEPT, "", "", "", None, 3, None),
-    ]
-    write_table_rows(results, OWN, tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "rows").read_bytes()
+@pytest.mark.slow
+@pytest.mark.parametrize("column", [[LONG] * 65_536, [{"bytes": LONG.encode()}] * 65_536], ids=["text", "struct"])
+def test_a_value_that_is_repeated_is_expanded_a_few_rows_at_a_time(tmp_path: Path, column: Any) -> None:
+    """The proof of S11: 625 bytes, of which a batch of the usual size took 1.3 GB."""
+    path = parquet(tmp_path, {"a": column})
+    assert path.stat().st_size < 2_000
+    sizes = [(batch.num_rows, batch.nbytes) for batch in batches(path, ["a"])]
+    assert sum(rows for rows, _ in sizes) == 65_536 and max(size for _, size in sizes) < 1.1 * ROWS * LONGEST_VALUE
 
 
-def test_a_table_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'score' of its own; rename"):
-        table_schema(pa.schema([("caption", pa.string()), ("score", pa.float64())]))
-    with pytest.raises(ValueError, match=r"t-0: .* gave no row"):
-        write_table_rows([(candidate(0), TableRows("t-0", []))], OWN, tmp_path / "rows")
-    with pytest.raises(pa.ArrowException):
-        write_table_rows([(candidate(0), TableRows("t-0", [{"words": "many"}]))], OWN, tmp_path / "rows")
+@pytest.mark.parametrize("value", ["x" * (2 << 20), ["a", "x" * (2 << 20)]], ids=["text", "list"])
+def test_a_long_value_is_refused(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(pa.ArrowException, match="holds a value of 2,097,152 bytes"):
+        list(batches(parquet(tmp_path, {"a": [value]}), ["a"]))

@@ -134,7 +134,7 @@ def no_cards(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         described[-1].append(name)
         store.write(f"{name}/README.md", b"card")
 
-    def show(store: Store, names: Iterable[str]) -> None:
+    def write_look(store: Store, names: Iterable[str]) -> None:
         described[-1].append(" and ".join(sorted(names)))
         described.append([])
         store.write("look.html", b"page")
@@ -143,7 +143,7 @@ def no_cards(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         store.write("README.md", b"card of all")
 
     monkeypatch.setattr("twinset.cards.describe.describe", describe)
-    monkeypatch.setattr("twinset.cards.describe.show", show)
+    monkeypatch.setattr("twinset.cards.page.write_look", write_look)
     monkeypatch.setattr("twinset.cards.publication.write_overview", write_overview)
     return described
 

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from pydantic import Field
 
+from tests.made_recipe import write_package
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.canonical import identity_of, sample_key, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
@@ -131,8 +132,6 @@ def _meet_trouble(file: Path, micro_batch: int) -> None:
         raise LookupError("a mistake in a source")
     elif what == "leave":
         raise SystemExit(int(numbers[0]))
-    elif what == "exit":
-        os._exit(int(numbers[0]))
     elif what == "sleep":  # until the trouble is over
         while file.is_file():
             time.sleep(0.01)
@@ -180,10 +179,8 @@ def forget() -> None:
 
 def install(folder: Path) -> None:
     """Write what an installed package leaves on the import path, for this process and its children."""
-    meta = folder / "twinset_tests-1.0.dist-info"
-    meta.mkdir()
-    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: twinset-tests\nVersion: 1.0\n")
-    lines: list[Any] = []
-    for group, classes in ENTRY_POINTS.items():
-        lines += [f"[{group}]", *(f"{kind} = tests.stages.{place}" for kind, place in classes.items())]
-    (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    points = {
+        group: {kind: f"tests.stages.{place}" for kind, place in classes.items()}
+        for group, classes in ENTRY_POINTS.items()
+    }
+    write_package(folder, "twinset-tests", points)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,7 @@ from tests.stages.drawn_sources import MADE
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build, build_here
-from twinset.stages.finish import Silent
-from twinset.stages.job import Job
-from twinset.stages.make import make_shard
+from twinset.stages.build import build_here
 
 LINES = ["red pen", "a green tree", "blue"]
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -57,8 +53,17 @@ def kept(out: Path) -> dict[str, int]:
     return {name: counts["kept"] for name, counts in {**found["stages"], **found["subsets"]}.items()}
 
 
-def test_a_stage_is_planned_from_the_rows_of_another(recipe: Any, tmp_path: Path, files_below: Any) -> None:
+def test_a_stage_is_planned_from_the_rows_of_another_and_made_once(
+    recipe: Any, tmp_path: Path, files_below: Any, no_cards: Any
+) -> None:
+    def times() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+
     found = build_here(recipe(), str(tmp_path / "out"))
+    before = times()
+    MADE.clear()
+    assert build_here(recipe(), str(tmp_path / "out")) == found
+    assert (times(), MADE, no_cards) == (before, [], [["all-said", "greys", "said", "all-said and greys and said"], []])
     # Of six words three have four letters; those are duplicates in all-said, whose subset comes first by name.
     assert found["subsets"]["all-said"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 1, "excluded": {}}
     assert found["subsets"]["said"]["rejected"] == {"duplicate": 3}
@@ -67,16 +72,6 @@ def test_a_stage_is_planned_from_the_rows_of_another(recipe: Any, tmp_path: Path
     assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
     verdict = twinset.verify(str(tmp_path / "out"))
     assert [one["problems"] for part in verdict.values() for one in part.values()] == [[]] * 5
-
-
-def test_a_build_with_nothing_to_do_makes_and_writes_nothing(recipe: Any, tmp_path: Path, no_cards: Any) -> None:
-    def times() -> dict[Path, int]:
-        return {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
-
-    first, before = build_here(recipe(), str(tmp_path / "out")), times()
-    MADE.clear()
-    assert build_here(recipe(), str(tmp_path / "out")) == first
-    assert (times(), MADE, no_cards) == (before, [], [["all-said", "greys", "said", "all-said and greys and said"], []])
 
 
 def test_a_changed_stage_makes_what_reads_it_stale_and_nothing_else(
@@ -131,23 +126,6 @@ def test_a_failing_stage_lets_independent_ones_finish_and_what_reads_it_is_not_b
     trouble("a")
     build_here(recipe(), str(tmp_path / "out"))
     assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
-
-
-def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -> None:
-    """... each waits here until the other has begun."""
-    both, alone = threading.Barrier(2), []
-
-    def make(job: Job, name: str, state: Any) -> list[str]:
-        if name in ("words", "greys"):
-            both.wait()
-        else:
-            alone.append(name)
-        for number in state.todo:
-            make_shard(job.store.root, state.home, number)
-        return []
-
-    build(Job(recipe(), Store(str(tmp_path / "out"))), make, Silent())
-    assert not both.broken and alone.index("long") < alone.index("said")
 
 
 def test_steps_in_the_order_of_the_dag_make_what_a_build_makes(recipe: Any, tmp_path: Path, files_below: Any) -> None:

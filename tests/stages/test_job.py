@@ -1,18 +1,30 @@
-"""Receipts are all that says what is done: every way in which one stops holding is noticed and named."""
+"""Receipts are all that says what is done: every way in which one stops holding is noticed and named.
 
+A worker that would make other bytes than planned says so and makes nothing. The audit names every kind of damage, with
+file and remedy.
+"""
+
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from twinset.contracts.errors import WrongUse
+import twinset
+from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import Dark, Greys
+from twinset.cli.main import main
+from twinset.contracts.errors import BuildFailed
 from twinset.contracts.receipt import Receipt, parse_receipt
-from twinset.shards.plan import SHARD_SCHEMA
-from twinset.shards.records import read_planned
+from twinset.shards.media.media_folder import MediaFolder
 from twinset.shards.storage.store import Store
+from twinset.stages import job
+from twinset.stages.build import build_here
+from twinset.stages.job import Job
+from twinset.stages.make import make_shard
+from twinset.stages.overview import verify_stage
+from twinset.stages.plan import prepare
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
 RECEIPT = "eq-x/_meta/receipts/00001.json"
@@ -67,11 +79,131 @@ def test_every_way_of_going_stale_is_named_and_mended_by_making_it_again(
     assert files_below(tmp_path / "out") == before
 
 
-@pytest.mark.parametrize("row", [{"split": "../../victim"}, {"shard": 7}])
-def test_a_plan_of_odd_splits_or_numbers_is_refused(built: Any, tmp_path: Path, row: dict[str, Any]) -> None:
-    path = tmp_path / "out/eq-x/_meta/plan/shards.parquet"
-    rows = pq.read_table(path).to_pylist()
-    rows[1] |= row
-    pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), path)
-    with pytest.raises(WrongUse, match=r"shards\.parquet.*stage\.json"):
-        read_planned(built.store, "eq-x")
+PAIR = [("a", 1, 2), ("b", 1, 3)]
+Change = Callable[[pytest.MonkeyPatch, Path], Any]
+
+
+CHANGES: dict[str, Change] = {
+    "generator": lambda patch, _: patch.setattr(Greys, "version", 2),
+    "generator; bring": lambda patch, _: patch.setattr(Greys, "weights", lambda self: {"model": "1" * 64}),
+    "filters": lambda patch, _: patch.setattr(Dark, "version", 2),
+    r"numpy \(\S+ in the plan, 0 here\)": lambda patch, _: patch.setattr(
+        "twinset.contracts.stage.version", lambda name: "0"
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def another_process() -> None:
+    job._worker_of.cache_clear()
+
+
+@pytest.mark.parametrize("differs", CHANGES)
+def test_what_would_change_the_bytes_is_named(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, differs: str
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", PAIR, 1, ["test-dark"])
+    assert build.stage.facts["generator"]["distribution"] == "twinset-tests 1.0"
+    CHANGES[differs](monkeypatch, tmp_path)
+    with pytest.raises(BuildFailed, match=f"differs in {differs}"):
+        make_shard(build.store.root, "eq-x", 0)
+    assert build.state().todo == [0, 1]
+
+
+def test_shards_of_two_kinds_of_machine_do_not_mix(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", PAIR, 1, micro_batch=4)
+    make_shard(build.store.root, "eq-x", 0)
+    monkeypatch.setattr(Greys, "runs_on", lambda self: "NVIDIA H100")
+    job._worker_of.cache_clear()
+    with pytest.raises(BuildFailed, match=r"out/eq-x: made on different types of machine"):
+        make_shard(build.store.root, "eq-x", 1)
+    allowed = recipe_of({"eq-x": build.job.recipe["eq-x"].model_dump(mode="json")}, allow_mixed_runtimes=True)
+    prepare(Job(allowed, build.store), "eq-x")
+    assert make_shard(build.store.root, "eq-x", 1).kept == 1
+
+
+THREE = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
+
+
+@pytest.fixture
+def audited(tmp_path: Path, planned_build: Any) -> Any:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", THREE, shard_size=1)
+    build.make_all()
+    return build
+
+
+def problems(build: Any, media: MediaFolder | None = None) -> list[str]:
+    return [str(problem) for problem in verify_stage(build.store, build.state(), media)]
+
+
+def damage(path: Path, at: int = 600) -> None:
+    """Flip a bit as a failing disk does: no stamp tells of it, and a build trusts what it has hashed."""
+    times, content = path.stat(), bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_changed_and_missing_media_are_found(audited: Any, media: Path) -> None:
+    assert problems(audited, MediaFolder(media)) == []
+    (media / "a.mp4").write_bytes(b"A" * 100)
+    (media / "b.mp4").unlink()
+    first, second = problems(audited, MediaFolder(media))
+    assert "a.mp4: not the file that the samples were made from" in first
+    assert "remove eq-x/_meta/receipts/00000.json and run the same build again" in first
+    assert "b.mp4: the source is gone" in second and "remove eq-x/_meta/receipts/00001.json" in second
+
+
+BESIDE = "absent, or not the one that the build wrote; remove eq-x/_meta/stage.json and run"
+LEDGER = "eq-x/_meta/log/ledger.parquet"
+
+
+@pytest.mark.parametrize(
+    ("file", "at", "message", "remove"),
+    [
+        ("test/00001.tar", 600, "sha256", ["_meta/receipts/00001.json"]),
+        ("_meta/rows/00001.parquet", 600, "sha256", ["_meta/receipts/00001.json"]),
+        ("_meta/receipts/00001.json", 40, f"not what {LEDGER} says was", ["_meta/receipts/00001.json", LEDGER[5:]]),
+        ("_meta/log/recipe.json", 20, BESIDE, ["_meta/stage.json"]),
+        ("_meta/index.parquet", 600, "absent, or not of the shards", ["_meta/index.json"]),
+    ],
+)
+def test_damage_that_no_stamp_tells_of_is_mended_as_the_audit_says(
+    tmp_path: Path, greys: Any, no_cards: Any, files_below: Any, file: str, at: int, message: str, remove: list[str]
+) -> None:
+    recipe, out = recipe_of({"eq-x": greys("eq-x", THREE, 1)}), tmp_path / "out"
+    build_here(recipe, str(out))
+    whole = files_below(out)
+    damage(out / "eq-x" / file, at)
+    lines = [str(problem) for problem in twinset.verify(str(out))["subsets"]["eq-x"]["problems"]]
+    assert any(line.startswith(f"eq-x/{file}: {message}") for line in lines), lines
+    for path in remove:
+        (out / "eq-x" / path).unlink()
+    build_here(recipe, str(out))
+    assert files_below(out) == whole
+
+
+def test_bytes_are_checked_without_the_package_that_made_them(
+    tmp_path: Path, greys: Any, no_cards: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out")
+    build_here(recipe_of({"eq-x": greys("eq-x", THREE, 1)}), out)
+    with monkeypatch.context() as patched:
+        patched.setattr("twinset.contracts.doors.installed", lambda group: {})
+        assert main(["verify", out]) == 0
+        assert main(["verify", out, "--media"]) == 1
+        assert "there is no source 'test-greys' here" in capsys.readouterr().err
+        damage(tmp_path / "out/eq-x/test/00001.tar")
+        assert main(["verify", out]) == 1 and "eq-x/test/00001.tar: sha256" in capsys.readouterr().err
+
+
+def test_a_stage_that_cannot_be_read_is_named(tmp_path: Path, greys: Any, no_cards: Any) -> None:
+    out = tmp_path / "out"
+    build_here(recipe_of({"eq-x": greys("eq-x", THREE, 1)}), str(out))
+    (out / "eq-x/_meta/stage.json").unlink()
+    (out / "eq-x/_meta/stage.json").symlink_to("/dev/zero")  # which never ends
+    for look in (twinset.status, twinset.verify):
+        (problem,) = look(str(out))["subsets"]["eq-x"]["problems"]
+        assert "eq-x/_meta/stage.json: a folder, a pipe or a device, not a file; remove it and run" in str(problem)

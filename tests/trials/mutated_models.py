@@ -72,7 +72,7 @@ KINDS: tuple[tuple[Any, ...], ...] = (
         trained,
         {
             "train": train("out:eq-ag", "new"),
-            "train on an export": train("export", "new"),
+            "train on an export": train("tars:export", "new"),
             "resume": train("out:eq-ag", "run"),
         },
         TRAINING,

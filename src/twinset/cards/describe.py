@@ -2,7 +2,7 @@
 
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -13,7 +13,6 @@ from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.kinds.statistics import records_of, score_spreads, statistics
 from twinset.cards.lineage import Step, counted, earlier_stages, meanings_of, reports_of
-from twinset.cards.page import write_look
 from twinset.cards.plots import histograms
 from twinset.cards.rebuilding import Rebuilding, rebuilding, recipe_of
 from twinset.cards.rendering import render
@@ -66,12 +65,6 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     again = rebuilding(store, recipe.only([stage.name]), [*(step.stage for step in found["earlier"]), stage])
     text = card(stage, recipe, summary, front_matter(store, subset), again, **found)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
-
-
-def show(store: Store, subsets: Iterable[str]) -> None:
-    """Write a contact sheet of each subset of samples, and ``look.html`` of all."""
-    if sampled := [one for one in subsets if planned_stage(store, one).facts["makes"] in CARD_KINDS]:
-        write_look(store, sampled)
 
 
 def card(
@@ -144,7 +137,7 @@ def front_matter(store: Store, subset: str) -> dict[str, Any]:
 
 def kept_by_split(store: Store, subset: str) -> dict[str, int]:
     """Samples, or rows of a table, by split."""
-    return {row["split"]: row["count_all"] for row in counted(store, layout.meta(subset, "index.parquet"), ["split"])}
+    return {row["split"]: row["count_all"] for row in counted(store, subset, "index.parquet", ["split"])}
 
 
 def size_category(samples: int) -> str:

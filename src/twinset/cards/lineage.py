@@ -11,6 +11,7 @@ from twinset.contracts.references import Reference, cited_entry, entries_in
 from twinset.contracts.source import PlacedSettings, SourceSettings
 from twinset.contracts.stage import Stage
 from twinset.shards.plan import read_parquet
+from twinset.shards.read import opened_index
 from twinset.shards.records import planned_stage, read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -69,14 +70,16 @@ def earlier_stages(store: Store, recipe: Recipe, name: str) -> list[Step]:
 def rejections(store: Store, home: str) -> dict[str, dict[str, int]]:
     """How many candidates of an indexed stage were rejected, by filter and reason, in order."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for row in counted(store, layout.meta(home, "rejections.parquet"), ["filter", "reason"]):
+    for row in counted(store, home, "rejections.parquet", ["filter", "reason"]):
         found[row["filter"]][row["reason"]] = row["count_all"]
     return dict(found)
 
 
-def counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]:
-    """How often each combination of words occurs in columns of a Parquet file, in order, as ``count_all``."""
-    with store.open(path) as stream:
+def counted(store: Store, home: str, file: str, columns: list[str]) -> list[dict[str, Any]]:
+    """How often each combination of words occurs in columns of a stage's index or rejections, in order, as
+    ``count_all``; raises `DamagedIndex`.
+    """
+    with opened_index(store, home, columns, file) as stream:
         table = read_parquet(stream, columns)
     groups = table.group_by(columns, use_threads=False).aggregate([([], "count_all")])
     return sorted(groups.to_pylist(), key=lambda row: [row[name] for name in columns])

@@ -3,6 +3,7 @@
 import base64
 import io
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
 COUNT = 24
-IMAGES = {2: (480, 480), 3: (360, 360), 4: (320, 320)}  # largest size by pictures side by side
+IMAGES = {1: (480, 480), 2: (480, 480), 3: (360, 360), 4: (320, 320)}  # largest size by pictures side by side
 SMALL = (200, 200)
 
 
@@ -40,7 +41,10 @@ def write_look(store: Store, homes: Sequence[str], count: int = COUNT) -> list[s
     """
     if count < 1:
         raise WrongUse(f"--count {count}: at least one sample must be shown")
-    stages = {home: planned_stage(store, home) for home in homes}
+    # The dataset's card lists subsets in the order of the recipe.
+    text = store.read("README.md").decode("utf-8", "replace") if store.size("README.md") is not None else ""
+    listed = [*re.findall(r"^- config_name: (\S+)$", text, re.MULTILINE), *homes]
+    stages = {home: planned_stage(store, home) for home in sorted(homes, key=listed.index)}
     stages = {home: stage for home, stage in stages.items() if stage.facts["makes"] in CARD_KINDS}
     if not stages:
         raise WrongUse(f"{', '.join(homes) or store.root}: no samples to look at yet; of tables, read index.parquet")

@@ -75,9 +75,11 @@ def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator
 
 
 @contextmanager
-def opened_index(store: Store, subset: str, columns: Sequence[str] = ()) -> Iterator[BinaryIO]:
+def opened_index(
+    store: Store, subset: str, columns: Sequence[str] = (), file: str = "index.parquet"
+) -> Iterator[BinaryIO]:
     """The file; raises `DamagedIndex` for what is found damaged in it while it is open, and when it lacks a column."""
-    path = layout.meta(subset, "index.parquet")
+    path = layout.meta(subset, file)
     try:
         with store.open(path) as stream:
             there = parquet_columns(stream)

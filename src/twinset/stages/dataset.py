@@ -138,14 +138,18 @@ def _take_out_duplicates(
 
 def _describe(job: Job, published: Mapping[str, StageState]) -> None:
     """Write the cards of subsets, their pictures, the page and the card of all."""
-    from twinset.cards.describe import describe, show  # they plot and draw
+    from twinset.cards.describe import describe  # it plots
+    from twinset.cards.kinds import CARD_KINDS
+    from twinset.cards.page import write_look
     from twinset.cards.publication import write_overview
 
     for home, state in published.items():
         if not _has_card(job.store, home, state):
             describe(job.store, home, summarise(job.store, state))
-    show(job.store, published)
-    write_overview(job.store, published)
+    in_order = sorted(published, key=[*job.recipe.subsets, *published].index)  # the recipe's, then earlier builds'
+    write_overview(job.store, in_order)
+    if sampled := [home for home in in_order if published[home].makes in CARD_KINDS]:
+        write_look(job.store, sampled)
     for home, state in published.items():
         _keep_description(job.store, home, state, published)
 

@@ -108,6 +108,16 @@ def test_figures_stand_with_intervals_ties_chance_papers_and_probes(run: Path) -
     assert f"|{lines[0]['difference']:.2f}" in text and results(run)["galleries"]["differences"] == []  # type: ignore[index]
 
 
+def test_rows_that_one_model_lacks_are_named_beside_the_chart(tmp_path: Path) -> None:
+    save(tmp_path, "winoground", "a", matchings(9, 1, 0.2), SCHEMAS["matching"])
+    save(tmp_path, "winoground", "b", matchings(8, 2, 0.2), SCHEMAS["matching"])
+    write_report(tmp_path, resamples=20)
+    (note,) = results(tmp_path)["winoground"]["notes"]  # type: ignore[misc, attr-defined]
+    page = (tmp_path / "report.html").read_text()
+    assert note.startswith("a and b: 1 rows of ") and note in page
+    assert page.count('class="chart"') == 3 and page.count('class="dot"') == 6, "text, image, group of two models"
+
+
 def test_a_report_again_is_the_same_without_the_benchmark(run: Path, tmp_path: Path) -> None:
     again = tmp_path / "again"
     shutil.copytree(run, again)

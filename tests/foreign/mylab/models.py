@@ -1,6 +1,5 @@
 """Engines and a caption scorer. None has a network."""
 
-import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, Self
@@ -16,22 +15,13 @@ from twinset.models.language_models.answers import Request as Chat
 from twinset.models.language_models.settings import LanguageModelSettings
 
 
-class Words(LanguageModelSettings):
-    """Writes "cat" for "dog"."""
-
-    kind: Literal["mylab-words"]
-
-    local = False
-    worker = "mylab.models:WordsModel"
-
-
-class WordsModel:
-    """Answers the last turn of a chat."""
+class WithoutNetwork:
+    """What both language models are besides their answers."""
 
     micro_batch = 8
     threads = 1
 
-    def __init__(self, settings: Words) -> None:
+    def __init__(self, settings: LanguageModelSettings) -> None:
         self.settings = settings
 
     def device(self) -> str | None:
@@ -44,14 +34,45 @@ class WordsModel:
 
     def with_micro_batch(self, micro_batch: int) -> Self:
         """As `Engine.with_micro_batch`."""
-        other = copy.copy(self)
-        other.micro_batch = micro_batch
-        return other
+        return self
+
+
+class Words(LanguageModelSettings):
+    """Writes "cat" for "dog"."""
+
+    kind: Literal["mylab-words"]
+
+    local = False
+    worker = "mylab.models:WordsModel"
+
+
+class WordsModel(WithoutNetwork):
+    """Answers the last turn of a chat."""
 
     def ask(self, requests: Sequence[Chat]) -> list[Answer]:
         """As `LanguageModel.ask`."""
-        captions = [json.loads(one.messages[-1].content.splitlines()[-1])["caption"] for one in requests]
-        return [Answer(json.dumps({"negative_caption": one.replace("dog", "cat")})) for one in captions]
+        turns = [request.messages[-1].content for request in requests]
+        captions = [json.loads(turn.splitlines()[-1])["caption"] for turn in turns]
+        return [Answer(json.dumps({"negative_caption": caption.replace("dog", "cat")})) for caption in captions]
+
+
+class BrightAnswers(LanguageModelSettings):
+    """Says yes to a question of an image that is brighter than two grey levels a letter."""
+
+    kind: Literal["mylab-bright"]
+
+    sees = True
+    worker = "mylab.models:BrightAnswerer"
+
+
+class BrightAnswerer(WithoutNetwork):
+    """As `BrightAnswers`."""
+
+    def ask(self, requests: Sequence[Chat]) -> list[Answer]:
+        """As `LanguageModel.ask`."""
+        levels = [int(np.asarray(request.images[0].pixels).mean()) for request in requests]
+        limits = [2 * len(request.text) for request in requests]
+        return [Answer(probability=float(level >= limit)) for level, limit in zip(levels, limits, strict=True)]
 
 
 class Length(ScorerSettings):
@@ -91,47 +112,9 @@ class FlatPainter(ImageGenerator):
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         """As `ImageGenerator.draw`."""
-        for one in requests:
-            if len(one.caption) > 100:
-                yield Rejected(one.key, "too-long")
+        for request in requests:
+            if len(request.caption) > 100:
+                yield Rejected(request.key, "too-long")
                 continue
-            colour = np.random.default_rng([one.seed, *one.caption.encode()]).integers(0, 200, 3)
-            yield Drawn(one.key, np.full((64, 64, 3), colour, np.uint8), {"colour": colour.tolist()})
-
-
-class BrightAnswers(LanguageModelSettings):
-    """Says yes to a question of an image that is brighter than two grey levels a letter."""
-
-    kind: Literal["mylab-bright"]
-
-    sees = True
-    worker = "mylab.models:BrightAnswerer"
-
-
-class BrightAnswerer:
-    """As `BrightAnswers`."""
-
-    micro_batch = 8
-    threads = 1
-
-    def __init__(self, settings: BrightAnswers) -> None:
-        self.settings = settings
-
-    def device(self) -> str | None:
-        """It has no network."""
-        return None
-
-    def weights(self) -> Mapping[str, str]:
-        """None."""
-        return {}
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """As `Engine.with_micro_batch`."""
-        return self
-
-    def ask(self, requests: Sequence[Chat]) -> list[Answer]:
-        """As `LanguageModel.ask`."""
-        bright = [int(np.asarray(one.images[0].pixels).mean()) for one in requests]
-        return [
-            Answer(probability=float(level >= 2 * len(one.text))) for level, one in zip(bright, requests, strict=True)
-        ]
+            colour = np.random.default_rng([request.seed, *request.caption.encode()]).integers(0, 200, 3)
+            yield Drawn(request.key, np.full((64, 64, 3), colour, np.uint8), {"colour": colour.tolist()})

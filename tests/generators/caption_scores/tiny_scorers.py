@@ -1,6 +1,5 @@
 """The published layouts of the scorers with tiny random weights, and tokenizers made here: nothing is downloaded."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from string import ascii_lowercase
@@ -9,19 +8,11 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, pre_tokenizers, processors
-from transformers import (
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaForSequenceClassification,
-    T5Config,
-    T5EncoderModel,
-)
+from transformers import PreTrainedTokenizerFast, RobertaConfig, T5Config, T5EncoderModel
+from transformers import RobertaForSequenceClassification as Roberta
 
 from tests.models.diffusion.tiny_models import save_clip
-from tests.tiny_encoders import TEXT, VISION, open_clip_network
-from twinset.generators.caption_scores.scorers.classifiers import Cola, Vera
-from twinset.generators.caption_scores.scorers.clip import Clip
-from twinset.generators.caption_scores.scorers.scorer import ScorerSettings
+from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS, ScorerSettings
 
 TEXTS = (
     "A man riding a horse.",
@@ -73,32 +64,18 @@ def save_cola(folder: Path) -> Path:
     config = RobertaConfig(vocab_size=words.get_vocab_size(), max_position_embeddings=READS + 2, **SIZES)
     config.architectures = ["RobertaForSequenceClassification"]
     config.save_pretrained(folder)
-    torch.save(RobertaForSequenceClassification(config).state_dict(), folder / "pytorch_model.bin")
-    return folder
-
-
-def save_open_clip(folder: Path, **settings: Any) -> Path:
-    """A CLIP as open_clip saves it to a folder."""
-    config = {"embed_dim": 8, "text_cfg": TEXT, "vision_cfg": VISION, **settings}
-    folder.mkdir(parents=True)
-    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": config, "preprocess_cfg": {}}))
-    torch.save(open_clip_network(3, **settings).state_dict(), folder / "open_clip_pytorch_model.bin")
+    torch.save(Roberta(config).state_dict(), folder / "pytorch_model.bin")
     return folder
 
 
 #: Of each kind of scorer, how its tiny model is saved.
-MODELS: dict[str, Callable[[Path], Path]] = {
-    "clip": save_clip,
-    "cola": save_cola,
-    "vera": save_vera,
-}
+MODELS: dict[str, Callable[[Path], Path]] = {"clip": save_clip, "cola": save_cola, "vera": save_vera}
 
 
 def settings(kind: str, folder: Path) -> ScorerSettings:
-    of: dict[str, type[ScorerSettings]] = {"vera": Vera, "cola": Cola, "clip": Clip}
-    return of[kind].model_validate({"kind": kind, "model": str(folder)})
+    return CAPTION_SCORERS.find(kind).model_validate({"kind": kind, "model": str(folder)})
 
 
-def scored(kind: str, folder: Path, texts: tuple[str, ...] = TEXTS, micro_batch: int = 4) -> NDArray[Any]:
+def scored(kind: str, folder: Path) -> NDArray[Any]:
     with torch.inference_mode():
-        return settings(kind, folder).open("cpu")(texts, micro_batch)
+        return settings(kind, folder).open("cpu")(TEXTS, 4)

@@ -23,7 +23,6 @@ from twinset.generators.annotation_files import LONGEST_LINE
 from twinset.generators.captions.tables import Caption, CaptionSources, caption_source
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-CAPTIONS = DATA / "captions"
 
 SAID = ["A dog.", "A dog runs."]
 QUOTED = ['a sign that says "stop" by a road', '"quoted"', "two\nlines", "a\ttab, a comma; a bar | and more"]
@@ -36,8 +35,7 @@ DOWNLOADED = [
 SHARD = tar_of({f"{key}{suffix}": bytes(600) for key in (KEYS[0], KEYS[3]) for suffix in (".jpg", ".txt", ".json")})
 ROWS = parquet_of([{"caption": "A dog.", "image_id": 7, "image": {"bytes": b"x"}}, {"caption": None, "image_id": 8}])
 BEYOND = parquet_of([{"caption": pa.scalar(1 << 40, pa.timestamp("s")), "image": "1.jpg"}])
-OTHER = b'{"captions": [{"raw": "red", "image": "0.tar/b.jpg", "image_id": "0/b"}]}'
-RECORD = b'{"captions": ["A cat.", "A bird."], "licence": "MIT"}'
+OF_OTHER = b'{"captions": ["A cat.", {"raw": "A bird.", "image": "0.tar/b.jpg", "image_id": "0/b"}], "licence": "MIT"}'
 DOTTED = ("1.in.jpg", "1.outputs.txt", "2.jpg", "2.mask.png", "2.txt", "photo.v1.0.jpg", "photo.v1.1.jpg")
 TWICE = ("3.jpg", "3.txt", "3.jpg", "3.txt")
 OF_MACOS = ("./._4.jpg", "./4.jpg", "./._4.txt", "./4.txt")
@@ -70,9 +68,14 @@ def json_of(content: Any) -> dict[str, bytes]:
     return {"c.json": json.dumps(content).encode()}
 
 
+def of(image: str, caption_id: str | int, caption: str, *more: str) -> tuple[str, ...]:
+    """A caption as it is read, where the image's name is its id; a number is that of its line or row."""
+    return (caption_id if isinstance(caption_id, str) else f"{caption_id:09d}", image, caption, image, *more)
+
+
 def untold(captions: list[str], first: int = 2) -> Captions:
     """Captions of 0.jpg, 1.jpg… whose ids are their lines."""
-    return [(f"{n + first:09d}", f"{n}.jpg", caption, f"{n}.jpg") for n, caption in enumerate(captions)]
+    return [of(f"{n}.jpg", n + first, caption) for n, caption in enumerate(captions)]
 
 
 #: Files; the kind that they are found to be; captions, with split and terms where stated; if any, what is left out.
@@ -86,9 +89,9 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         },
         "tsv",
         [
-            ("000000001", "http://x.org/1.jpg", "a dog .", "http://x.org/1.jpg"),
-            ("000000008", "http://x.org/5.jpg", "line\u2028separator\rhere", "http://x.org/5.jpg"),
-            ("000000010", "http://x.org/1.jpg", '"the" last', "http://x.org/1.jpg"),
+            of("http://x.org/1.jpg", 1, "a dog ."),
+            of("http://x.org/5.jpg", 8, "line\u2028separator\rhere"),
+            of("http://x.org/1.jpg", 10, '"the" last'),
         ],
         "line 2: wrong-columns; line 4: wrong-columns; line 5: empty-caption; line 6: not-utf-8; line 7: no-url; "
         "line 9: too-long",
@@ -96,20 +99,20 @@ FORMATS: dict[str, tuple[Any, ...]] = {
     "Flickr tokens": (
         {"a.token.txt": b"1_a.jpg#0\tA dog .\n1_a.jpg#1\tA\ttab .\n2.jpg#0  no tab\nno number\tA cat .\n3.jpg#4\t\n"},
         "flickr-tokens",
-        [("1_a.jpg#0", "1_a.jpg", "A dog .", "1_a.jpg"), ("1_a.jpg#1", "1_a.jpg", "A\ttab .", "1_a.jpg")],
+        [of("1_a.jpg", "1_a.jpg#0", "A dog ."), of("1_a.jpg", "1_a.jpg#1", "A\ttab .")],
         "line 3: no-tab; line 4: no-image-id; line 5: empty-caption",
     ),
     "a table": (
         {"c.csv": b'image,Caption,split\r\n0.jpg,"A dog,\ncat.",train\r\n\n2.jpg,A caf\xe9,test\n3.jpg\n,none,\n'},
         "csv",
-        [("000000003", "0.jpg", "A dog,\ncat.", "0.jpg", "train")],
+        [of("0.jpg", 3, "A dog,\ncat.", "train")],
         "line 5: not-utf-8; line 6: wrong-columns; line 7: no-image-id",
     ),
     **{
         f"a table with {delimiter!r} in {kind}": (
             {f"c.{kind}": table(delimiter)},
             kind,
-            [(f"{at:09d}", *row[1:]) for at, row in zip((2, 3, 5, 6), untold(QUOTED), strict=True)],
+            [of(f"{n}.jpg", line, QUOTED[n]) for n, line in enumerate((2, 3, 5, 6))],
         )
         for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
     },
@@ -118,7 +121,7 @@ FORMATS: dict[str, tuple[Any, ...]] = {
     "a mark in the middle": (
         {"c.csv": b'image,caption\n0.jpg,a dog\n1.jpg,"a" cat\n2.jpg,a bird\n'},
         "csv",
-        [*untold(["a dog"]), ("000000004", "2.jpg", "a bird", "2.jpg")],
+        [of("0.jpg", 2, "a dog"), of("2.jpg", 4, "a bird")],
         "line 3: wrong-quotes",
     ),
     "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", untold(["a dog"])),
@@ -132,12 +135,16 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         "tsv",
         untold(['"half a line', 'a tv of 5"']),
     ),
-    "Parquet": ({"a.parquet": ROWS}, "parquet", [("000000001", "7", "A dog.", "")], "row 2: empty-caption"),
-    "a folder of Parquet": (
-        {"a.parquet": ROWS, "b.parquet": ROWS},
+    "a folder of Parquet, also of what img2dataset stored as files": (
+        {"a.parquet": ROWS, "b.parquet": parquet_of(DOWNLOADED)},
         "parquet",
-        [("a-000000001", "7", "A dog.", ""), ("b-000000001", "7", "A dog.", "")],
-        "a.parquet row 2: empty-caption; b.parquet row 2: empty-caption",
+        [
+            ("a-000000001", "7", "A dog.", ""),
+            ("b-000000001", KEYS[0], "A dog.", f"http://x.org/{KEYS[0]}.jpg"),
+            ("b-000000003", KEYS[2], "Lost.", f"http://x.org/{KEYS[2]}.jpg"),
+        ],
+        "a.parquet row 2: empty-caption; b.parquet row 2: not-downloaded; b.parquet row 4: empty-caption; "
+        "b.parquet row 5: not-resized",
     ),
     "img2dataset": (
         {f"0000{n}.parquet": parquet_of(DOWNLOADED) for n in (0, 1, 2)}
@@ -148,22 +155,13 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         "00000.parquet row 5: not-resized; 00001.tar: broken-tar; 00002.tar: unfinished-shard; "
         "00003.parquet: unfinished-shard",
     ),
-    "img2dataset as files": (
-        {"00000.parquet": parquet_of(DOWNLOADED)},
-        "parquet",
-        [
-            (f"{n + 1:09d}", KEYS[n], caption, f"http://x.org/{KEYS[n]}.jpg")
-            for n, caption in ((0, "A dog."), (2, "Lost."))
-        ],
-        "row 2: not-downloaded; row 4: empty-caption; row 5: not-resized",
-    ),
     "WebDataset": (
         {
             "00000.tar": tar_of(
                 {"a/1.jpg": b"j", "a/1.txt": b"\xef\xbb\xbfA dog.\n", "2.JPG": b"j"}
                 | {"2.json": b'{"caption": "A cat.", "split": "val"}', "3.txt": b"No image.", "4.png": b"p"}
-                | {"5.jpg": b"j", "5.txt": b"\xff", "6.jpg": b"j", "6.json": b"{", "7.jpg": b"j", "7.json": RECORD}
-                | {"8.jpg": b"j", "8.txt": b"Texts come before records.", "8.json": RECORD}
+                | {"5.jpg": b"j", "5.txt": b"\xff", "6.jpg": b"j", "6.json": b"{", "7.jpg": b"j", "7.json": OF_OTHER}
+                | {"8.jpg": b"j", "8.txt": b"Texts come before records.", "8.json": OF_OTHER}
             ),
             "00001.tar": tar_of({"1.webp": b"w", "1.txt": b"Again."}),
             "00002.tar": b"no tar",
@@ -187,21 +185,12 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         [("0/2", "0/2", "2.txt", "0.tar/2.jpg"), ("0/./4", "0/./4", "./4.txt", "0.tar/./4.jpg")],
         "0.tar 1: no-image; 0.tar photo: no-image; 0.tar 3: several-fields",
     ),
-    "a caption that names another image": (
-        {"0.tar": tar_of({"a.jpg": b"j", "a.json": OTHER})},
-        "webdataset",
-        [("0/a#0", "0/a", "red", "0.tar/a.jpg")],
-    ),
     "texts beside images": (
         {"a.jpg": b"", "a.txt": b"A dog.\r\n\nA dog runs.\n\xff", "b/c.PNG": b"", "b/c.txt": b"A cat."}
         | {"empty.jpg": b"", "empty.txt": b"\n", "lost.txt": b"Of nothing.", "mute.webp": b""}
         | dict.fromkeys(("two.jpg", "two.png", "two.txt"), b"Of which?"),
         "texts",
-        [
-            ("a#0", "a.jpg", "A dog.", "a.jpg"),
-            ("a#1", "a.jpg", "A dog runs.", "a.jpg"),
-            ("b/c#0", "b/c.PNG", "A cat.", "b/c.PNG"),
-        ],
+        [of("a.jpg", "a#0", "A dog."), of("a.jpg", "a#1", "A dog runs."), of("b/c.PNG", "b/c#0", "A cat.")],
         "a.txt line 4: not-utf-8; empty.txt: empty-caption; lost: no-image; mute: no-caption; two: several-fields",
     ),
     "COCO": (
@@ -216,15 +205,10 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         "coco",
         [(f"{n}", "7", text, "val2014/7.jpg", "restval") for n, text in enumerate(SAID)],
     ),
-    "a list of images": (
-        json_of([{"split": "val", "image_name": "1.jpg", "captions": SAID}]),
-        "coco",
-        [(f"1.jpg#{n}", "1.jpg", text, "1.jpg", "val") for n, text in enumerate(SAID)],
-    ),
     "SBU": (
         json_of({"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]}),
         "coco",
-        [("000000001", "http://x.org/1.jpg", "A dog.", "http://x.org/1.jpg")],
+        [of("http://x.org/1.jpg", 1, "A dog.")],
     ),
 }
 
@@ -271,8 +255,8 @@ def test_what_cannot_be_read_is_refused_with_file_and_reason(tmp_path: Path, wro
         caption_source(tmp_path / "nothing.tsv")
 
 
-RECORDS: list[tuple[dict[str, Any], list[tuple[str, str, str, str]]]] = [
-    ({"image": "1.jpg", "caption": SAID}, [(f"1.jpg#{n}", "1.jpg", text, "1.jpg") for n, text in enumerate(SAID)]),
+RECORDS: list[tuple[dict[str, Any], Captions]] = [
+    ({"image": "1.jpg", "caption": SAID}, [of("1.jpg", f"1.jpg#{n}", text) for n, text in enumerate(SAID)]),
     (
         {"filename": "1.jpg", "filepath": "val2014", "sentences": [{"raw": text} for text in SAID]},
         [(f"1.jpg#{n}", "1.jpg", text, "val2014/1.jpg") for n, text in enumerate(SAID)],
@@ -281,18 +265,14 @@ RECORDS: list[tuple[dict[str, Any], list[tuple[str, str, str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("record", "captions"), RECORDS)
 @pytest.mark.parametrize("suffix", ["json", "jsonl", "parquet"])
-def test_a_record_is_read_alike_in_every_format(
-    tmp_path: Path, suffix: str, record: dict[str, Any], captions: list[tuple[str, str, str, str]]
-) -> None:
+def test_a_record_is_read_alike_in_every_format(tmp_path: Path, suffix: str) -> None:
     terms = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
-    stated = {**record, **terms._asdict()}
-    content = (
-        parquet_of([stated]) if suffix == "parquet" else json.dumps([stated] if suffix == "json" else stated).encode()
-    )
-    _, found, _ = read(write(tmp_path, {f"c.{suffix}": content}))
-    assert found == [(*caption, *terms) for caption in captions]
+    for record, captions in RECORDS:
+        stated = {**record, **terms._asdict()}
+        text = json.dumps([stated] if suffix == "json" else stated)
+        content = parquet_of([stated]) if suffix == "parquet" else text.encode()
+        assert read(write(tmp_path, {f"c.{suffix}": content}))[1] == [(*caption, *terms) for caption in captions]
 
 
 @pytest.mark.parametrize("suffix", ["json", "jsonl", "tar"])
@@ -313,45 +293,39 @@ def test_a_bad_record_is_counted_alike_in_every_format(tmp_path: Path, suffix: s
         content = b"[" + b",".join(records) + b"]" if suffix == "json" else b"\n".join(records)
     _, captions, left_out = read(write(tmp_path, {f"c.{suffix}": content}))
     assert [caption[2] for caption in captions] == ["A fish."]
-    assert [one.split(": ")[1] for one in left_out.split("; ")] == [reason for _, reason in bad]
+    assert [place.split(": ")[1] for place in left_out.split("; ")] == [reason for _, reason in bad]
 
 
 def test_a_bad_image_of_coco_is_counted_with_its_reason(tmp_path: Path) -> None:
     images = '[{"id": 1, "id": 2}, {"id": 3, "file_name": "\\ud800"}, {"id": 7, "file_name": "7.jpg"}]'
-    annotations = json.dumps([{"id": 1, "image_id": 7, "caption": "A dog."}])
-    content = f'{{"images": {images}, "annotations": {annotations}}}'.encode()
-    _, captions, left_out = read(write(tmp_path, {"c.json": content}))
+    content = f'{{"images": {images}, "annotations": [{{"id": 1, "image_id": 7, "caption": "A dog."}}]}}'
+    _, captions, left_out = read(write(tmp_path, {"c.json": content.encode()}))
     assert len(captions) == 1 and left_out == "image record 1: repeated-key; image record 2: not-utf-8"
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> list[Path]:
-    """COCO's captions, a token file, and a folder of Parquet files."""
-    forms = {"captions_val2017.json": "COCO", "photos.token.txt.gz": "Flickr tokens", "tables/a.parquet": "Parquet"}
-    for name, form in forms.items():
-        (content,) = FORMATS[form][0].values()
-        write(tmp_path, {name: gzip.compress(content) if name.endswith(".gz") else content})
-    return [tmp_path / name.partition("/")[0] for name in forms]
-
-
-def test_ids_and_places_begin_with_the_file_and_the_digest_has_order_and_names(files: list[Path]) -> None:
-    sources = list(CaptionSources(files).read())
-    alone = [one for path in files for one in CaptionSources([path]).read()]
-    assert [one.place for one in sources] == [one.place for one in alone]
-    stems = Counter(one.caption_id.partition("/")[0] for one in sources if isinstance(one, Caption))
-    assert stems == {"captions_val2017": 2, "photos.token": 2, "tables": 1}
+def test_ids_and_places_begin_with_the_file_and_the_digest_has_order_and_names(tmp_path: Path) -> None:
+    (tokens,) = FORMATS["Flickr tokens"][0].values()
+    forms = {"photos.token.txt.gz": gzip.compress(tokens), "tables/a.parquet": ROWS}
+    write(tmp_path, {"coco.json": json.dumps(COCO).encode(), **forms})
+    files = [tmp_path / name for name in ("coco.json", "photos.token.txt.gz", "tables")]
+    whole = list(CaptionSources(files).read())
+    alone = [read for path in files for read in CaptionSources([path]).read()]
+    assert [read.place for read in whole] == [read.place for read in alone]
+    stems = Counter(read.caption_id.partition("/")[0] for read in whole if isinstance(read, Caption))
+    assert stems == {"coco": 2, "photos.token": 2, "tables": 1}
     digests = {CaptionSources(paths).digest() for paths in (files, files[::-1], files[:2], files[:1])}
     renamed = files[2].rename(files[2].with_name("renamed"))
     assert len({*digests, CaptionSources([*files[:2], renamed]).digest()}) == 5
 
 
-def test_two_that_cannot_be_told_apart_are_refused(files: list[Path], tmp_path: Path) -> None:
-    again = write(tmp_path, {"more/photos.token.tsv": b"a dog\thttp://x.org/1.jpg\n"})
-    with pytest.raises(WrongUse, match=r"both have 'photos\.token', by which captions.*rename one"):
-        CaptionSources([*files, again])
+def test_two_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+    line, names = b"a dog\thttp://x.org/1.jpg\n", ("photos.token.txt", "photos.token.tsv")
+    write(tmp_path, dict.fromkeys(names, line))
+    with pytest.raises(WrongUse, match=r"both have 'photos\.token'"):
+        CaptionSources([tmp_path / name for name in names])
     shards = {f"{folder}/00000.{suffix}": SHARD for folder in "ab" for suffix in ("tar", "parquet")}
     write(tmp_path, shards)  # of img2dataset, with the same keys
-    with pytest.raises(WrongUse, match=r"/a and .*/b: both have '00000\.tar', .*folders of img2dataset one by one"):
+    with pytest.raises(WrongUse, match=r"/a and .*/b: both have '00000\.tar'"):
         CaptionSources([tmp_path / "a", tmp_path / "b"])
 
 
@@ -363,17 +337,17 @@ def test_pipes_and_folders_are_no_tables(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
     peaks = []
-    for count in (2_000, 20_000):
+    for count in (500, 5_000):
         path = tmp_path / f"{count}.tsv"
         path.write_text("".join(f"caption number {n} of many\thttp://x.org/{n}.jpg\n" for n in range(count)))
         tracemalloc.start()
         assert sum(isinstance(one, Caption) for one in caption_source(path).read()) == count
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 100_000
+    assert peaks[1] < peaks[0] + 50_000
 
 
-@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the captions of ../shared/data are not here")
 @pytest.mark.parametrize(
     ("name", "images", "captions", "split", "left_out"),
     [
@@ -382,7 +356,6 @@ def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
         ("captions/flickr8k_token.txt", 8092, 40459, "", 1),  # without its tab
         ("karpathy/maccap/flickr30k_val.json.gz", 1014, 5070, "val", 0),
         ("karpathy/maccap/flickr30k_test.json.gz", 1000, 5000, "test", 0),
-        ("karpathy/maccap/mscoco_val.json.gz", 5000, 25010, "val", 0),
         ("karpathy/maccap/mscoco_test.json.gz", 5000, 25010, "test", 0),
         ("karpathy/aro_coco_karpathy_test.json.gz", 5000, 25010, "", 0),
         ("karpathy/flickr8k/Flickr8k.token.txt.gz", 8092, 40457, "", 3),
@@ -390,7 +363,7 @@ def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
 )
 def test_published_captions(name: str, images: int, captions: int, split: str, left_out: int) -> None:
     read = list(caption_source(DATA / name).read())
-    found = [one for one in read if isinstance(one, Caption)]
-    assert len({one.caption_id for one in found}) == len(found)
-    counts = len({one.image_id for one in found}), len(found), {one.split for one in found}, len(read) - len(found)
-    assert counts == (images, captions, {split}, left_out)
+    kept = [result for result in read if isinstance(result, Caption)]
+    assert len({caption.caption_id for caption in kept}) == len(kept)
+    counts = len({caption.image_id for caption in kept}), len(kept), {caption.split for caption in kept}
+    assert (*counts, len(read) - len(kept)) == (images, captions, {split}, left_out)

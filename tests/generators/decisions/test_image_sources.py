@@ -1,7 +1,7 @@
 """Decisions about generated images: what is asked, what people say to it, and what becomes of that."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from tests.generators.decisions.tasks import answer, say
 from tests.generators.finished_stage import write_index
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import DecisionsMissing, WrongUse
-from twinset.contracts.recipe import Recipe, parse_recipe
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.generated_images import ImageChoice
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks
@@ -42,10 +42,10 @@ class Caption:
 FITS, FAILS, ADDED = Caption(), Caption((0.5, 0.5, 0.0)), Caption((1.0, 0.5, 0.5), "add")
 
 
-def write_stages(folder: Path, captions: Sequence[Caption], rebuilt: Mapping[tuple[int, int], str] = {}) -> None:
+def write_stages(folder: Path, captions: Sequence[Caption], digit: str = "0") -> None:
     """Write the stages ``negatives``, ``images`` and ``verified`` below a folder, without pictures.
 
-    rebuilt: sha256 of images that were made again, by numbers of caption and image.
+    digit: with which the sha256 of each image begins; another one where they were made again.
     """
     negatives, images, verified = list[Any](), list[Any](), list[Any]()
     for n, caption in enumerate(captions):
@@ -53,13 +53,13 @@ def write_stages(folder: Path, captions: Sequence[Caption], rebuilt: Mapping[tup
         kind = {"type": caption.type, "subtype": "obj", "image_id": f"{n}", "image": caption.photo}
         negatives.append({"key": sample_key("negatives", n), "identity": identity_of(n), **texts, **kind})
         for number, score in enumerate(caption.scores):
-            made, told = (n, "negative_caption", number), {"caption_id": f"{n}-{number}"}
-            key, sha256 = sample_key("images", *made), rebuilt.get((n, number), f"{n:032x}{number:032x}")
-            about = {"key": key, "identity": identity_of(*made), "group": sample_key("images", n)}
-            about |= {"image_sha256": sha256, **told}
+            identity, caption_id = (n, "negative_caption", number), f"{n}-{number}"
+            key = sample_key("images", *identity)
+            about = {"key": key, "identity": identity_of(*identity), "group": sample_key("images", n)}
+            about |= {"caption_id": caption_id, "image_sha256": f"{digit}{n:031x}{number:032x}"}
             images.append({**about, "tar": "test/00000.tar", "caption": texts["negative_caption"]})
             scores = {"caption_score": score, "original_score": 0.0}
-            verified.append({"key": f"v{n}-{number}", "image_key": key, **told, **scores})
+            verified.append({"key": f"v{caption_id}", "image_key": key, "caption_id": caption_id, **scores})
     ids = [pa.field("key", pa.string()), pa.field("identity", pa.string())]
     write_index(pa.Table.from_pylist(negatives, pa.schema([*ids, *COLUMNS])), folder, "negatives", len(negatives))
     for name, rows in (("images", images), ("verified", verified)):
@@ -75,93 +75,54 @@ def choice(**settings: Any) -> ImageChoice:
     return ImageChoice.model_validate({"kind": "image-choice", **ASKED, **settings})
 
 
-def recipe_of(folder: Path, **stages: dict[str, Any]) -> Recipe:
-    """A recipe of stages of decisions, planned from what `write_stages` wrote."""
-    lying = {name: str(folder / name) for name in ASKED}
-    planned = {name: {"source": {**lying, **source}, "shard_size": 4} for name, source in stages.items()}
-    return parse_recipe({"name": "people", "stages": planned})
-
-
 def asked(out: Path, name: str) -> list[TaskCandidate]:
     return planned_tasks(Store(str(out)), f"_stages/{name}")
 
 
-def decide_all(recipe: Recipe, out: Path, **stages: str) -> None:
-    """Builds wait for each stage until each of its tasks has its value, in plan order."""
-    for name, given in stages.items():
+def decide_all(folder: Path, out: Path, stages: dict[str, dict[str, Any]], answers: dict[str, str]) -> None:
+    """Builds of stages of decisions wait for each until each of its tasks has its value, in plan order.
+
+    folder: that of `write_stages`. answers: of each stage.
+    """
+    lying = {name: str(folder / name) for name in ASKED}
+    planned = {name: {"source": {**lying, **source}, "shard_size": 4} for name, source in stages.items()}
+    recipe = parse_recipe({"name": "people", "stages": planned})
+    for name, given in answers.items():
         values = given.split()
         with pytest.raises(DecisionsMissing, match=f"{name}: {len(values)} of {len(values)} decisions are missing"):
             build_here(recipe, str(out))
-        say(
-            out / FILE,
-            [answer(one, "ann", value, stage=name) for one, value in zip(asked(out, name), values, strict=True)],
-        )
+        tasks = zip(asked(out, name), values, strict=True)
+        say(out / FILE, [answer(task, "ann", value, stage=name) for task, value in tasks])
     build_here(recipe, str(out))
-
-
-def counts(out: Path, name: str) -> tuple[int, int, dict[str, int]]:
-    """Of a stage: planned, kept and rejected."""
-    stage = twinset.status(str(out))["stages"][name]
-    return stage["planned"], stage["kept"], stage["rejected"]
 
 
 def test_ambiguity_is_asked_of_the_image_that_was_chosen(tmp_path: Path) -> None:
     write_stages(tmp_path, [FITS, ADDED, FAILS, Caption(()), replace(FITS, photo="")])
-    out, store = tmp_path / "out", Store(str(tmp_path / "out"))
-    fits = {"kind": "image-ambiguity", "photos": str(tmp_path), "choices": "best"}
-    recipe = recipe_of(tmp_path, best={"kind": "image-choice"}, fits=fits)
-    decide_all(recipe, out, best="1 0 none 1", fits="photo generated photo")
-    assert counts(out, "best") == (4, 3, {"none-fits": 1}) and counts(out, "fits") == (3, 2, {"ambiguous": 1})
-    assert FinishedStage(store, "_stages/best").stage.excluded == {"no-image": 1}
-    assert FinishedStage(store, "_stages/fits").stage.excluded == {"not-chosen": 2}
+    out, fits = tmp_path / "out", {"kind": "image-ambiguity", "photos": str(tmp_path), "choices": "best"}
+    answers = {"best": "1 0 none 1", "fits": "photo both photo"}
+    decide_all(tmp_path, out, {"best": {"kind": "image-choice"}, "fits": fits}, answers)
+    stages = {name: FinishedStage(Store(str(out)), f"_stages/{name}") for name in answers}
+    rejected = {name: twinset.status(str(out))["stages"][name]["rejected"] for name in answers}
+    assert rejected == {"best": {"none-fits": 1}, "fits": {"ambiguous": 1}}
+    excluded = {name: stage.stage.excluded for name, stage in stages.items()}
+    assert excluded == {"best": {"no-image": 1}, "fits": {"not-chosen": 2}}
     first, best = asked(out, "fits")[0], asked(out, "best")
-    assert [one.kind_name for one in best[:3]] == ["replace_obj", "add_obj", "replace_obj"]
+    assert [task.kind_name for task in best[:3]] == ["replace_obj", "add_obj", "replace_obj"]
     assert first.images == ("photo.png", best[0].images[1]) and first.image_tars == ("", "test/00000.tar")
-    row = FinishedStage(store, "_stages/fits").read(["image_key", "image_sha256", "annotators"]).to_pylist()[0]
+    row = stages["fits"].read(["image_key", "image_sha256", "annotators"]).to_pylist()[0]
     assert row == {"image_key": first.images[1], "image_sha256": first.image_sha256s[1], "annotators": '["ann"]'}
-
-
-def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_path: Path) -> None:
-    def rows() -> dict[str, Any]:
-        columns = ["task_key", "choice", "image_key", "image_sha256", "binding", "annotators"]
-        return {
-            row["task_key"]: row for row in FinishedStage(Store(str(out)), "_stages/best").read(columns).to_pylist()
-        }
-
-    write_stages(tmp_path, [FITS, FAILS, ADDED])
-    out, answers = tmp_path / "out", tmp_path / "answers.sqlite"
-    recipe = recipe_of(tmp_path, best={"kind": "image-choice", "answers": str(answers)})
-    with pytest.raises(DecisionsMissing, match="best: 3 of 3 decisions are missing"):
-        build_here(recipe, str(out))
-    say(answers, [answer(one, "a", "1", stage="best") for one in asked(out, "best")[:2]])
-    with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
-        build_here(recipe, str(out))
-    say(answers, [answer(asked(out, "best")[2], "a", "none", stage="best")])
-    build_here(recipe, str(out))
-    assert counts(out, "best") == (3, 2, {"none-fits": 1})
-    before = rows()
-    write_stages(tmp_path, [FITS, FAILS, ADDED], rebuilt={(1, 2): "f" * 64})
-    with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
-        build_here(recipe, str(out))
-    (stale,) = (one for one in asked(out, "best") if "f" * 64 in one.image_sha256s)
-    say(answers, [answer(stale, "b", "0", stage="best")])
-    build_here(recipe, str(out))
-    changed = [task for task, row in rows().items() if before.get(task) != row]
-    assert changed == [stale.key], "the other decisions are the same rows"
-    report = json.loads((out / "_stages/best/_meta/decisions.json").read_bytes())
-    assert report["answers"] == {"a": 2, "b": 1}, "the answer to the image before is not counted"
 
 
 def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
     write_stages(tmp_path, [FITS, FAILS, ADDED])
     out = tmp_path / "out"
-    decide_all(recipe_of(tmp_path, best={"kind": "image-choice"}), out, best="1 none 0")
+    decide_all(tmp_path, out, {"best": {"kind": "image-choice"}}, {"best": "1 none 0"})
     folders = {**dict.fromkeys(STAGES, str(tmp_path)), "best": str(out / "_stages")}
     at = Context("bivlc", earlier=lambda stage: FinishedStage(Store(folders[stage]), stage))
     settings = {"kind": "generated-pairs", **STAGES, "photos": "/photos", "licence": "CC0-1.0", "decisions": "best"}
     source = GeneratedPairs.model_validate({**settings, "choice": "people"})
     stage = source.open(at)
-    planned = [(one.captions0[0], one.key1, one.score) for one in stage.plan()]
+    planned = [(pair.captions0[0], pair.key1, pair.score) for pair in stage.plan()]
     keys = {n: sample_key("images", n, "negative_caption", image) for n, image in ((0, 1), (2, 0))}
     assert planned == [(f"caption {n}", key, 1.0) for n, key in keys.items()]
     assert stage.excluded == {"not-chosen": 1}
@@ -169,7 +130,7 @@ def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
     unused = GeneratedPairs.model_validate(settings)
     assert source.reads == (*unused.reads, "best")
     assert (source.chosen_by, unused.chosen_by) == ("people", "score")
-    write_stages(tmp_path, [FITS, FAILS, ADDED], rebuilt={(2, 0): "f" * 64})
+    write_stages(tmp_path, [FITS, FAILS, ADDED], digit="f")
     with pytest.raises(WrongUse, match=r"decides about the image 'images-[a-z0-9]+', which is not among these images"):
         list(source.open(at).plan())
 

@@ -3,8 +3,8 @@
 import json
 import tarfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain, combinations, islice
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twinset.contracts.candidate import from_row, to_row
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.parts import LeftOut
@@ -28,7 +27,6 @@ from twinset.generators.galleries.source import (
     AttributeTemplates,
     ObjectTemplates,
     Template,
-    TemplateCandidate,
     Templates,
 )
 from twinset.shards.contracts import Context
@@ -41,8 +39,6 @@ from twinset_demo import MINIATURE
 FIRST = 9
 
 Entry = Mapping[str, Any]
-#: Names of the rules that one template breaks.
-Rules = Callable[[Entry], Iterator[str]]
 
 
 def image_of(entry: Entry) -> str:
@@ -55,16 +51,14 @@ def shown(template: Entry) -> list[Entry]:
     return [template["reference"], template["target"], *template["gallery"]]
 
 
-def check(
-    templates: Sequence[Entry], distractors: int, conditions: Collection[str], annotated: Rules | None = None
-) -> list[tuple[int, str]]:
+def problems(templates: Sequence[Entry], distractors: int, conditions: Collection[str]) -> list[tuple[int, str]]:
     """Number and broken rule of all templates of one file. distractors: 9 or 14 images (Table 1)."""
-    problems, asked = [], set[tuple[str, ...]]()
+    broken_rules, asked = [], set[tuple[str, ...]]()
     for number, template in enumerate(templates):
         reference, target, *gallery = map(image_of, shown(template))
         places = [f"{image_of(entry)} {entry.get('instance_id', '')}" for entry in shown(template)[:2]]
         question = (*places, template["condition"])
-        broken = {
+        rules = {
             "gallery-size": len(gallery) != distractors,
             "reference-again": reference == target or reference in gallery,
             "target-again": target in gallery,  # a second right answer
@@ -73,41 +67,34 @@ def check(
             "template-again": question in asked,
         }
         asked.add(question)
-        problems += [(number, rule) for rule, is_broken in broken.items() if is_broken]
-        problems += [(number, rule) for rule in annotated(template)] if annotated else []
-    return problems
+        broken_rules += [(number, rule) for rule, is_broken in rules.items() if is_broken]
+    return broken_rules
 
 
-def object_rules(categories: Mapping[str, frozenset[str]], change: bool) -> Rules:
-    """Those of both tasks of objects. categories: of each image."""
+def check_objects(templates: Sequence[Entry], categories: Mapping[str, frozenset[str]], change: bool) -> None:
+    """Rules of both tasks of objects. categories: of each image."""
+    assert problems(templates, 14, {*chain(*categories.values())}) == []
     last: dict[str, int] = {}  # reference -> categories that it shares with its last target
-
-    def rules(template: Entry) -> Iterator[str]:
+    for template in templates:
         images = [image_of(entry) for entry in shown(template)]
         reference, target, *gallery = (categories[image] for image in images)
         condition, near, far = template["condition"], gallery[:FIRST], gallery[FIRST:]
-        close = [len(image & reference) >= 6 and not reference <= image for image in (target, *near)]
-        if len(reference) < 10:
-            yield "few-categories"
-        if (condition in reference) == change:
-            yield "reference-condition"
-        if not all(close):
-            yield "target-or-near-not-close"
-        if any(len(image & reference) > 2 for image in far):
-            yield "far-not-far"
-        if any(condition in image for image in near) or not all(condition in image for image in (target, *far)):
-            yield "gallery-condition"
+        assert len(reference) >= 10
+        assert (condition in reference) != change
+        assert all(len(image & reference) >= 6 and not reference <= image for image in (target, *near))
+        assert all(len(image & reference) <= 2 for image in far)
+        assert not any(condition in image for image in near)
+        assert all(condition in image for image in (target, *far))
         # A later target of a reference is never more similar than the one before.
         shared = len(target & reference)
-        if change and shared > last.get(images[0], shared):
-            yield "target-order"
+        assert not change or shared <= last.get(images[0], shared)
         last[images[0]] = shared
 
-    return rules
 
-
-def attribute_rules(records: Sequence[Entry], taxonomy: Mapping[str, Collection[str]], change: bool) -> Rules:
-    """Those of both tasks of attributes. records: VAW's."""
+def check_attributes(templates: Sequence[Entry], records: Sequence[Entry], change: bool) -> None:
+    """Rules of both tasks of attributes. records: VAW's."""
+    conditions = {*chain(*TAXONOMY.values())} if change else {*TAXONOMY} - {"state"}  # no clear visual category
+    assert problems(templates, 14 if change else 9, conditions) == []
     by_id = {str(record["instance_id"]): record for record in records}
     by_image = defaultdict[str, list[Entry]](list)
     for record in records:
@@ -119,34 +106,27 @@ def attribute_rules(records: Sequence[Entry], taxonomy: Mapping[str, Collection[
     def words(record: Entry) -> set[str]:
         return {word.removesuffix("s") for word in record["object_name"].split()}
 
-    def rules(template: Entry) -> Iterator[str]:
+    for template in templates:
         reference, target, *gallery = (by_id[str(entry["instance_id"])] for entry in shown(template))
-        name = template["condition"]
-        right = {name} if change else {*taxonomy[name]} & has(reference)
+        name, kind = template["condition"], reference["object_name"]
+        right = {name} if change else {*TAXONOMY[name]} & has(reference)
         same = [target, *gallery[FIRST:]] if change else [target, *gallery]
         lacking = [reference, *gallery[FIRST:]] if change else gallery
+        assert all(record["object_name"] == kind for record in same)
         shared = right & has(target)
-        if any(record["object_name"] != reference["object_name"] for record in same):
-            yield "other-object"
-        if not any(all(own in record["negative_attributes"] for record in lacking) for own in shared):
-            yield "target-or-distractor-attribute"
-        if not change and any(right & has(record) for record in gallery):
-            yield "second-answer"
+        assert any(all(own in record["negative_attributes"] for record in lacking) for own in shared)
         if change:
-            kinds = [{*kind} & has(reference) for kind in taxonomy.values() if name in kind]
-            if all(attributes & has(target) for attributes in kinds if attributes):
-                yield "same-attribute"
-            if any(name not in has(record) or words(record) & words(reference) for record in gallery[:FIRST]):
-                yield "not-another-object-with-it"
+            types = [{*attributes} & has(reference) for attributes in TAXONOMY.values() if name in attributes]
+            assert not all(attributes & has(target) for attributes in types if attributes)
+            assert all(name in has(record) and not words(record) & words(reference) for record in gallery[:FIRST])
+        else:
+            assert not any(right & has(record) for record in gallery), "a second right answer"
         # No image of a distractor shows the reference's object with an attribute that makes an answer right.
-        beside = (other for record in gallery for other in by_image[image_of(record)])
-        if any(other["object_name"] == reference["object_name"] and right & has(other) for other in beside):
-            yield "answer-elsewhere"
-
-    return rules
+        beside = [other for record in gallery for other in by_image[image_of(record)]]
+        assert not any(other["object_name"] == kind and right & has(other) for other in beside)
 
 
-FOCUS_OR_CHANGE: tuple[Literal["focus", "change"], ...] = ("focus", "change")
+TASKS: tuple[Literal["focus", "change"], ...] = ("focus", "change")
 
 STILLS = MINIATURE / "stills"
 RECORDS = json.loads((STILLS / "vaw.json").read_text())
@@ -191,7 +171,7 @@ def source(root: Path, kind: str, task: Any, **more: Any) -> Templates:
 
 
 def entries(root: Path, kind: str, task: str, count: int | None = None, **more: Any) -> list[dict[str, Any]]:
-    return [json.loads(one.entry) for one in islice(source(root, kind, task, **more).templates(), count)]
+    return [json.loads(planned.entry) for planned in islice(source(root, kind, task, **more).templates(), count)]
 
 
 def categories(annotations: Path) -> dict[str, frozenset[str]]:
@@ -206,32 +186,18 @@ def categories(annotations: Path) -> dict[str, frozenset[str]]:
     return found
 
 
-def attribute_problems(made: list[dict[str, Any]], records: list[dict[str, Any]], task: str) -> list[tuple[int, str]]:
-    rules = attribute_rules(records, TAXONOMY, task == "change")
-    if task == "focus":
-        return check(made, 9, {*TAXONOMY} - {"state"}, rules)  # no clear visual category
-    return check(made, 14, {*chain(*TAXONOMY.values())}, rules)
-
-
 @pytest.mark.parametrize("kind", ["object", "attribute"])
-@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
-def test_every_rule_holds_of_all_that_can_be_made(root: Path, kind: str, task: str) -> None:
-    planned = list(source(root, kind, task).plan())
-    assert len(planned) > 200
-    assert [from_row(TemplateCandidate, to_row(one)) for one in planned] == planned
-    assert len({one.key for one in planned}) == len({one.group for one in planned}) == len(planned)
-    assert list(islice(source(root, kind, task).plan(), 30)) == planned[:30]
-    made = [json.loads(one.entry) for one in planned]
-    if kind == "object":
-        images = categories(root / "panoptic.json")
-        assert check(made, 14, {*chain(*images.values())}, object_rules(images, task == "change")) == []
-    else:
-        assert attribute_problems(made, RECORDS, task) == []
-    if kind == "object":  # references take turns
-        references = [entry["reference"]["val_image_id"] for entry in made[:150]]
-        again = next(number for number, one in enumerate(references) if one in references[:number])
-        assert {*references} == {*references[:again]}
-    assert len({tuple(sorted(json.loads(one.provenance))) for one in planned}) == 1
+@pytest.mark.parametrize("task", TASKS)
+def test_every_rule_holds_of_what_is_made(root: Path, kind: str, task: str) -> None:
+    made = entries(root, kind, task, 1500)
+    assert len(made) > 200
+    if kind == "attribute":
+        check_attributes(made, RECORDS, task == "change")
+        return
+    check_objects(made, categories(root / "panoptic.json"), task == "change")
+    references = [entry["reference"]["val_image_id"] for entry in made[:150]]
+    again = next(number for number, reference in enumerate(references) if reference in references[:number])
+    assert {*references} == {*references[:again]}, "references take turns"
 
 
 def test_near_distractors_are_the_most_similar_without_the_condition(root: Path) -> None:
@@ -243,32 +209,32 @@ def test_near_distractors_are_the_most_similar_without_the_condition(root: Path)
         assert [len(image & reference) for image in gallery[:9]] == without[:9]
 
 
-@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+@pytest.mark.parametrize("task", TASKS)
 def test_types_attributes_and_objects_take_turns(root: Path, task: str) -> None:
-    facts = [json.loads(one.provenance) for one in islice(source(root, "attribute", task).plan(), 56)]
-    types = Counter(one["attribute_type"] for one in facts)
+    facts = [json.loads(planned.provenance) for planned in islice(source(root, "attribute", task).plan(), 56)]
+    types = Counter(fact["attribute_type"] for fact in facts)
     assert set(types) == set(TAXONOMY) - ({"state"} if task == "focus" else set())
-    sizes = Counter(one["attribute"] for one in facts if one["attribute_type"] == "size")
-    objects = Counter(one["object"] for one in facts if one["attribute"] == "large")
+    sizes = Counter(fact["attribute"] for fact in facts if fact["attribute_type"] == "size")
+    objects = Counter(fact["object"] for fact in facts if fact["attribute"] == "large")
     for counts, most in ((types, 2), (sizes, 2), (objects, 1)):
         assert max(counts.values()) - min(counts.values()) <= most
 
 
-@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+@pytest.mark.parametrize("task", TASKS)
 def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task: str) -> None:
-    records = [{**record, "image_id": int(record["image_id"]) % 30} for record in RECORDS]  # of few images
+    records = [{**record, "image_id": int(record["image_id"]) % 30} for record in RECORDS[:400]]  # of few images
     few = save(records, tmp_path / "few.json")
     templates = source(root, "attribute", task, annotations=few)
-    made = [json.loads(one.entry) for one in templates.templates()]
-    assert made and attribute_problems(made, records, task) == []  # though answers are right elsewhere in an image
+    made = [json.loads(planned.entry) for planned in templates.templates()]
+    assert made
+    check_attributes(made, records, task == "change")  # though answers are right elsewhere in an image
     assert templates.excluded["reference-without-gallery"] > 0
     lonely = save(scenes(30), tmp_path / "lonely.json")  # no nine near ones
     templates = source(root, "object", task, annotations=lonely)
     with pytest.raises(WrongUse, match=r"lonely\.json: no template of .* can be made .*take the whole of a split"):
         list(templates.plan())
-    assert templates.excluded["reference-few-categories"] == sum(
-        len(shown) < 10 for shown in categories(lonely).values()
-    )
+    few_categories = sum(len(names) < 10 for names in categories(lonely).values())
+    assert templates.excluded["reference-few-categories"] == few_categories
     assert templates.excluded["reference-without-gallery"] > 0
 
 
@@ -289,7 +255,7 @@ def test_change_needs_another_object_and_a_target_that_differs_from_the_referenc
     assert made(instance(1, "cup", "red green")) == 0  # as green as its references
 
 
-@pytest.mark.parametrize(("kind", "task"), [("object", "focus"), ("attribute", "focus"), ("attribute", "change")])
+@pytest.mark.parametrize(("kind", "task"), [("object", "focus"), ("attribute", "change")])
 def test_scenes_are_shown_whole_and_objects_cut_out(root: Path, kind: str, task: str) -> None:
     made = source(root, kind, task)
     planned = list(islice(made.plan(), 3))
@@ -306,15 +272,9 @@ def test_scenes_are_shown_whole_and_objects_cut_out(root: Path, kind: str, task:
 
 
 def test_a_missing_image_and_a_box_outside_reject_their_templates(root: Path, tmp_path: Path) -> None:
-    made = source(root, "object", "focus", media=tmp_path)
-    planned = list(islice(made.plan(), 2))
-    for name in planned[0].images:
-        (tmp_path / name).write_bytes((root / "images" / name).read_bytes())
-    wrong = tmp_path / planned[0].images[5]
-    wrong.unlink()
-    rejected, _ = source(root, "object", "focus", media=tmp_path).make(planned)
-    assert isinstance(rejected, Rejected)
-    assert (rejected.reason, rejected.media) == ("missing-media", wrong.name)
+    absent = source(root, "object", "focus", media=tmp_path)
+    (rejected,) = absent.make(list(islice(absent.plan(), 1)))
+    assert isinstance(rejected, Rejected) and rejected.reason == "missing-media"
     records = [{**record, "instance_bbox": [320.0, 1.0, 5.0, 5.0]} for record in RECORDS]
     outside = source(root, "attribute", "focus", annotations=save(records, tmp_path / "vaw.json"))
     (rejected,) = outside.make(list(islice(outside.plan(), 1)))
@@ -325,13 +285,12 @@ def test_a_missing_image_and_a_box_outside_reject_their_templates(root: Path, tm
 def test_a_category_is_present_above_one_per_cent_in_whatever_order_the_file_is(root: Path, tmp_path: Path) -> None:
     whole = json.loads((root / "panoptic.json").read_text())
     turned = save({key: list(reversed(value)) for key, value in whole.items()}, tmp_path / "turned.json")
+    shown_of = categories(root / "panoptic.json")
     for path in (root / "panoptic.json", turned):
-        read = read_scenes(path, LeftOut())
-        assert {
-            str(picture.id): {name for name, present in zip(read.names, row, strict=True) if present}
-            for picture, row in zip(read.pictures, read.present, strict=True)
-        } == categories(root / "panoptic.json")
-        assert read.pictures[0].file_name == f"{min(map(int, categories(root / 'panoptic.json')))}.jpg"
+        scenes = read_scenes(path, LeftOut())
+        rows = zip(scenes.pictures, scenes.present, strict=True)
+        assert {str(picture.id): {*np.array(scenes.names)[row]} for picture, row in rows} == shown_of
+        assert scenes.pictures[0].file_name == f"{min(map(int, shown_of))}.jpg"
 
 
 def test_wrong_entries_are_left_out_with_their_place(tmp_path: Path) -> None:
@@ -360,9 +319,9 @@ ONE: dict[str, Any] = {
 
 def test_names_are_words_in_lower_case_and_contradictions_are_not_believed(tmp_path: Path) -> None:
     excluded = LeftOut()
-    (one,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, excluded)
-    assert (one.id, one.image, one.object_name, one.box) == ("8", "7", "train car", (-1.0, 2.0, 30.0, 4.5))
-    assert (one.positive, one.negative) == (("red",), ("green",))
+    (car,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, excluded)
+    assert (car.id, car.image, car.object_name, car.box) == ("8", "7", "train car", (-1.0, 2.0, 30.0, 4.5))
+    assert (car.positive, car.negative) == (("red",), ("green",))
     assert excluded == {"attribute-unknown": 2, "attribute-contradicted": 1}
     assert all(place.startswith("val.json instance[0] '") for _, place in excluded.examples)
     assert read_taxonomy(save(TAXONOMY, tmp_path / "types.json"))["tone"] == ("black", "grey", "white")
@@ -371,14 +330,14 @@ def test_names_are_words_in_lower_case_and_contradictions_are_not_believed(tmp_p
 def test_instances_that_cannot_be_used_are_counted_and_other_files_refused(tmp_path: Path) -> None:
     other, excluded = {**ONE, "instance_id": "9"}, LeftOut()
     broken = [{**other, "image_id": "../7"}, {**other, "instance_bbox": [1, 2, 3, float("nan")]}]
-    (one,) = read_instances(save([ONE, "text", ONE, *broken], tmp_path / "val.json"), TAXONOMY, excluded)
-    assert (one.id, excluded["instance-malformed"]) == ("8", 4)
+    (instance,) = read_instances(save([ONE, "text", ONE, *broken], tmp_path / "val.json"), TAXONOMY, excluded)
+    assert (instance.id, excluded["instance-malformed"]) == ("8", 4)
     with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):
         read_instances(save([], tmp_path / "val.json"), TAXONOMY, LeftOut())
     with pytest.raises(WrongUse, match=r"types\.json.* attribute_types\.json"):
         read_taxonomy(save({"red": 0}, tmp_path / "types.json"))
     stuff = {**scenes(3), "categories": [{"id": 1, "name": "-stuff"}]}
-    with pytest.raises(WrongUse, match=r"broken\.json: categories\[0\]\.name: .*must be a COCO Panoptic file"):
+    with pytest.raises(WrongUse, match=r"broken\.json: categories\[0\]\.name: "):
         read_scenes(save(stuff, tmp_path / "broken.json"), LeftOut())
 
 
@@ -415,49 +374,22 @@ def test_a_box_of_which_nothing_is_seen_is_refused(box: Any) -> None:
 
 PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
 
-# The 133 categories of COCO Panoptic, as its annotation files name them.
-COCO = """person, bicycle, car, motorcycle, airplane, bus, train, truck, boat, traffic light, fire hydrant, stop
-sign, parking meter, bench, bird, cat, dog, horse, sheep, cow, elephant, bear, zebra, giraffe, backpack, umbrella,
-handbag, tie, suitcase, frisbee, skis, snowboard, sports ball, kite, baseball bat, baseball glove, skateboard,
-surfboard, tennis racket, bottle, wine glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich, orange,
-broccoli, carrot, hot dog, pizza, donut, cake, chair, couch, potted plant, bed, dining table, toilet, tv, laptop,
-mouse, remote, keyboard, cell phone, microwave, oven, toaster, sink, refrigerator, book, clock, vase, scissors,
-teddy bear, hair drier, toothbrush, banner, blanket, bridge, cardboard, counter, curtain, door-stuff, floor-wood,
-flower, fruit, gravel, house, light, mirror-stuff, net, pillow, platform, playingfield, railroad, river, road, roof,
-sand, sea, shelf, snow, stairs, tent, towel, wall-brick, wall-stone, wall-tile, wall-wood, water-other,
-window-blind, window-other, tree-merged, fence-merged, ceiling-merged, sky-other-merged, cabinet-merged,
-table-merged, floor-other-merged, pavement-merged, mountain-merged, grass-merged, dirt-merged, paper-merged,
-food-other-merged, building-other-merged, rock-merged, wall-other-merged, rug-merged"""
+# Categories of COCO Panoptic that conditions say in other words, as its annotation files name them.
+REWORDED = """door-stuff floor-wood mirror-stuff wall-brick wall-stone wall-tile wall-wood water-other window-blind
+window-other tree-merged fence-merged ceiling-merged sky-other-merged cabinet-merged table-merged floor-other-merged
+pavement-merged mountain-merged grass-merged dirt-merged paper-merged food-other-merged building-other-merged
+wall-other-merged rug-merged"""
 
 
-@pytest.fixture(scope="module")
-def published() -> list[dict[str, Any]]:
-    if not PUBLISHED.exists():
-        pytest.skip("GeneCIS's change_object.json is not at hand")
-    templates: list[dict[str, Any]] = json.loads(PUBLISHED.read_text())
-    return templates
-
-
-def test_published_templates_keep_the_rules_but_repeat_themselves(published: list[dict[str, Any]]) -> None:
-    conditions = {condition_name(" ".join(name.split())) for name in COCO.split(",")}
-    assert len(conditions) == 133  # categories that differ are conditions that differ
-    problems = check(published, 14, conditions)
+@pytest.mark.skipif(not PUBLISHED.exists(), reason="GeneCIS's change_object.json is not at hand")
+def test_published_templates_keep_the_rules_but_repeat_themselves() -> None:
+    published = json.loads(PUBLISHED.read_text())
+    conditions = {template["condition"] for template in published}
+    named = [condition_name(category) for category in REWORDED.split()]
+    assert {*named} <= conditions and len({*named}) == len(named)  # categories that differ are conditions that differ
+    repeated = problems(published, 14, conditions)
     # Ours come again too.
     assert (len(published), len({entry["reference"]["val_image_id"] for entry in published})) == (1960, 218)
-    assert Counter(rule for _, rule in problems) == {"template-again": 167, "target-again": 1}
+    assert Counter(rule for _, rule in repeated) == {"template-again": 167, "target-again": 1}
     # A toaster: the target is its own last distractor, that is, both close and far.
-    assert (19, "target-again") in problems and published[19]["condition"] == "toaster"
-
-
-def test_published_distractors_are_ranked_and_targets_are_not_first(published: list[dict[str, Any]]) -> None:
-    """The near distractors of all templates of a reference are in one order; many targets come late in it."""
-    order: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
-    for entry in published:
-        near = [image["val_image_id"] for image in entry["gallery"][:9]]
-        order[entry["reference"]["val_image_id"]] |= set(combinations(near, 2))
-    assert not any((later, sooner) in pairs for pairs in order.values() for sooner, later in pairs)
-    behind = 0
-    for entry in published:
-        target, pairs = entry["target"]["val_image_id"], order[entry["reference"]["val_image_id"]]
-        behind += any((image["val_image_id"], target) in pairs for image in entry["gallery"][:9])
-    assert behind == 786  # most of the others cannot be placed
+    assert (19, "target-again") in repeated and published[19]["condition"] == "toaster"

@@ -53,19 +53,20 @@ def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, An
 
 
 @pytest.mark.slow
-def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_image_is_put_beside_its_photo_and_without_photos_both_are_generated(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     together, make = list[int](), GeneratedPairs.make
     monkeypatch.setattr(GeneratedPairs, "make", lambda self, some: together.append(len(some)) or make(self, some))
-    source = {
-        "kind": "generated-pairs", "negatives": "prompts", "images": "images", "verified": "verified",
-        "photos": str(world / "photos"), "licence": "CC0-1.0",
-    }  # fmt: skip
-    recipe = make_recipe(stages(world, ["negative_caption"], 2, 8), {"bivlc": {"source": source}})
+    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
+    of_photos = {**source, "verified": "verified", "photos": str(world / "photos")}
+    subsets = {"bivlc": {"source": of_photos}, "twins": {"source": source}}
     out = str(tmp_path / "out")
-    counts = twinset.build(recipe, out)["subsets"]["bivlc"]
-    assert counts["planned"] == 2 + len(OTHERS) - sum(twinset.status(out)["subsets"]["bivlc"]["excluded"].values())
-    assert [*counts["rejected"]] == ["missing-media"]
-    assert together == [counts["planned"]], "a tar is opened once for the pairs of many photos"
+    counts = twinset.build(make_recipe(stages(world, ["caption", "negative_caption"], 2, 8), subsets), out)["subsets"]
+    planned = 2 + len(OTHERS) - sum(twinset.status(out)["subsets"]["bivlc"]["excluded"].values())
+    assert counts["bivlc"]["planned"] == planned and [*counts["bivlc"]["rejected"]] == ["missing-media"]
+    assert counts["twins"]["planned"] == counts["twins"]["kept"] == 2 + len(OTHERS)
+    assert sorted(together) == sorted([planned, 2 + len(OTHERS)]), "a tar is opened once for the pairs of many photos"
     table = FinishedStage(Store(out), "_stages/verified").read(["image_key", "caption", "caption_score"]).to_pylist()
     samples = list(twinset.load(out, "bivlc"))
     assert samples
@@ -74,23 +75,24 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, mon
         assert sample.json.scores["verification"] == max(scores.values()) and len(scores) == 2
         assert sample.json.provenance["choice"] == "score"
         assert sample.json.provenance["generated"]["engine"]["steps"] == 8
-        photo = np.asarray(Image.open(world / "photos" / sample.json.source.image0.path).convert("RGB"), int)
-        assert sample.json.image0.size == (64, 64) and photo.shape == (64, 64, 3)
-    assert "**The score chose, no person did**" in (tmp_path / "out/bivlc/README.md").read_text()
-    assert not twinset.verify(out, media=True)["subsets"]["bivlc"]["problems"]
-
-
-@pytest.mark.slow
-def test_without_photos_both_sides_are_generated(world: Path, tmp_path: Path) -> None:
-    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
-    given = stages(world, ["caption", "negative_caption"], 1, 2)
-    del given["verified"]
-    out = str(tmp_path / "out")
-    counts = twinset.build(make_recipe(given, {"twins": {"source": source}}), out)["subsets"]["twins"]
-    assert counts["planned"] == counts["kept"] == 2 + len(OTHERS)
+        assert (world / "photos" / sample.json.source.image0.path).is_file() and sample.json.image0.size == (64, 64)
     for sample in twinset.load(out, "twins"):
         assert sample.json.provenance["choice"] == "first" and not sample.json.scores
         assert sample.json.image0.sha256 != sample.json.image1.sha256
+    assert "**The score chose, no person did**" in (tmp_path / "out/bivlc/README.md").read_text()
+    assert not twinset.verify(out, media=True)["subsets"]["bivlc"]["problems"]
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    for format, first in (("bivlc", "image"), ("trohn-img", "image_id")):
+        to = tmp_path / format
+        assert twinset.export(out, format, to, ["bivlc"]) == len(samples)
+        (rows,) = datasets.load_dataset(str(to), cache_dir=str(tmp_path / "cache")).values()
+        assert rows.column_names[0] == first
+        assert rows["negative_caption"] == [sample.texts["caption1"] for sample in samples]
+        drawn = np.asarray(rows[0]["negative_image"].convert("RGB"))
+        assert np.array_equal(drawn, np.asarray(Image.open(io.BytesIO(samples[0].images["image1"])).convert("RGB")))
 
 
 def test_people_who_choose_need_a_stage_of_decisions(world: Path) -> None:

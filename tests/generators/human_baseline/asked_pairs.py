@@ -9,7 +9,7 @@ from PIL import Image
 import twinset
 from twinset.contracts.recipe import Recipe, parse_recipe
 
-PAIRS, SAMPLE = 150, 6
+PAIRS, SAMPLE = 60, 6
 
 
 def recipe_of(folder: Path, **settings: Any) -> Recipe:

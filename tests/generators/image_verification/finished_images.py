@@ -1,6 +1,5 @@
 """A finished stage of text pairs, written by the real writers without an engine."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from PIL import Image
 
 from tests.generators.finished_stage import write_index
 from twinset.contracts.canonical import identity_of, sample_key
@@ -62,15 +60,6 @@ def finish(folder: Path, drawn: Sequence[Any], with_images: bool = True) -> Fini
             named = {"key": sample.key, "identity": identity, "group": sample.group}
             rows.append({**named, **places, **sample.described(), **hashes})
     return write_index(pa.Table.from_pylist(rows), folder, HOME, len(rows))
-
-
-def encoded(colour: tuple[int, int, int], size: tuple[int, int] = (48, 32)) -> bytes:
-    """A JPEG of one colour with a black corner."""
-    pixels = np.full((size[1], size[0], 3), colour, np.uint8)
-    pixels[: size[1] // 2, : size[0] // 2] = 0
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "JPEG")
-    return stream.getvalue()
 
 
 def frame_of(name: str, colour: tuple[int, int, int]) -> Frame:

@@ -15,7 +15,6 @@ from twinset.generators.kubric_scenes.composition import Standing, Things
 from twinset.generators.kubric_scenes.geometry import Model, Picture, Refuted, View, frame_things, project
 
 RESOLUTION = 200
-SPOTS = {"left": (-1.4, 0.0), "right": (1.4, 0.0), "in-front": (0.1, -2.6), "behind": (0.1, 2.6)}
 BOX, CAN = NamedAsset("red box", "box"), NamedAsset("blue can", "can")
 GREY = (0.4, 0.4, 0.4)
 
@@ -33,10 +32,13 @@ def beside_can(x: float, y: float) -> list[Standing]:
     return [standing(BOX, x, y), standing(CAN, 0.0, 0.0)]
 
 
-def related(relation: Relation) -> list[Standing]:
-    if relation == "on-top":
-        return [standing(BOX, 0.0, 0.0, height=0.8, carried=True), standing(CAN, 0.0, 0.0)]
-    return beside_can(*SPOTS[relation])
+RELATED: dict[str, list[Standing]] = {
+    "left": beside_can(-1.4, 0.0),
+    "right": beside_can(1.4, 0.0),
+    "in-front": beside_can(0.1, -2.6),
+    "behind": beside_can(0.1, 2.6),
+    "on-top": [standing(BOX, 0.0, 0.0, height=0.8, carried=True), standing(CAN, 0.0, 0.0)],
+}
 
 
 def view_of(things: list[Standing]) -> View:
@@ -53,14 +55,6 @@ def says(relation: Relation) -> Drawn:
     return Drawn("location", BOX, BOX, CAN, relation, relation, 1, 1)
 
 
-def counts(count: int) -> Drawn:
-    return Drawn("counting", BOX, BOX, None, "", "", count, count)
-
-
-def row(count: int) -> list[Standing]:
-    return [standing(BOX, 1.3 * place, 0.0) for place in range(count)]
-
-
 def reason_of(prove: Callable[..., None], *shown: Any) -> str:
     """Why something is refuted; empty where it is proved."""
     try:
@@ -72,21 +66,14 @@ def reason_of(prove: Callable[..., None], *shown: Any) -> str:
 
 @pytest.mark.parametrize("shown", RELATIONS)
 def test_a_relation_is_proved_and_every_other_refuted(shown: Relation) -> None:
-    instances, picture = seen(related(shown))
+    instances, picture = seen(RELATED[shown])
     proof.prove_image(says(shown), 0, instances, picture)
     for other in set(RELATIONS) - {shown}:
         assert reason_of(proof.prove_image, says(other), 1, instances, picture) == "wrong-relation"
 
 
-def test_what_seems_to_stand_on_what_is_before_it_is_refuted() -> None:
-    spots = [beside_can(0.1, float(away)) for away in np.linspace(0.9, 3.0, 15)]
-    reasons = [reason_of(proof.prove_image, says("behind"), 0, *seen(things)) for things in spots]
-    assert reasons[0] in ("hidden", "foot-hidden") and reasons[-1] == "" and "foot-hidden" in reasons
-    assert reasons == sorted(reasons, key=["hidden", "foot-hidden", ""].index)
-
-
 def test_what_lies_on_top_shows_its_foot() -> None:
-    things = related("on-top")
+    things = RELATED["on-top"]
     _, picture = seen(things)
     rows, columns = np.nonzero(picture.instances == 1)
     below = rows > rows.max() - 0.3 * np.ptp(rows)
@@ -95,6 +82,8 @@ def test_what_lies_on_top_shows_its_foot() -> None:
     assert reason_of(proof.prove_image, says("on-top"), 0, instances, picture) == "foot-hidden"
 
 
+TWO = Drawn("counting", BOX, BOX, None, "", "", 2, 2)
+FOUR = [standing(BOX, 1.3 * place, 0.0) for place in range(4)]
 SMALL, LARGE = replace(BOX, size="small"), replace(CAN, size="large")
 SIZES = Drawn("attribute", SMALL, SMALL, LARGE, "left", "left", 1, 1)
 
@@ -104,11 +93,16 @@ SIZES = Drawn("attribute", SMALL, SMALL, LARGE, "left", "left", 1, 1)
     [
         *((says("behind"), beside_can(x, 2.6), "") for x in (0.0, 0.2)),
         *((says("behind"), beside_can(x, 2.6), "wrong-relation") for x in (0.63, -0.63)),
+        # Nearer to what is before it, it seems to stand on it.
+        *(
+            (says("behind"), beside_can(0.1, away), why)
+            for away, why in ((0.9, "hidden"), (1.5, "foot-hidden"), (3, ""))
+        ),
         *((says(relation), beside_can(1.2, -1.6), "wrong-relation") for relation in RELATIONS[:4]),
         (SIZES, [standing(SMALL, -1.4, 0.0, size=0.6), standing(LARGE, 0.0, 0.0, size=1.0)], ""),
         (SIZES, [standing(SMALL, -1.4, 0.0, size=1.0), standing(LARGE, 0.0, 0.0, size=1.0)], "size-not-seen"),
-        (counts(2), [standing(BOX, 0.0, 0.0, size=0.1), standing(BOX, 4.0, 0.0, size=2.0)], "too-small"),
-        *((counts(said), row(4), "" if said == 4 else "wrong-count") for said in range(1, 6)),
+        (TWO, [standing(BOX, 0.0, 0.0, size=0.1), standing(BOX, 4.0, 0.0, size=2.0)], "too-small"),
+        *((replace(TWO, count0=n, count1=n), FOUR, "" if n == 4 else "wrong-count") for n in range(1, 6)),
     ],
 )
 def test_what_an_image_must_show(drawn: Drawn, things: list[Standing], reason: str) -> None:
@@ -156,6 +150,7 @@ def test_what_does_not_change_may_not_differ(drawn: Drawn, first: Things, second
         return change_of(drawn, first, second, *changed, *areas)
 
     assert shown() == ""
+    assert change_of(ATTRIBUTE, (LEFT, CENTRE), (GREEN, CENTRE)) == "change-not-seen"
     assert shown((EVERYWHERE, (0.8, 6.0), 0, proof.SEEN + 1)) == "differs-elsewhere"
     assert shown((EVERYWHERE, EVERYWHERE, 0, proof.SEEN), (EVERYWHERE, (-0.6, -0.5), 0, proof.SEEN + 1)) == ""
     assert shown((EVERYWHERE, EVERYWHERE, unchanged, proof.SEEN + 1)) == "differs-elsewhere"
@@ -170,10 +165,6 @@ def test_a_shadow_may_differ_on_the_floor_but_not_on_other_things(monkeypatch: p
     assert change_of(LOCATION, *both, *shadows, towards_the_sun) == "differs-elsewhere"
     near = standing(BOX, -1.2, 0.0), CENTRE  # its shadow falls on the can
     assert change_of(LOCATION, near, (RIGHT, CENTRE), (EVERYWHERE, EVERYWHERE, 2, 60)) == "differs-elsewhere"
-
-
-def test_the_changed_thing_must_differ() -> None:
-    assert change_of(ATTRIBUTE, (LEFT, CENTRE), (GREEN, CENTRE)) == "change-not-seen"
 
 
 def test_members_of_a_set_stand_on_one_spot() -> None:
@@ -194,7 +185,7 @@ def test_what_borders_on_its_like_blends_in() -> None:
         ("left", BLACK, GROUND + 5, "blends-in"),
         ("on-top", GROUND, BLACK, "blends-in"),
     ):
-        instances, picture = seen(related(relation))
+        instances, picture = seen(RELATED[relation])
         shades = np.array([GROUND, box, can], np.uint8)
         picture.pixels[:] = shades[picture.instances][..., None]
         assert reason_of(proof.prove_contrast, instances, picture) == reason

@@ -1,4 +1,4 @@
-"""Plans grow at their end, nearly all pairs are kept, and what cannot be shown is rejected with the reason.
+"""Nearly all pairs are kept, and what cannot be shown is rejected with the reason.
 
 Scenes are of the real vocabulary, with the real assets and physics.
 """
@@ -45,13 +45,6 @@ def planned(kubric: Kubric, count: int) -> list[KubricCandidate]:
 
 def drawn_of(candidate: KubricCandidate) -> Drawn:
     return TypeAdapter(Drawn).validate_json(candidate.drawn)
-
-
-@pytest.mark.parametrize("aspect", ASPECTS)
-def test_more_pairs_begin_with_the_same_ones(aspect: str) -> None:
-    few, many = planned(opened(aspect), 10), planned(opened(aspect), 40)
-    assert many[:10] == few and len({candidate.key for candidate in many}) == 40
-    assert {drawn_of(candidate).aspect for candidate in many} == {aspect}
 
 
 @pytest.mark.slow
@@ -125,8 +118,9 @@ def test_a_thing_dropped_on_another_lies_on_it_and_over_its_edge_on_the_floor(sh
     placement, carried = settle(shelf, BOX, CAN)
     assert carried and placement.position == pytest.approx((0.1, 0.05, 0.5 + 0.4), abs=0.01)
     assert abs(placement.quaternion[0]) == pytest.approx(1.0, abs=0.01)
-    placement, carried = settle(shelf, BOX, replace(CAN, position=(0.0, 0.5, 1.2)))
-    assert not carried and placement.position[2] < 0.5
+    fallen, carried = settle(shelf, BOX, replace(CAN, position=(0.0, 0.5, 1.2)))
+    assert not carried and fallen.position[2] < 0.5
+    assert settle(shelf, BOX, CAN) == (placement, True), "the same drop ends at the same floats"
 
 
 def test_what_the_simulator_cannot_load_or_weighs_no_number(shelf: AssetShelf, manifest: Path) -> None:
@@ -137,9 +131,3 @@ def test_what_the_simulator_cannot_load_or_weighs_no_number(shelf: AssetShelf, m
         settle(shelf, BOX, CAN)
     with pytest.raises(Refuted, match="ball was still moving after 3 s"):
         settle(shelf, BOX, replace(CAN, asset="ball"))
-
-
-def test_the_same_drop_ends_at_the_same_floats(shelf: AssetShelf) -> None:
-    first = settle(shelf, BOX, CAN)
-    settle(shelf, BOX, replace(CAN, position=(0.0, 0.0, 1.0)))
-    assert settle(shelf, BOX, CAN) == first

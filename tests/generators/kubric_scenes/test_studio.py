@@ -21,18 +21,14 @@ THINGS = (BOX, CAN, Placement("ball", 0.5, (1.0, 0.0, 0.4), UPRIGHT))
 SIZE = (96, 64)
 
 
-def open_studio(shelf: AssetShelf, threads: int = 0) -> Studio:
-    return Studio(shelf, SIZE, samples=4, threads=threads)
-
-
 def content(picture: Picture) -> list[bytes]:
     return [part.tobytes() for part in (picture.pixels, picture.instances, picture.depth)]
 
 
-def test_a_picture_shows_its_placements_and_standard_output_stays_clean(
+def test_a_picture_shows_its_placements_and_is_the_same_bytes_whatever_came_before_and_on_any_threads(
     shelf: AssetShelf, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    picture = open_studio(shelf).render(VIEW, THINGS, seed=1)
+    picture = Studio(shelf, SIZE, samples=4).render(VIEW, THINGS, seed=1)
     assert capfd.readouterr() == ("", "")
     assert (picture.pixels.shape, picture.pixels.dtype, picture.instances.dtype) == ((64, 96, 3), np.uint8, np.uint8)
     assert set(np.unique(picture.instances)) == {0, 1, 2, 3}
@@ -43,13 +39,10 @@ def test_a_picture_shows_its_placements_and_standard_output_stays_clean(
     # The can's front is 0.3 before its axis; the camera stands 8.1 before and looks down a little.
     assert picture.depth[masks[1]].min() == pytest.approx(8.3, abs=0.5)
 
-
-def test_a_picture_is_the_same_bytes_whatever_came_before_and_on_any_threads(shelf: AssetShelf) -> None:
-    first = content(open_studio(shelf, 1).render(VIEW, THINGS, seed=1))
-    studio = open_studio(shelf, 2)
+    studio = Studio(shelf, SIZE, samples=4, threads=1)
     studio.render(replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2)), [CAN, CAN], seed=9)
-    assert content(studio.render(VIEW, THINGS, seed=1)) == first
-    assert content(studio.render(VIEW, THINGS, seed=2)) != first
+    assert content(studio.render(VIEW, THINGS, seed=1)) == content(picture)
+    assert content(studio.render(VIEW, THINGS, seed=2)) != content(picture)
 
 
 def test_importing_kubric_leaves_no_folder_no_semaphore_and_no_stand_in(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Negative captions as they were released, and captions in one format with prompts."""
+"""Negative captions as they were released."""
 
 import gzip
 import json
@@ -10,13 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import parse_recipe
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context
-from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 
 RECORD = {"filename": "1.jpg", "caption": "A dog.", "negative_caption": "A cat."}
 
@@ -31,12 +27,15 @@ def saved(path: Path, value: Any) -> Path:
 
 
 def test_a_folder_of_sugarcrepe_tells_kinds_by_its_files(tmp_path: Path) -> None:
-    for kind in KINDS:
+    for kind in (*KINDS, "notes"):
         saved(tmp_path / f"{kind}.json", {"0": RECORD})
-    saved(tmp_path / "notes.json", {"0": RECORD})
     planned = list(replay(tmp_path).plan())
     assert [candidate.counted_as for candidate in planned] == list(KINDS)
     assert planned[0].caption_id == "replace_obj/0" and planned[0].image_id == "1.jpg"
+    packed = tmp_path / "swap_att.json.gz"
+    packed.write_bytes(gzip.compress(json.dumps({"7": RECORD}).encode()))
+    (candidate,) = replay(packed).plan()
+    assert (candidate.caption_id, candidate.counted_as) == ("swap_att/7", "swap_att")
 
 
 def test_tables_tell_kinds_by_their_columns(tmp_path: Path) -> None:
@@ -67,23 +66,13 @@ def test_dirty_records_are_counted_with_their_place(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.json", "3", "not a JSON list"),
-        ("a.json", '{"0": {}}', r"no negative caption in it can be used \(a.json 0: no-caption\); name a folder"),
-        (
-            "a.csv",
-            "caption\nA dog.\n",
-            r"no column 'negative_caption' of text \(it has caption\); name a folder",
-        ),
+        ("a.json", '{"0": {}}', r"a.json 0: no-caption"),
+        ("a.csv", "caption\nA dog.\n", "no column 'negative_caption'"),
     ],
 )
 def test_files_that_are_wrong_as_a_whole_say_so(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(WrongUse, match=message):
         list(replay(saved(tmp_path / name, content)).plan())
-
-
-def test_packed_files_tell_kinds_and_ids_as_unpacked_ones(tmp_path: Path) -> None:
-    (tmp_path / "swap_att.json.gz").write_bytes(gzip.compress(json.dumps({"7": RECORD}).encode()))
-    (read,) = replay(tmp_path / "swap_att.json.gz").plan()
-    assert (read.caption_id, read.counted_as) == ("swap_att/7", "swap_att")
 
 
 def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
@@ -93,18 +82,3 @@ def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     with pytest.raises(WrongUse, match=r"two files are called 'a\.json'"):
         replay(saved(tmp_path / "a.json", {}), saved(tmp_path / "b/a.json", {})).inputs()
-
-
-def test_prompts_are_planned_from_the_table(tmp_path: Path) -> None:
-    record = {"filename": "1.jpg", "caption": "a TV on a desk ", "negative_caption": "a TV. under a desk"}
-    captions = saved(tmp_path / "replace_rel.json", {"0": record, "1": RECORD})
-    raw = {
-        "name": "n",
-        "stages": {"sugarcrepe": {"source": {"kind": "replayed-negatives", "captions": str(captions)}}},
-        "subsets": {"prompts": {"source": {"kind": "negative-prompts", "negatives": "sugarcrepe"}}},
-    }
-    build_here(parse_recipe(raw), str(tmp_path / "out"), 1)
-    names = ["caption", "negative_caption", "prompt", "type", "subtype"]
-    first, _ = FinishedStage(Store(str(tmp_path / "out")), "prompts").read(names).to_pylist()
-    prompt = "a TV under a desk, high resolution, professional, 4k, highly detailed"
-    assert [*first.values()] == ["A tv on a desk.", "A tv. under a desk.", prompt, "replace", "rel"]

@@ -48,10 +48,11 @@ def drawn(count: int) -> list[dict[str, Any]]:
 
 def stage_of(rows: Sequence[Mapping[str, Any]], folder: Path, row_group: int = 1000) -> FinishedStage:
     """A finished stage called ``scores`` of these rows."""
-    names = [one["caption_id"] for one in rows]
+    names = [values["caption_id"] for values in rows]
     own = {"key": [sample_key("scores", name) for name in names], "identity": [*map(identity_of, names)]}
     doubles = dict.fromkeys((*TEXT_SCORES, *(name for name, value in rows[0].items() if isinstance(value, float))))
-    columns = {one.name: pa.array([row[one.name] for row in rows], one.type) for one in scored_schema(doubles)}
+    schema = scored_schema(doubles)
+    columns = {field.name: pa.array([values[field.name] for values in rows], field.type) for field in schema}
     return write_index(pa.table({**own, **columns}), folder, "scores", len(rows), row_group)
 
 

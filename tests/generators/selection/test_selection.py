@@ -72,14 +72,13 @@ def test_published_rules_select_what_the_published_procedure_does_however_a_stag
     rows = drawn(COUNT)
     earlier, again = (stage_of(rows, tmp_path / str(size), row_group=size) for size in (1000, 37))
     expected = before_refinement(rows, list(KINDS))
-    found = selected(earlier, refine=[])
-    assert sorted(found) == sorted(expected) and 200 < len(found) < COUNT / 4
-    assert found == [one["caption_id"] for one in rows if one["caption_id"] in set(found)], "the order is not kept"
-    gaps = {one["caption_id"]: [one[f"{name}_caption"] - one[f"{name}_negative"] for name in PUBLISHED] for one in rows}
+    unrefined = selected(earlier, refine=[])
+    assert unrefined == [row["caption_id"] for row in rows if row["caption_id"] in set(expected)]
+    gaps = {row["caption_id"]: [row[f"{name}_caption"] - row[f"{name}_negative"] for name in PUBLISHED] for row in rows}
     reached = [(first, second) for first, second in map(gaps.__getitem__, expected)]
     slow = [reached[place] for place in refine(reached)]
     fast = [tuple(gaps[name]) for name in selected(earlier)]
-    assert Counter(cells(slow, PUBLISHED)) == Counter(cells(fast, PUBLISHED)) and 10 < len(fast) < len(found)
+    assert Counter(cells(slow, PUBLISHED)) == Counter(cells(fast, PUBLISHED)) and 10 < len(fast) < len(unrefined)
     assert selected(again) == selected(earlier) != selected(earlier, seed=1)
 
 
@@ -95,21 +94,22 @@ def test_rules_of_the_paper_differ_where_its_text_does(tmp_path: Path) -> None:
     assert selected(earlier, quantile=0, similarity=None, refine=[]) == ["c/0", "c/6"]
     defaults = [(chosen.quantile, chosen.similarity) for chosen in (selection(rules="paper"), selection())]
     assert defaults == [(0.65, None), (0.645, 0.999)]
-    assert selection(rules="paper", similarity=0.9).similarity == 0.9
 
 
 def test_rows_have_all_columns_and_the_prompt(tmp_path: Path) -> None:
     rows = [row(0, negative_caption="A T.V. on a desk.", cola_caption=math.nan)]
-    (found,) = rows_of(stage_of(rows, tmp_path), refine=[], suffix=", 4k").to_dicts()
-    assert found["prompt"] == "A TV on a desk, 4k" and found["negative_caption"] == "A T.V. on a desk."
-    assert (found["vera_caption"], found["cola_caption"], found["type"]) == (0.5, None, "replace")
-    assert set(selection().row_schema.names) < found.keys()
+    (kept,) = rows_of(stage_of(rows, tmp_path), refine=[], suffix=", 4k").to_dicts()
+    assert kept["prompt"] == "A TV on a desk, 4k" and kept["negative_caption"] == "A T.V. on a desk."
+    assert (kept["vera_caption"], kept["cola_caption"], kept["type"]) == (0.5, None, "replace")
+    assert set(selection().row_schema.names) < kept.keys()
 
 
 def test_losses_are_counted_and_named(tmp_path: Path) -> None:
     rows = [row(n) for n in range(30)] + [row(30 + n, similarity=1.0) for n in range(30)]
     rows += [row(60, vera_negative=None), row(61, cola_caption=math.inf), row(62, negative_caption="A bus")]
-    earlier = stage_of([{**one, "type": "", "subtype": ""} for one in rows], tmp_path)  # of no known kind: one pool
+    earlier = stage_of(
+        [{**values, "type": "", "subtype": ""} for values in rows], tmp_path
+    )  # of no known kind: one pool
     source = selection(quantile=0).open(context(earlier))
     assert source.transform(earlier.frame(tmp_path)).collect().height == 30
     assert +source.excluded == {"no-score": 2, "same-meaning": 30, "no-full-stop": 1}
@@ -117,15 +117,11 @@ def test_losses_are_counted_and_named(tmp_path: Path) -> None:
     report = json.loads(source.report_files()["selection.json"])
     assert [step["kept"]["unknown"] for step in report["steps"]] == [63, 61, 31, 31, 30, 30, 30, 30]
     text = card_block(source, "how_made", {"selection.json": report})
-    assert report["kinds"] == ["unknown"] and "| unknown |" in text
     assert "| same-meaning | −30 | −30 |" in text and "| selected | 30 | 30 |" in text
     gaps = report["gaps"]["vera"]
     assert (sum(gaps["all"]), sum(gaps["selected"]), gaps["edges"][0], gaps["edges"][-1]) == (62, 30, -1.0, 1.0)
-
-
-def test_what_leaves_nothing_names_the_setting(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match=r"left out as no-score .*; loosen quality, quantile"):
-        selected(stage_of([row(number, vera_negative=None) for number in range(3)], tmp_path))
+        selected(stage_of([row(number, vera_negative=None) for number in range(3)], tmp_path / "none"))
 
 
 def test_scores_that_no_scorer_gives_are_refused_before_any_work() -> None:
@@ -139,19 +135,18 @@ def test_scores_that_no_scorer_gives_are_refused_before_any_work() -> None:
     assert not selection(quality=["cola"], refine=["cola"], similarity=None).misfit(scores)
 
 
-def test_settings_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValidationError, match="no caption scorer here gives a score 'lm'"):
-        selection(quality=["vera", "lm"])
-    with pytest.raises(ValidationError, match="similarity of clip is one number of both captions"):
-        selection(refine=["similarity"])
+@pytest.mark.parametrize("wrong", [{"quality": ["vera", "lm"]}, {"refine": ["similarity"]}])
+def test_settings_that_cannot_be_are_refused(wrong: dict[str, list[str]]) -> None:
+    with pytest.raises(ValidationError, match=r"no caption scorer here gives|is one number of both captions"):
+        selection(**wrong)
 
 
 PUBLISHED, THREE = ("vera", "cola"), ("vera", "cola", "letters")
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.
 GAP = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.02, -0.02, 0.019, -0.019, 0.5, -0.5, 0.99, -0.99, 1e-12, -1e-12])
-PAIRS = st.lists(st.tuples(GAP, GAP), max_size=120)
-MORE = st.lists(st.tuples(GAP, GAP, GAP), min_size=1, max_size=120)
-STEADY = settings(deadline=None, derandomize=True)
+PAIRS = st.lists(st.tuples(GAP, GAP), max_size=80)
+MORE = st.lists(st.tuples(GAP, GAP, GAP), min_size=1, max_size=80)
+STEADY = settings(derandomize=True, max_examples=40)
 
 
 def frame(pairs: Sequence[tuple[float, ...]], axes: Sequence[str], seed: int = 0) -> pl.DataFrame:
@@ -184,10 +179,9 @@ def test_every_cell_keeps_what_the_published_procedure_keeps(pairs: list[tuple[f
 def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(
     pairs: list[tuple[float, ...]], grid: int, drawing: Any
 ) -> None:
-    rows = frame(pairs, THREE)
+    rows, places = frame(pairs, THREE), cells(pairs, THREE, grid)
     mask = kept_of(rows, grid)
-    kept = [pairs[place] for place in mask.arg_true()]
-    before, after = Counter(cells(pairs, THREE, grid)), Counter(cells(kept, THREE, grid))
+    before, after = Counter(places), Counter(places[place] for place in mask.arg_true())
     for cell, count in before.items():
         opposite = tuple(-size for size in cell)
         assert after[cell] == (min(count, before[opposite]) if any(cell) else count)

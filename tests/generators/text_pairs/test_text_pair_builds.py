@@ -10,17 +10,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from PIL import Image
 
 from tests.generators.captions.reading import write
-from tests.generators.finished_stage import write_index
 from tests.generators.selection.scored_stage import drawn, row, stage_of
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.recipe import parse_recipe
-from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.text_pairs import TextPair, TextPairCandidate, TextPairs
 from twinset.shards.contracts import Context
@@ -36,7 +33,7 @@ RECORDS = 6  # of each kind; two of each image, one image absent
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``text``: pairs with images in two splits; ``selected``, ``chosen``: a selection of drawn scores as an index."""
+    """``text``: pairs with images in two splits; ``chosen``: a selection of scores; ``unkind``: a pair of no kind."""
     folder = tmp_path_factory.mktemp("built")
     (folder / "photos").mkdir()
     for kind in KINDS:
@@ -46,8 +43,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for image in range(1, RECORDS // 2):
         Image.new("RGB", (40, 30), (80 * image, 90, 200)).save(folder / f"photos/{image:012d}.jpg")
     stage_of(drawn(600), folder / "before")
-    pairs = _pairs("negatives", images=str(folder / "photos"), train=0.5)
     selected = {"kind": "selected-negatives", "scores": str(folder / "before/scores"), "quantile": 0.2}
+    pairs = _pairs("negatives", images=str(folder / "photos"), train=0.5)
     raw: dict[str, Any] = {
         "name": "text",
         "max_missing": 1,
@@ -75,23 +72,16 @@ def _pairs(negatives: str, **settings: Any) -> dict[str, Any]:
     return {"kind": "text-pairs", "negatives": negatives, "licence": "CC0-1.0", **settings}
 
 
-def test_pairs_lie_in_the_split_of_their_image(out: Path) -> None:
+def test_what_load_dataset_reads(out: Path, tmp_path: Path) -> None:
     samples = list(read_samples(Store(str(out)), "text"))
     assert len(samples) == 2 * (RECORDS - 2)  # image 0 is absent
-    splits = {(one.json.group, one.json.split) for one in samples}
-    assert len(splits) == 2 and all((out / "text" / split).is_dir() for _, split in splits)
-    first = samples[0]
-    assert first.texts["caption"].startswith("A dog by car") and first.json.provenance["caption_id"] == "replace_obj/2"
-    assert first.json.source.files["image"].path == "000000000001.jpg"
-
-
-def test_what_load_dataset_reads(out: Path, tmp_path: Path) -> None:
+    assert samples[0].json.source.files["image"].path == "000000000001.jpg"
     datasets = pytest.importorskip("datasets")
     export(Store(str(out)), ["text"], "trohn", tmp_path / "to")
     folders = (str(out / "text"), str(tmp_path / "to"))
     built, exported = (datasets.load_dataset(folder, cache_dir=str(tmp_path / "cache")) for folder in folders)
-    assert built.keys() == exported.keys() == {one.json.split for one in read_samples(Store(str(out)), "text")}
-    assert sum(map(len, built.values())) == sum(map(len, exported.values())) == 2 * (RECORDS - 2)
+    assert built.keys() == exported.keys() == {sample.json.split for sample in samples} and len(built) == 2
+    assert sum(map(len, built.values())) == sum(map(len, exported.values())) == len(samples)
     assert next(iter(exported.values())).column_names[:3] == ["image_id", "caption", "negative_caption"]
     first = next(iter(built.values()))[0]
     assert first["jpg" if "jpg" in first else "image.jpg"].size == (40, 30)
@@ -106,12 +96,11 @@ def test_a_selection_becomes_an_index_that_is_exported_too(out: Path, tmp_path: 
     assert list(entries) == [str(number) for number in range(len(entries))]
     assert all(len(entry["filename"]) == len("000000000139.jpg") for entry in entries.values())
     columns = ["caption", "negative_caption", "vera_negative", "cola_caption", "similarity", "type", "image_id"]
-    found, expected = (one.read(columns).to_pylist() for one in (index, selected))
-    assert sorted(map(str, found)) == sorted(map(str, expected))
+    rows, expected = (stage.read(columns).to_pylist() for stage in (index, selected))
+    assert sorted(map(str, rows)) == sorted(map(str, expected))
     card = (out / "chosen/README.md").read_text("utf-8")
     assert "**Stage `selected`.**\n\nSelected by the rules `published`:" in card
-    assert "What each step takes away, by kind:" in card and "(_meta/selected-gaps.png)" in card
-    assert Image.open(out / "chosen/_meta/selected-gaps.png").width == 2 * 620
+    assert "(_meta/selected-gaps.png)" in card and (out / "chosen/_meta/selected-gaps.png").is_file()
     assert "| higher VERA | 50.0% |" in card and "| higher CoLA | 50.0% |" in card
 
 
@@ -120,16 +109,17 @@ def test_exports_are_read_as_negative_captions_again(out: Path, tmp_path: Path, 
     assert export(Store(str(out)), ["text"], format, tmp_path / "to") == 2 * (RECORDS - 2)
     folders = [tmp_path / "to/data"] if format == "trohn" else sorted((tmp_path / "to").iterdir())
     sources = [ReplayedNegatives(kind="replayed-negatives", captions=(path,)).open(Context("s")) for path in folders]
-    found = [planned for source in sources for planned in source.plan()]
+    again = [candidate for source in sources for candidate in source.plan()]
     assert not any(source.excluded for source in sources)
-    read = {(planned.image, planned.caption, planned.negative_caption) for planned in found}
     records = [_record(kind, number) for kind in KINDS for number in range(2, RECORDS)]
-    assert read == {tuple(record.values()) for record in records}
-    assert {planned.counted_as for planned in found} == ({""} if format == "trohn" else {*KINDS})
+    assert {(pair.image, pair.caption, pair.negative_caption) for pair in again} == {
+        tuple(record.values()) for record in records
+    }
+    assert {pair.counted_as for pair in again} == ({""} if format == "trohn" else {*KINDS})
 
 
 def test_pairs_of_no_kind_do_not_fit_sugarcrepes_files(out: Path, tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match=r"unkind-\w+ of .* is of no known kind .* use --format trohn"):
+    with pytest.raises(WrongUse, match="no known kind"):
         export(Store(str(out)), ["unkind"], "sugarcrepe", tmp_path / "to")
     assert not (tmp_path / "to").exists()
     assert export(Store(str(out)), ["unkind"], "trohn", tmp_path / "to") == 1
@@ -152,31 +142,31 @@ def planned(earlier: FinishedStage, split: str = "test", **settings: Any) -> lis
 
 
 def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path: Path) -> None:
-    earlier = stage_of(rows(), tmp_path, row_group=2)
-    found = planned(earlier)
-    assert [one.caption_id for one in found] == ["c/0", "c/2", "c/1", "c/5", "c/3", "c/4"]
-    assert [one.group for one in found][:5] == [IMAGES[place] for place in (0, 2, 1, 5, 3)]
-    assert found[5].group == found[5].key
+    candidates = planned(stage_of(rows(), tmp_path, row_group=2))
+    assert [pair.caption_id for pair in candidates] == ["c/0", "c/2", "c/1", "c/5", "c/3", "c/4"]
+    assert [pair.group for pair in candidates][:5] == [IMAGES[place] for place in (0, 2, 1, 5, 3)]
+    assert candidates[5].group == candidates[5].key
     many = rows([str(number * number % 37) if number % 5 else "" for number in range(400)])
-    found = planned(stage_of(many, tmp_path / "many", row_group=64))
-    groups = [group for group, _ in groupby(found, attrgetter("group"))]
-    assert len(groups) == len(set(groups)) == 80 + len({one["image_id"] for one in many} - {""})
+    groups = [
+        group for group, _ in groupby(planned(stage_of(many, tmp_path / "many", row_group=64)), attrgetter("group"))
+    ]
+    assert len(groups) == len(set(groups)) == 80 + len({values["image_id"] for values in many} - {""})
 
 
 def test_splits_are_by_image_and_the_same_in_every_stage(tmp_path: Path) -> None:
     earlier = stage_of(rows([str(number % 1000) for number in range(3000)]), tmp_path)
-    found = planned(earlier, "validation", train=0.8)
+    candidates = planned(earlier, "validation", train=0.8)
     of_image: dict[str, set[str]] = {}
-    for one in found:
-        of_image.setdefault(one.image_id, set()).add(one.split)
+    for pair in candidates:
+        of_image.setdefault(pair.image_id, set()).add(pair.split)
     assert {len(splits) for splits in of_image.values()} == {1}
-    assert Counter(one.split for one in found)["train"] / 3000 == pytest.approx(0.8, abs=0.04)
+    assert Counter(pair.split for pair in candidates)["train"] / 3000 == pytest.approx(0.8, abs=0.04)
     again = pairs(train=0.8).open(Context("other", "validation", 0, lambda _: earlier)).plan()
-    assert [one.split for one in again] == [one.split for one in found]
-    smaller = {one.image_id for one in planned(earlier, train=0.5) if one.split == "train"}
-    assert smaller < {one.image_id for one in found if one.split == "train"}, "a larger share takes images away"
-    assert {one.split for one in planned(earlier)} == {"test"}
-    with pytest.raises(WrongUse, match=r"text: its split is 'train' .* such as validation"):
+    assert [pair.split for pair in again] == [pair.split for pair in candidates]
+    smaller = {pair.image_id for pair in planned(earlier, train=0.5) if pair.split == "train"}
+    assert smaller < {pair.image_id for pair in candidates if pair.split == "train"}, "a larger share takes images away"
+    assert {pair.split for pair in planned(earlier)} == {"test"}
+    with pytest.raises(WrongUse, match="text: its split is 'train'"):
         planned(earlier, "train", train=0.8)
 
 
@@ -189,30 +179,12 @@ def test_images_are_found_by_id_by_name_and_as_coco_called_them(tmp_path: Path) 
     candidates = list(generator.plan())
     assert generator.excluded.examples == [("no-image", 'scores ["c/4"]')]
     made = list(generator.make(candidates))
-    names = [one.image.source.path for one in made if isinstance(one, TextPair) and one.image is not None]
+    names = [pair.image.source.path for pair in made if isinstance(pair, TextPair) and pair.image is not None]
     assert names == [first, first, second, second, third]
     (tmp_path / second).unlink()
     again = pairs(images=tmp_path).open(Context("text", earlier=lambda _: earlier))
-    lost = [one for one in again.make(candidates) if isinstance(one, Rejected)]
-    assert [(one.reason, one.media) for one in lost] == [("missing-media", "000000000724.jpg")] * 2
+    lost = [(pair.reason, pair.media) for pair in again.make(candidates) if isinstance(pair, Rejected)]
+    assert lost == [("missing-media", "000000000724.jpg")] * 2
     addresses = [row(0, image_id="http://a.example/1.jpg", image="http://a.example/1.jpg")]
     with pytest.raises(WrongUse, match=r"subsets\.text\.source\.images: no row of scores names an image"):
         planned(stage_of(addresses, tmp_path / "addresses"), images=tmp_path)
-    assert len(planned(stage_of(addresses, tmp_path / "addresses"))) == 1
-
-
-def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path) -> None:
-    earlier = stage_of(rows(), tmp_path)
-    generator = pairs().open(Context("text", earlier=lambda _: earlier))
-    first = next(iter(generator.plan()))
-    (made,) = generator.make([first])
-    assert isinstance(made, TextPair) and made.image is None
-    assert (made.caption, made.negative_caption) == ("A man sees picture 0.", "A man sees painting 0.")
-    assert (made.type, made.subtype, made.image_id, made.group) == ("add", "obj", "139", "139")
-    key = earlier.read(["key"])["key"][0].as_py()
-    assert made.provenance == {"caption_id": "c/0", "image_id": "139", "negative_key": key}
-    assert made.scores["cola_negative"] == 0.5 and "vera_negative" not in made.scores and len(made.scores) == 4
-    columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}  # a table without scores will do
-    table = pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns})
-    (plain,) = planned(write_index(table, tmp_path, "plain", 1))
-    assert plain.scores == "{}" and plain.negative_key == "a-1"

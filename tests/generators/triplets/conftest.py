@@ -1,17 +1,12 @@
-"""Relations written for the tests, ratings for their words, and real captions with the real ratings."""
+"""Relations written for the tests, and ratings for their words."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
-from tests.generators.finished_stage import finish
 from twinset.contracts.licences.terms import TERMS
-from twinset.generators.scene_graphs.source import SceneGraphs
-from twinset.generators.triplets.ratings import load_ratings
-from twinset.generators.triplets.relations import Relations, load_relations
+from twinset.generators.triplets.relations import Relations
 
 LEMMAS = {"hats": "hat", "glasses": "glass", "dogs": "dog", "men": "man"}
 RATED = {
@@ -77,26 +72,3 @@ OWN = ", ".join(
         "g0 glass on floor, g1 glass on tree, g2 glass on ball, g3 glass on horse",
     ]
 )
-
-
-def real_data(name: str) -> Path:
-    path = Path(__file__).resolve().parents[4] / "shared" / "data" / name
-    if not path.is_file():
-        pytest.skip(f"../shared/data/{name} is not here")
-    return path
-
-
-@pytest.fixture(scope="session")
-def real_ratings() -> dict[str, float]:
-    return load_ratings(real_data("concreteness/Concreteness_ratings_Brysbaert_et_al_BRM.txt"))
-
-
-@pytest.fixture(scope="session")
-def real_relations(tmp_path_factory: pytest.TempPathFactory) -> Relations:
-    """The relations of the first captions of Flickr8k."""
-    folder = tmp_path_factory.mktemp("real")
-    path = real_data("captions/flickr8k_token.txt")
-    captions = path.read_text("utf-8").splitlines(keepends=True)[:2000]
-    (folder / path.name).write_text("".join(captions), "utf-8")
-    graphs = finish(SceneGraphs(kind="scene-graphs", captions=(folder / path.name,)), folder)
-    return load_relations(graphs, folder)

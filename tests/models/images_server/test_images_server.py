@@ -61,7 +61,8 @@ def requests(count: int) -> list[Request]:
     return [Request(f"k{n}", f"caption {n}", f"prompt {n}", 2**40 + n) for n in range(count)]
 
 
-def test_pictures_come_in_order_are_asked_for_once_and_again_without_the_server(tmp_path: Path) -> None:
+def test_pictures_come_in_order_and_are_paid_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinset.models.language_models.server_faults.LONGEST_ANSWER", 100)  # of words, not pictures
     with serving(drawing) as server:
         first = drawn(server, tmp_path, requests(9), options={"steps": 4})
         body = next(body for body in server.bodies if body["prompt"] == "prompt 3")
@@ -71,17 +72,10 @@ def test_pictures_come_in_order_are_asked_for_once_and_again_without_the_server(
         }  # fmt: skip
     moved = Path(shutil.move(tmp_path, tmp_path.with_name("elsewhere")))
     again = drawn(server, moved, requests(9)[::-1], options={"steps": 4})[::-1]
-    for picture, same, asked in zip(first, again, requests(9), strict=True):
-        assert isinstance(picture, Drawn) and picture.key == asked.key and picture.provenance == same.provenance
+    for picture, kept, asked in zip(first, again, requests(9), strict=True):
+        assert isinstance(picture, Drawn) and picture.key == asked.key and picture.provenance == kept.provenance
         expected = painted(f"{asked.prompt} {asked.seed % 2**31}")
-        assert (picture.pixels == same.pixels).all() and (picture.pixels == expected).all()
-
-
-def test_a_picture_may_be_longer_than_answers_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.models.language_models.server_faults.LONGEST_ANSWER", 100)
-    with serving(drawing) as server:
-        (picture,) = drawn(server, tmp_path, requests(1))
-        assert isinstance(picture, Drawn)
+        assert (picture.pixels == kept.pixels).all() and (picture.pixels == expected).all()
 
 
 def test_what_openais_own_models_do_not_take_is_left_out(tmp_path: Path) -> None:
@@ -111,6 +105,16 @@ def test_pictures_that_are_not_whole_are_asked_for_again_others_are_not_and_all_
         assert len(server.bodies) == 10 == Answers(tmp_path).spent("m").answers
 
 
+def test_a_picture_that_was_changed_on_disk_is_not_taken(tmp_path: Path) -> None:
+    with serving(drawing) as server:
+        with pytest.raises(BuildFailed, match=r"max_cost is 0\.1; .* took 2 answers"):  # a price is of a picture
+            drawn(server, tmp_path, requests(9), price=0.04, max_cost=0.1)
+        file = next(tmp_path.rglob("*.bin"))
+        file.write_bytes(png(painted("other")))
+        with pytest.raises(BuildFailed, match=rf"{file.name}: is not the picture that was paid for; restore it"):
+            drawn(server, tmp_path, requests(9))
+
+
 def test_pictures_of_another_size_black_ones_and_refusals_are_reasons(tmp_path: Path) -> None:
     special = {"1": reply(png(painted("x", (32, 32)))), "2": reply(png(np.zeros((32, 48, 3)))), "3": failure(400, "no")}
 
@@ -125,14 +129,3 @@ def test_pictures_of_another_size_black_ones_and_refusals_are_reasons(tmp_path: 
         assert {result.reason for result in rejected} <= {*ServedImages.reasons}
         drawn(server, tmp_path, requests(5))
         assert len(server.bodies) == 6  # what was paid for stays; a refusal costs nothing, and is asked again
-
-
-def test_the_ceiling_is_on_pictures_and_one_that_was_changed_on_disk_is_not_taken(tmp_path: Path) -> None:
-    with serving(drawing) as server:
-        with pytest.raises(BuildFailed, match=r"max_cost is 0\.1; .* took 2 answers.* next one could cost 0\.0400"):
-            drawn(server, tmp_path, requests(9), price=0.04, max_cost=0.1)
-        assert len(server.bodies) == 2
-        file = next(tmp_path.rglob("*.bin"))
-        file.write_bytes(png(painted("other")))
-        with pytest.raises(BuildFailed, match=rf"{file.name}: is not the picture that was paid for; restore it"):
-            drawn(server, tmp_path, requests(9))

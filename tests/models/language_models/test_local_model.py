@@ -82,9 +82,7 @@ def test_what_is_not_a_number_gives_no_answer_and_spoils_no_other(folder: Path, 
     assert broken.rows.tolist() == [False, True]
 
 
-def test_memory_that_runs_out_is_told_and_half_the_batch_shares_the_network(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_runs_out_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
@@ -166,9 +164,7 @@ DOUBLED = "{% set n = namespace(x='a') %}{% for i in range(60) %}{% set n.x = n.
     ("template", "problem"),
     [
         (NESTED, "takes more than 1,000,000 steps"),
-        ("{{ range(99999) | map('string') | map('upper') | list | length }}" * 30, "takes more than 1,000,000 steps"),
         (DOUBLED, "takes more than 256 MiB"),
-        ("{{ '{:999999999}'.format(3) }}", "takes more than 256 MiB"),
         ("{{ 'x' | center(999999) }}", "makes 999,999 characters"),
         ("{{ 10 ** 10 ** 10 }}", "multiplies"),
         ("{% generation %}{{ 9 * 9 }}{% endgeneration %}", "multiplies"),

@@ -1,37 +1,37 @@
-"""The engine for servers, against one on loopback: what is asked, kept, paid and held, whatever fails on the way."""
+"""The engine for servers, against one on loopback: what is asked, kept, paid and held, whatever fails on the way.
+
+A recipe of others names a server and an environment variable: who gets which key, and where answers may lie.
+"""
 
 import base64
 import gzip
-import json
+import logging
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.models.language_models.chat_server import Body, ChatServer, Reply, completion, failure, serving
+import twinset
+from tests.models.language_models.chat_server import Body, ChatServer, Reply, asked, completion, failure, serving
 from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.recipe import allowed
+from twinset.contracts.recipe.allowed import allow_key, refuse_unbound_key
 from twinset.models.language_models.answers import FILE, REFUSED, YES_NO, Answer, Answers, Message, Request, ShownImage
 from twinset.models.language_models.server_faults import Completion
-from twinset.models.language_models.server_model import ALTERNATIVES, ServerModel, _probability
+from twinset.models.language_models.server_model import ALTERNATIVES, ServerModel, _probability, _say_where
 from twinset.models.language_models.settings import OpenAI
 from twinset.shards.metering import Tally
+from twinset.stages.job import forget_workers
+from twinset.stages.make import make_shard
 
 SCHEMA = {"type": "object"}
-WRITER = """
-import sys
-from pathlib import Path
-from twinset.models.language_models.answers import Answer, Answers
-answers = Answers(Path(sys.argv[1]))
-for number in range(20):
-    answers.keep(f"{sys.argv[2]}{number}", "m", Answer("text", "stop", 1, 2))
-"""
 
 
 def requests(count: int, *texts: str) -> list[Request]:
@@ -70,9 +70,7 @@ FAULTS: dict[str, Callable[[Body, int], Reply]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_waited_out_or_fails_the_build_and_what_was_answered_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
+def test_a_fault_is_waited_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     monkeypatch.setattr("twinset.models.language_models.server_faults.LONGEST_ANSWER", 10_000)
     # Of 5 s, in which whoever answers does so on a busy machine too.
     patience = {"timeout": 5.0} if fault == "never answers" else {}
@@ -90,9 +88,7 @@ def test_a_fault_is_waited_out_or_fails_the_build_and_what_was_answered_stays(
 
 
 @pytest.mark.parametrize(("asked", "longest", "least"), [("3600", 0.3, 0.6), ("0", 60, 1)])
-def test_a_wait_that_the_server_asks_for_is_kept_and_bounded(
-    tmp_path: Path, asked: str, longest: float, least: float
-) -> None:
+def test_a_wait_that_a_server_asks_for_is_bounded(tmp_path: Path, asked: str, longest: float, least: float) -> None:
     slow = failure(429, "slow down", retry_after=asked)
     with serving(lambda body, number: slow if number < 2 else echo(body, number)) as server:
         began = time.monotonic()
@@ -116,16 +112,11 @@ def test_a_refusal_is_an_answer_of_its_own_and_a_server_that_accepts_nothing_fai
         server.reply = echo  # with room for it, the next build gets an answer; what was answered is not paid again
         assert [answer.finish for answer in model(server, tmp_path).ask(asked)] == ["stop"] * 3
         assert len(server.bodies) == 31 + 5 and set(server.answered.values()) == {1}
-        server.reply = lambda body, number: failure(400, "model not loaded")
-        with pytest.raises(BuildFailed, match="accepts none of 30 requests"):
-            model(server, tmp_path).ask(requests(30))
 
 
 def test_an_account_at_its_limit_is_no_refusal_of_a_caption(tmp_path: Path) -> None:
-    limit = {"message": "Billing hard limit has been reached", "code": "billing_hard_limit_reached"}
-    with serving(
-        lambda body, number: Reply(json.dumps({"error": limit}).encode(), 400) if number else echo(body, 0)
-    ) as server:
+    limit = Reply(b'{"error": {"message": "Billing hard limit", "code": "billing_hard_limit_reached"}}', 400)
+    with serving(lambda body, number: limit if number else echo(body, 0)) as server:
         with pytest.raises(BuildFailed, match=r"is not paid for .400: Billing hard limit"):
             model(server, tmp_path, concurrency=1).ask(requests(5))
         assert len(server.bodies) == 2
@@ -152,8 +143,8 @@ def test_requests_say_what_the_recipe_says(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setenv("TWINSET_KEYS", f"{server.url.removesuffix('/v1')}=A_KEY")
         monkeypatch.setenv("A_KEY", "sesame\n")  # files of secrets end with a line break
         model(server, tmp_path, api_key_variable="A_KEY").ask(requests(1))
-        other = {"answer_format": "text", "top_p": 0.5, "token_limit": "max_completion_tokens", "max_tokens": 7}
-        model(server, tmp_path, **other).ask(requests(1))
+        changes = {"answer_format": "text", "top_p": 0.5, "token_limit": "max_completion_tokens", "max_tokens": 7}
+        model(server, tmp_path, **changes).ask(requests(1))
         monkeypatch.setenv("A_KEY", "séssame")
         with pytest.raises(WrongUse, match=r"^source\.engine\.api_key_variable: .* A_KEY holds other") as shown:
             model(server, tmp_path, api_key_variable="A_KEY").settings.check_inputs("source.engine", ["media"])
@@ -202,9 +193,9 @@ def test_images_are_sent_once_and_yes_is_read_from_the_first_token(tmp_path: Pat
     shown = [(first, "a dog?"), (first, "a cat?"), (second, "a dog?")]
     asked = [Request((Message("user", text),), (image,), words=YES_NO) for image, text in shown]
     with serving(reply) as server:
-        found = model(server, tmp_path).ask(asked)
-        assert [answer.probability for answer in found] == [pytest.approx(0.7 / 0.9), None, pytest.approx(0.7 / 0.9)]
-        assert found[1].finish == REFUSED and model(server, tmp_path).ask(asked[::2]) == found[::2]
+        answers = model(server, tmp_path).ask(asked)
+        assert [answer.probability for answer in answers] == [pytest.approx(0.7 / 0.9), None, pytest.approx(0.7 / 0.9)]
+        assert answers[1].finish == REFUSED and model(server, tmp_path).ask(asked[::2]) == answers[::2]
         assert len(server.bodies) == 3
         (turned,) = model(server, tmp_path).ask([Request(asked[0].messages, (first,), words=("no", "yes"))])
         assert turned.probability == pytest.approx(0.2 / 0.9), "other words are another question"
@@ -220,11 +211,9 @@ def test_images_are_sent_once_and_yes_is_read_from_the_first_token(tmp_path: Pat
     [
         (["Yes, there is.", "yes"], [], YES_NO, 1.0),
         (["no."], [], YES_NO, 0.0),
-        ([" yes"], [(" yes", -0.6), ("▁no", -2.3)], YES_NO, 1.0),
         (["yes", "I"], [("I", -0.01), ("yes", -20.7), ("no", -1.0)], YES_NO, None),  # both together have 0.37
         (["no"], [("Yes", -69.07755), ("no", 0.0)], YES_NO, pytest.approx(1e-30, rel=1e-3)),
         (["yes"], [("yes", 0.1)], YES_NO, 1.0),  # no log-probability is above 0
-        (["A", "", "I cannot see it"], [("A", -0.1)], YES_NO, None),
         (["A", "(a)", "A: a ball", "**A**", '"A"', "The answer is A."], [], ("a", "b"), 1.0),
         (["B) in a street", "the correct answer is (B)", "Answer: b"], [], ("a", "b"), 0.0),
         (["A kite is held", "Both", "", "C"], [], ("a", "b"), None),
@@ -241,28 +230,151 @@ def test_a_log_probability_that_is_no_number_is_left_out(number: str) -> None:
     assert Completion.read(f'{{"choices": [{choice}]}}'.encode()).alternatives() == []
 
 
-def test_threads_and_processes_write_side_by_side_the_first_stays_and_all_are_counted(tmp_path: Path) -> None:
-    folder = tmp_path / "new" / "folder"
-    command = [sys.executable, "-c", WRITER, str(folder)]
-    processes = [subprocess.Popen([*command, name], cwd=Path(__file__).parents[3]) for name in ("p", "q")]
-    answers = Answers(folder)
+def test_answers_are_kept_side_by_side_the_first_stays_and_all_are_counted(tmp_path: Path) -> None:
+    files = [Answers(tmp_path / "new" / "folder") for _ in range(2)]  # as of two processes
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: answers.keep(f"t{n}", "m", Answer("text", "stop", 1, 2)), range(100)))
-    assert [process.wait() for process in processes] == [0, 0]
-    answers.keep("t1", "m", Answer("second", "stop", 3, 4))
-    again = Answers(folder)
-    assert (again.spent("m"), again.spent("other")) == (Tally(141, 143, 284), Tally(0, 0, 0))
-    found = again.find([f"{name}{n}" for name in "pqt" for n in range(100)])
-    assert len(found) == 140 and set(found.values()) == {Answer("text", "stop", 1, 2)}
+        list(pool.map(lambda n: files[n % 2].keep(f"t{n}", "m", Answer("text", "stop", 1, 2)), range(100)))
+    files[0].keep("t1", "m", Answer("second", "stop", 3, 4))
+    assert (files[1].spent("m"), files[1].spent("other")) == (Tally(101, 103, 204), Tally(0, 0, 0))
+    kept = files[1].find([f"t{n}" for n in range(200)])
+    assert len(kept) == 100 and set(kept.values()) == {Answer("text", "stop", 1, 2)}
 
 
-def test_a_damaged_file_is_named_and_numbers_that_are_none_count_as_none(tmp_path: Path) -> None:
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     answers = Answers(tmp_path)
-    answers.keep("a", "m", Answer("text", "stop", 3, 4))
-    with sqlite3.connect(tmp_path / FILE) as database:
-        database.execute("UPDATE answers SET prompt_tokens = 'many'")
-    assert answers.find(["a"]) == {"a": Answer("text", "stop", 0, 4)}
     with sqlite3.connect(tmp_path / FILE) as database:
         database.executescript("DROP TABLE tally; CREATE TABLE tally (a)")
     with pytest.raises(BuildFailed, match=r"answers\.sqlite: not a file of answers .*\.recover, or move it away"):
         answers.spent("m")
+
+
+SECRET, OWN = "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY"
+ENGINE = "subsets.negatives.source.engine"
+
+
+@pytest.fixture(autouse=True)
+def nothing_allowed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in (allowed.KEYS, allowed.ANSWERS, "PREFECT_API_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(SECRET, "sesame")
+
+
+def negative(body: Body, number: int) -> Reply:
+    first, _, rest = asked(body).partition(" ")
+    return completion(f'{{"negative_caption": "{first} purple {rest}"}}')
+
+
+def recipe_of_others(folder: Path, url: str, **engine: Any) -> str:
+    (folder / "captions.jsonl").write_text('{"caption_id": "1", "image_id": "1", "caption": "A dog on a bench."}\n')
+    engine = {"kind": "openai", "model": "m", "base_url": url, "retries": 0, **engine}
+    source = {"kind": "negative-captions", "captions": "captions.jsonl", "engine": engine}
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump({"name": "theirs", "subsets": {"negatives": {"source": source}}}))
+    return str(path)
+
+
+def test_a_key_goes_where_the_operator_bound_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`base_url: http://attacker` with `api_key_variable: AWS_SECRET_ACCESS_KEY` sent that secret to the attacker;
+    `_meta/log/recipe.json` of a bucket names both, and who resumes it bound neither.
+    """
+    with serving(negative) as server:
+        theirs = recipe_of_others(tmp_path, server.url, api_key_variable=SECRET)
+        host = server.url.removesuffix("/v1")
+        with pytest.raises(WrongUse, match=f"the value of {SECRET} to {host}.*set {allowed.KEYS}={host}={SECRET}"):
+            twinset.build(theirs, tmp_path / "out")
+        with pytest.raises(WrongUse, match="nobody allowed"):  # the last place before it is sent
+            model(server, tmp_path, api_key_variable=SECRET).ask(requests(1))
+        assert server.keys == []
+        allow_key(server.url, SECRET)
+        twinset.build(theirs, tmp_path / "out")
+        first = len(server.keys)
+        monkeypatch.delenv(allowed.KEYS)
+        monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "another cache"))
+        (tmp_path / "out/negatives/_meta/receipts/00000.json").unlink()
+        forget_workers()
+        with pytest.raises(WrongUse, match=rf"{SECRET} to {host}.*set {allowed.KEYS}={host}"):
+            make_shard(str(tmp_path / "out"), "negatives", 0)
+        allow_key(server.url, SECRET)
+        forget_workers()
+        make_shard(str(tmp_path / "out"), "negatives", 0)
+    assert len(server.keys) == 2 * first and set(server.keys) == {"Bearer sesame"}
+
+
+@pytest.mark.parametrize(
+    ("bound", "variable", "url", "goes"),
+    [
+        ("https://api.example.org=K", "K", "https://api.EXAMPLE.org/v1", True),
+        ("https://api.example.org=K", "K", "https://api.example.org.evil.net/v1", False),
+        ("https://api.example.org=K", "K", "https://evil.net/api.example.org", False),
+        ("https://api.example.org=K", "K", "http://api.example.org/v1", False),  # in plain text through the network
+        ("https://a.org=X,http://[::1]:8000=K", "K", "http://[::1]:8000/v1", True),
+        ("http://gpu:8000=K", "K", "http://gpu:8001/v1", False),
+        ("", OWN, "https://api.openai.com/v1", True),
+        ("", OWN, "http://api.openai.com/v1", False),
+        ("", SECRET, "https://api.openai.com/v1", False),
+    ],
+)
+def test_a_key_has_one_server(monkeypatch: pytest.MonkeyPatch, bound: str, variable: str, url: str, goes: bool) -> None:
+    """Names that look alike, other ports and plain http are other servers; the remedy of a refusal is exact."""
+    monkeypatch.setenv(allowed.KEYS, bound)
+    if not goes:
+        with pytest.raises(WrongUse) as refused:
+            refuse_unbound_key(url, variable)
+        monkeypatch.setenv(allowed.KEYS, str(refused.value).rpartition(f"{allowed.KEYS}=")[2])
+    refuse_unbound_key(url, variable)
+
+
+@pytest.mark.parametrize("host", ["a.org\\@evil.net", "a.org%2eevil.net", "a.org;evil.net", "a.org,evil.net"])
+def test_a_host_that_readers_of_urls_disagree_on_is_refused(host: str, tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"base_url"):
+        twinset.load_recipe(recipe_of_others(tmp_path, f"https://{host}/v1"))
+
+
+def test_nothing_else_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """OpenAI's client adds OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS, whatever the server."""
+    for variable in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", OWN):
+        monkeypatch.setenv(variable, "secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer secret\nX-Gateway: secret")
+    _say_where.cache_clear()
+    with serving(echo) as elsewhere, serving(echo) as server, caplog.at_level(logging.WARNING, "twinset"):
+        for _ in range(2):
+            model(server, tmp_path).ask(requests(2))
+        assert {*server.keys} == {"Bearer none"} and "secret" not in str(server.headers)
+        allow_key(server.url, SECRET)
+        onward = Reply(b"", 307, {"location": f"{elsewhere.url}/chat/completions"})
+        server.reply = lambda body, number: onward
+        with pytest.raises(BuildFailed, match=rf"on \(307\) to {elsewhere.url}.*; set base_url"):
+            model(server, tmp_path / "new", api_key_variable=SECRET).ask(requests(1))
+    assert (len(server.bodies), elsewhere.bodies) == (3, [])
+    messages = [f"requests go to {server.url} with {key}" for key in ("no key", f"the key in {SECRET}")]
+    assert [record.message for record in caplog.records] == messages
+
+
+def test_answers_lie_below_out_or_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`answers: /any/where` made folders and a database there."""
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    (tmp_path / "link").symlink_to(elsewhere)
+    with serving(negative) as server:
+        for place in (elsewhere, out / "../elsewhere", tmp_path / "link", tmp_path / "outer"):
+            theirs = recipe_of_others(tmp_path, server.url, answers=str(place))
+            with pytest.raises(WrongUse, match=r"engine\.answers: the recipe would write answers to .*outside of OUT"):
+                twinset.build(theirs, out)
+        assert not elsewhere.exists() and server.bodies == []
+        twinset.build(recipe_of_others(tmp_path, server.url, answers=str(out / "answers")), out)
+        monkeypatch.setenv(allowed.ANSWERS, str(elsewhere))
+        twinset.build(recipe_of_others(tmp_path, server.url, answers=str(elsewhere)), tmp_path / "again")
+    assert (elsewhere / "answers.sqlite").is_file()
+
+
+@pytest.mark.parametrize("status", [200, 301, 400, 401, 500])
+def test_a_key_that_a_server_repeats_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    reason = "x" * 281 + " Bearer sesame"  # cut within the key, half of it would be shown
+    with serving(lambda body, number: failure(status, reason, location=reason)) as server:
+        monkeypatch.setenv(allowed.KEYS, f"{server.url.removesuffix('/v1')}={SECRET}")
+        with caplog.at_level(logging.INFO), pytest.raises(BuildFailed) as failed:
+            model(server, tmp_path, api_key_variable=SECRET, retries=1).ask(requests(1))
+    shown = "".join(traceback.format_exception(failed.value)) + caplog.text
+    assert "xxx Bearer " in shown and "sesa" not in shown

@@ -180,9 +180,7 @@ def test_what_cannot_be_answered_is_refused_alone(models: Path, monkeypatch: pyt
         ("llava", "chat_template.jinja", "{%", "{{ 'a' * 99999999999 }}{%", "its chat template multiplies"),
     ],
 )
-def test_other_folders_are_refused(
-    models: Path, tmp_path: Path, kind: str, name: str, old: str, new: str, problem: str
-) -> None:
+def test_refused_folders(models: Path, tmp_path: Path, kind: str, name: str, old: str, new: str, problem: str) -> None:
     folder = Path(shutil.copytree(models / kind, tmp_path / kind))
     text = (folder / name).read_text()
     (folder / name).write_text(text.replace(old, new)) if old else (folder / name).unlink()

@@ -3,9 +3,7 @@
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import boto3
 import fsspec
@@ -14,17 +12,10 @@ from botocore.retries.standard import ExponentialBackoff
 from moto.server import ThreadedMotoServer
 
 from tests.flaky_s3 import Flaky
-from tests.stages.conftest import _package, drawn, files_below, greys, media, planned_build
-from twinset.shards.storage.store import Store
-from twinset.stages.dataset import drop_duplicates
-from twinset.stages.finish import remove_leftovers
+from tests.stages.conftest import _package, drawn, greys, media, planned_build
 
-#: Path of each file or object -> its content, without the logs.
-Files = Callable[[], dict[str, bytes]]
-WholeBuild = Callable[[Store], Any]
-SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
 LOGIN = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
-__all__ = ["_package", "drawn", "files_below", "greys", "media", "planned_build"]
+__all__ = ["_package", "drawn", "greys", "media", "planned_build"]
 
 
 @pytest.fixture(scope="module")
@@ -62,44 +53,3 @@ def bucket(server: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> Iterat
     fsspec.get_filesystem_class("s3").clear_instance_cache()
     yield f"s3://{name}/datasets/small"
     fsspec.get_filesystem_class("s3").clear_instance_cache()
-
-
-@pytest.fixture
-def stored(server: str, bucket: str) -> Files:
-    """All objects of the bucket, asked for without the proxy."""
-
-    def objects() -> dict[str, bytes]:
-        name, _, prefix = bucket.removeprefix("s3://").partition("/")
-        found = boto3.resource("s3", endpoint_url=server).Bucket(name).objects.all()
-        kept = [one for one in found if "/_meta/log/" not in one.key]
-        assert all(one.key.startswith(f"{prefix}/") for one in kept)
-        return {one.key.removeprefix(f"{prefix}/"): one.get()["Body"].read() for one in kept}
-
-    return objects
-
-
-@pytest.fixture
-def whole_build(planned_build: Any) -> WholeBuild:
-    """Build a small dataset whole."""
-
-    def build_in(store: Store) -> Any:
-        build = planned_build(store, "eq-x", SCENES, shard_size=1)
-        build.make_all()
-        drop_duplicates(store, {"eq-x": build.indexed()})
-        build.indexed()
-        remove_leftovers(store, build.state())
-        store.sweep()
-        return build
-
-    return build_in
-
-
-@pytest.fixture
-def local(whole_build: WholeBuild, files_below: Callable[[Path], dict[str, bytes]], tmp_path: Path) -> Files:
-    """All files of that dataset in a folder."""
-
-    def files() -> dict[str, bytes]:
-        whole_build(Store(str(tmp_path / "out")))
-        return files_below(tmp_path / "out")
-
-    return files

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.flaky_s3 import BUSY, CUT, DROPPED, SILENT, Flaky
-from tests.shards.storage.conftest import SCENES, Files, WholeBuild
+from tests.flaky_s3 import CUT, SILENT, Flaky
 from twinset.shards.storage.object_store import PART
 from twinset.shards.storage.store import Store
-from twinset.stages.finish import disagreeing
 from twinset.stages.make import HOPELESS
-from twinset.stages.overview import verify_stage
 
 pytestmark = pytest.mark.slow
 
@@ -26,28 +23,6 @@ def test_an_object_is_created_once(bucket: str, flaky: Flaky) -> None:
     assert store.create("claim", b"mine")
     assert not store.create("claim", b"another's")
     assert store.create("claim", b"mine") and store.read("claim") == b"mine"
-
-
-@pytest.mark.parametrize("failures", [[500, 503, DROPPED], [SILENT, CUT, BUSY]])
-def test_one_request_in_ten_may_fail(
-    bucket: str,
-    flaky: Flaky,
-    whole_build: WholeBuild,
-    stored: Files,
-    local: Files,
-    failures: list[int],
-    monkeypatch: Any,
-) -> None:
-    monkeypatch.setattr("s3fs.S3FileSystem.read_timeout", 1)
-    number = itertools.count(1)
-    flaky.fails = lambda method, path: next(number) % 10 == 0
-    flaky.failures = itertools.cycle(failures)
-    build = whole_build(Store(bucket))
-    assert next(number) > 5 * 10
-    assert stored() == local()
-    state = build.state()
-    assert state.todo == [] and disagreeing(build.store, state)[1] == []
-    assert list(verify_stage(build.store, state)) == []
 
 
 def test_a_large_object_is_read_in_parts_and_named_where_it_cannot_be(bucket: str, flaky: Flaky) -> None:
@@ -70,30 +45,15 @@ def test_a_large_object_is_read_in_parts_and_named_where_it_cannot_be(bucket: st
             stream.read(5)
 
 
-@pytest.mark.parametrize(("chosen", "mode"), [({}, "adaptive"), ({"AWS_RETRY_MODE": "standard"}, "standard")])
 def test_a_store_that_stays_silent_is_named_after_the_attempts_that_the_user_chose(
-    bucket: str, flaky: Flaky, chosen: dict[str, str], mode: str, monkeypatch: Any
+    bucket: str, flaky: Flaky, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("s3fs.S3FileSystem.read_timeout", 0.3)
-    for name, value in {"AWS_MAX_ATTEMPTS": "2", **chosen}.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     flaky.fails, flaky.failures = lambda method, path: True, itertools.repeat(SILENT)
     with pytest.raises(OSError, match="is the store reachable") as caught:
         Store(bucket).write("a", b"1")
     assert caught.value.errno == errno.ETIMEDOUT in HOPELESS
     headers = flaky.requests[-1][2]
-    assert f"cfg/retry-mode#{mode}" in str(headers["User-Agent"])
+    assert "cfg/retry-mode#adaptive" in str(headers["User-Agent"])
     assert str(headers["amz-sdk-request"]).endswith("attempt=2; max=2")
-
-
-def test_a_bucket_that_keeps_answering_500_ends_in_an_error_without_receipt(
-    bucket: str, flaky: Flaky, stored: Files, planned_build: Any
-) -> None:
-    build = planned_build(Store(bucket), "eq-x", SCENES, shard_size=1)
-    flaky.fails = lambda method, path: method == "PUT" and "_meta/rows" in path
-    with pytest.raises(OSError, match=r"is the store reachable.*resume.*eq-x/_meta/rows/00000\.parquet"):
-        build.make(0)
-    assert not any("receipts" in name or "rows" in name for name in stored())
-    flaky.fails = lambda method, path: False
-    build.make_all()
-    assert build.state().todo == []

@@ -1,16 +1,13 @@
 """A store, local or a bucket: files are whole or absent, the spool is swept, and trouble with disk or bucket says what
-to do. A file or a folder that is written elsewhere is there whole or not at all.
+to do. URLs of others, which fsspec would open, are refused. A file or folder elsewhere is there whole or not at all.
 """
 
 import contextlib
 import errno
-import gc
 import os
+import re
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +16,9 @@ import pytest
 
 from tests.flaky_s3 import Flaky
 from twinset.contracts.errors import WrongUse
-from twinset.shards.rows import TarWriter
 from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import new_folder, whole_file
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        gc.collect()  # pyarrow keeps a file open that it could not finish, as long as the error lives
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture(params=["folder", "memory", pytest.param("bucket", marks=pytest.mark.slow)])
@@ -85,15 +66,6 @@ def test_a_bucket_that_cannot_be_reached_says_so(
         Store(bucket).write("a", b"1")
 
 
-def test_a_reader_never_meets_half_a_file(tmp_path: Path) -> None:
-    store, contents = Store(str(tmp_path)), [bytes([value]) * 300_000 for value in (1, 2)]
-    store.write("file", contents[0])
-    with ThreadPoolExecutor() as pool:
-        writer = pool.submit(lambda: [store.write("file", contents[number % 2]) for number in range(60)])
-        while not writer.done():
-            assert store.read("file") in contents
-
-
 def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,38 +84,6 @@ def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_el
             (folder / "deep").mkdir(parents=True, exist_ok=True)
         with sweep():
             assert all(folder.exists() for folder in kept) and not any(folder.exists() for folder in dead)
-
-
-def test_sweeping_while_others_write_harms_nobody(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    with ThreadPoolExecutor() as pool:
-        writers = [pool.submit(lambda name: [store.write(name, b"x") for _ in range(40)], name) for name in "abc"]
-        for _ in range(200):
-            store.sweep()
-    assert [len(writer.result()) for writer in writers] == [40, 40, 40]
-    store.sweep()
-    assert store.names("") == ["a", "b", "c"]
-
-
-def test_a_full_disk_says_so_once_and_leaves_nothing_half_written(small_disk: Path, planned_build: Any) -> None:
-    store = Store(str(small_disk / "out"))
-    full = r"the disk is full.*; free some room, here or where TMPDIR points, and run the same command again"
-    with pytest.raises(OSError, match=full), store.spool() as spool, TarWriter(spool / "tar") as tar:
-        for number in range(40):
-            tar.add(f"{number}.bin", os.urandom(100_000))
-    assert store.names(SPOOL) == []
-    build = planned_build(store, "eq-x", [("a", 1, 2)], shard_size=1)
-    ballast = small_disk / "ballast"
-    with pytest.raises(OSError), ballast.open("wb", buffering=0) as stream:
-        for _ in range(2000):
-            stream.write(bytes(1024))
-    with pytest.raises(OSError, match=full) as caught:
-        build.make(0)
-    assert caught.value.errno == errno.ENOSPC and str(caught.value).count("free some room") == 1
-    assert build.state().todo == [0] and store.names("eq-x/test") == []
-    ballast.unlink()
-    build.make_all()
-    assert build.state().todo == [] and store.names(SPOOL) == []
 
 
 @pytest.mark.parametrize("link", ["eq-x", "eq-x/test", SPOOL])
@@ -166,44 +106,6 @@ def test_nothing_is_written_or_removed_through_a_link_below_out(tmp_path: Path, 
         assert (out / "file").read_bytes() == b"new" and kept.read_bytes() == b"mine"
 
 
-def test_an_output_that_cannot_be_written_says_so(tmp_path: Path, small_disk: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    for out in (small_disk, small_disk / "new/out"):
-        with pytest.raises(OSError, match="the file system is read-only; name another --out"):
-            Store(str(out)).write("a", b"")
-    (tmp_path / "dangling").symlink_to("nowhere")
-    for out in (tmp_path / "dangling", Path("/dev/null")):
-        with pytest.raises(WrongUse, match=f"{out}: is no folder; name one"):
-            Store(str(out))
-    (tmp_path / "out" / "a").mkdir(parents=True)
-    with pytest.raises(OSError, match=r"a folder lies where a file belongs; remove it .*out/a'"):
-        Store(str(tmp_path / "out")).write("a", b"")
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from twinset.shards.storage.whole_file import whole_file
-with whole_file(Path(sys.argv[1])) as unfinished:
-    unfinished.write_text("half")
-    os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / ("long" * 60)
-    subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=Path(__file__).parents[3], check=False)
-    (left,) = path.parent.iterdir()
-    living = left.with_name(f".twinset-{socket.gethostname()}.1.x")  # the first process of any machine
-    elsewhere = left.with_name(".twinset-another-machine.99.x")
-    for folder in (living, elsewhere):
-        folder.mkdir()
-    with whole_file(path) as unfinished:
-        unfinished.write_text("whole")
-        assert not path.exists()
-    assert path.read_text() == "whole" and {*path.parent.iterdir()} == {path, living, elsewhere}
-
-
 def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("before")
@@ -216,13 +118,11 @@ def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert path.read_text() == "before" and [*tmp_path.iterdir()] == [path]
 
 
-def test_a_new_folder_takes_its_place_when_it_is_whole(
-    tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_folder_takes_its_place_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "new", "--out") as unfinished:
         (unfinished / "half").write_text("half")
         raise ZeroDivisionError
-    assert [*tmp_path.iterdir()] == [small_disk]
+    assert [*tmp_path.iterdir()] == []
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     for folder in (tmp_path / "new", Path(".")):
@@ -230,7 +130,29 @@ def test_a_new_folder_takes_its_place_when_it_is_whole(
             (unfinished / "a").write_text("b")
             assert Path.cwd() == tmp_path / "empty" and not (folder / "a").exists()
     assert (tmp_path / "new/a").read_text() == "b" == (tmp_path / "empty/a").read_text()
-    assert {path.name for path in tmp_path.iterdir()} == {"new", "empty", "small"}
-    for folder, problem in {"new": "not an empty folder", "new/a/b": "cannot be made", "small": "be replaced"}.items():
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "empty"}
+    for folder, problem in {"new": "not an empty folder", "new/a/b": "cannot be made"}.items():
         with pytest.raises(WrongUse, match=f"{problem}.*; name another --out"), new_folder(tmp_path / folder, "--out"):
             raise AssertionError
+
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+CHAINS = ("reference://::file:///etc", "simplecache::s3://bucket/out", "tar://x::s3://b/a.tar", "s3://b/a::file:///etc")
+OTHERS = ("reference", "local", "sftp", "ssh", "ftp", "github", "git", "hf", "hdfs", "jupyter", "cached", "data", "S3")
+
+
+@pytest.mark.parametrize("url", [*CHAINS, *(f"{scheme}://example.org/out" for scheme in OTHERS)])
+def test_a_url_of_another_scheme_or_a_chain_is_not_opened(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S12: `reference://…::file:///etc/hostname` as OUT, stage or manifest read any local file; sftp and github log in
+    with the user's own keys; caches write elsewhere."""
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda *_, **__: pytest.fail("fsspec was asked"))
+    with pytest.raises(WrongUse, match=r"not a URL that is opened; name a folder, or one URL that begins with s3://, "):
+        Store(url)
+
+
+def test_one_module_hands_urls_to_fsspec() -> None:
+    """A second way to fsspec would not ask for the scheme."""
+    folders = [*(CHECKOUT / "src/twinset").glob("*/"), CHECKOUT / "demo", CHECKOUT / "extras/twinset_extras"]
+    imports = re.compile(r"^\s*(import|from) (fsspec|s3fs|gcsfs|adlfs|smart_open)\b", re.MULTILINE)
+    using = [path for folder in folders for path in folder.rglob("*.py") if imports.search(path.read_text("utf-8"))]
+    assert using == [CHECKOUT / "src/twinset/shards/storage/object_store.py"]

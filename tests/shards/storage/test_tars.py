@@ -145,11 +145,11 @@ def test_what_headers_claim_ends_in_no_traceback(claim: bytes) -> None:
 
 def test_many_members_take_no_memory() -> None:
     """tarfile keeps all, and copies what is said of all of them for each."""
-    texts = (b"12 key%03d=x\n" % number for number in range(300))
+    texts = (b"12 key%03d=x\n" % number for number in range(100))
     blocks = (header(len(text), tarfile.XGLTYPE, text) + header(0) for text in texts)
     stream = io.BytesIO(b"".join(blocks) * 10 + bytes(1024))
     tracemalloc.start()
-    assert sum(1 for _ in member_headers(stream, "TAR")) == 3000
+    assert sum(1 for _ in member_headers(stream, "TAR")) == 1000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2_000_000
+    assert peak < 1_000_000

@@ -50,25 +50,22 @@ def settings(made_pairs: MadeDataset, tmp_path: Path) -> Settings:
     return make
 
 
-def test_a_run_writes_weights_that_evaluation_opens_and_names_every_shard(
-    settings: Settings, made_pairs: MadeDataset, tmp_path: Path
-) -> None:
-    out, told = tmp_path / "run", list[tuple[int, int]]()
-    done = train(ClipTask, settings(), out, lambda step, steps, row: told.append((step, steps)))
-    assert told == [(step, 8) for step in range(1, 9)] and {path.name for path in out.iterdir()} == FILES
+def test_a_run_writes_what_evaluation_opens(settings: Settings, made_pairs: MadeDataset, tmp_path: Path) -> None:
+    out, reports = tmp_path / "run", list[tuple[int, int]]()
+    done = train(ClipTask, settings(), out, lambda step, steps, row: reports.append((step, steps)))
+    assert reports == [(step, 8) for step in range(1, 9)] and {path.name for path in out.iterdir()} == FILES
     figures = {row["step"]: row["validation"] for row in rows_of(out) if "validation" in row}
     assert [*figures] == [4, 8] and done["validation"] == figures[8]
     assert {"loss", "accuracy", "chance", "text", "image", "group"} == figures[8].keys()
-    assert figures[done["best_step"]]["accuracy"] == max(one["accuracy"] for one in figures.values())
+    assert figures[done["best_step"]]["accuracy"] == max(figure["accuracy"] for figure in figures.values())
     # open_clip:OUT has the best weights; images go through the transform of the configuration.
-    scorer: Any = open_model(done["model"])
-    same: Any = open_model(f"open_clip:{out / 'open_clip_config.json'}:{done['best']}")
-    assert scorer.digest() == same.digest() and scorer.encode_images(images(1)).shape == (1, 8)
-    found = json.loads((out / "data.json").read_bytes())
-    assert found["weights"]["last.safetensors"] == sha256(done["last"]) == done["sha256"]
-    ((training,), (validation,)) = found["data"], found["validation"]
+    best: Any = open_model(f"open_clip:{out / 'open_clip_config.json'}:{done['best']}")
+    assert open_model(done["model"]).digest() == best.digest() and best.encode_images(images(1)).shape == (1, 8)
+    facts = json.loads((out / "data.json").read_bytes())
+    assert facts["weights"]["last.safetensors"] == sha256(done["last"]) == done["sha256"]
+    ((training,), (validation,)) = facts["data"], facts["validation"]
     tars = (made_pairs.root / "eq-ag").rglob("*.tar")
-    shards = {one["tar"]: one["sha256"] for one in training["shards"]}
+    shards = {shard["tar"]: shard["sha256"] for shard in training["shards"]}
     assert shards == {str(path.relative_to(made_pairs.root)): sha256(path) for path in tars}
     assert validation["subset"] == "eq-gebc" and training["examples"] == 16
     for name in ("README.md", "report.html", "data.json"):  # what is published names no folder of this machine
@@ -98,9 +95,7 @@ def test_two_processes_train_as_one_does(settings: Settings, tmp_path: Path) -> 
     trains_alike_in_two_processes(ClipTask, "clip", chosen, options, tmp_path)
 
 
-def test_training_learns_what_it_reads_and_without_validation_the_last_weights_are_the_best(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_training_learns_what_it_reads(settings: Settings, tmp_path: Path) -> None:
     chosen = settings(epochs=25, validation=(), transform="evaluation", batch=8)
     done = train(ClipTask, chosen, tmp_path / "run")
     losses = [row["loss"] for row in rows_of(tmp_path / "run")]
@@ -143,7 +138,7 @@ def test_no_answer_of_a_batch_is_among_its_wrong_answers(settings: Settings, tmp
     chosen = settings(objective="negative-pairs")
     examples = open_data(chosen, chosen.twins, tmp_path / "run").training
     read = [examples[place] for place in range(len(examples))]
-    places = [one.images[role] for one in read for role in ("image", "negative_image")]
+    places = [example.images[role] for example in read for role in ("image", "negative_image")]
     assert len(read) == 8 and len({(place.tar, place.offset) for place in places}) == len(places) == 16
     for name in OBJECTIVES.kinds():
         roles = OBJECTIVES.find(name).roles
@@ -151,10 +146,10 @@ def test_no_answer_of_a_batch_is_among_its_wrong_answers(settings: Settings, tmp
 
 
 def test_the_defaults_are_bivlcs_recipe() -> None:
-    found = ClipSettings(data=("out/demo",))
-    assert (found.model, found.weights) == ("ViT-B-32", "openai")
-    assert (found.lr, found.betas, found.eps, found.weight_decay) == (1e-6, (0.9, 0.98), 1e-6, 0.1)
-    assert (found.warmup, found.epochs, found.seed, found.batch) == (50, 10, 42, 400)
+    recipe = ClipSettings(data=("out/demo",))
+    assert (recipe.model, recipe.weights) == ("ViT-B-32", "openai")
+    assert (recipe.lr, recipe.betas, recipe.eps, recipe.weight_decay) == (1e-6, (0.9, 0.98), 1e-6, 0.1)
+    assert (recipe.warmup, recipe.epochs, recipe.seed, recipe.batch) == (50, 10, 42, 400)
     twins = ClipSettings(data=("out/demo",), objective="negative-pairs", regulariser="eqsim")
     assert twins.batch == twins.defaults()["batch"] == 200
     assert FusionSettings(model="m", data=("d",)).defaults()["accumulate"] == 1024 / 8
@@ -174,11 +169,9 @@ def test_a_folder_and_an_installed_package_bring_their_weights(tmp_path: Path) -
     ("wrong", "message"),
     [
         ({"learning_rate": 1}, "learning_rate: unknown; name one of "),
-        ({"regulariser_weight": 1}, "^regulariser_weight: is no setting of the regulariser None"),
         ({"regulariser": "hardneg", "v1": "all"}, "^v1: is no setting of the regulariser hardneg"),
         ({"regulariser": "eqsim", "v1": "close"}, "v1: .*'distant' or 'none'"),
         ({"batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
-        ({"epochs": "0"}, "^epochs: Input should be greater than 0$"),
     ],
 )
 def test_wrong_settings_are_named(wrong: dict[str, Any], message: str) -> None:
@@ -187,14 +180,12 @@ def test_wrong_settings_are_named(wrong: dict[str, Any], message: str) -> None:
 
 
 def test_a_regulariser_brings_its_weight_and_settings() -> None:
-    def settings_of(**changes: Any) -> tuple[float, dict[str, Any]]:
-        found = checked(ClipSettings, {"data": ["d"], **changes})
-        return found.regulariser_weight, found.regulariser_options()
-
-    every = {"v1": "all", "v2": "close", "form": "paper", "margin": 0.1, "margin_v1": 0.0}
-    assert settings_of() == (0, {}) and settings_of(regulariser="hardneg") == (1, {})
-    assert settings_of(regulariser="eqsim") == (0.5, every)
-    assert settings_of(regulariser="eqsim", v1="none", margin="0.04") == (0.5, every | {"v1": "none", "margin": 0.04})
+    given = {"data": ["d"], "regulariser": "eqsim", "v1": "none", "margin": "0.04"}
+    chosen = checked(ClipSettings, given)
+    expected = {"v1": "none", "v2": "close", "form": "paper", "margin": 0.04, "margin_v1": 0.0}
+    assert (chosen.regulariser_weight, chosen.regulariser_options()) == (0.5, expected)
+    assert ClipSettings(data=("d",)).regulariser_weight == 0
+    assert ClipSettings(data=("d",), regulariser="hardneg").regulariser_weight == 1
 
 
 @pytest.mark.parametrize(("examples", "size"), [(400, 400), (401, 200), (1000, 333), (2000, 400), (3, 3), (2, 2)])

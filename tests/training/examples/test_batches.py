@@ -1,21 +1,35 @@
-"""Batches are a function of the step; what cannot be read is replaced and named."""
+"""Batches are a function of the step; what cannot be read is replaced and named.
+
+Worker processes give results in order; they end with the one that asked, however that ends, and their end is told.
+"""
 
 import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import fsspec
 import numpy as np
+import psutil
 import pytest
 import torch
 from numpy.typing import NDArray
 
 from tests.made_datasets import MadeDataset
+from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage import layout
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.example_set import open_examples
 from twinset.training.examples.transforms import Transforms
+from twinset.training.examples.workers import made_ahead, named_workers
 
 
 def tokenize(texts: Sequence[str]) -> NDArray[np.int64]:
@@ -23,17 +37,13 @@ def tokenize(texts: Sequence[str]) -> NDArray[np.int64]:
     return np.array([list(text.encode()[:12].ljust(12, b"\0")) for text in texts], np.int64)
 
 
-@pytest.fixture
-def small_crops() -> Transforms:
-    return Transforms({"size": 32})
-
-
 ROLES = ("image", "text", "negative_text")
+CROPS = Transforms({"size": 32})
 
 
-def open_batches(made: MadeDataset, crops: Transforms, batch: int = 4, **settings: Any) -> Batches:
+def open_batches(made: MadeDataset, batch: int = 4, **settings: Any) -> Batches:
     examples = open_examples([f"{made.root}:eq-ag"], "pairs")
-    return Batches(examples, crops, tokenize, batch, seed=7, roles=ROLES, **settings)
+    return Batches(examples, CROPS, tokenize, batch, seed=7, roles=ROLES, **settings)
 
 
 @pytest.fixture
@@ -50,10 +60,8 @@ def content(batch: Batch) -> tuple[Any, ...]:
     return batch.step, batch.epoch, batch.keys, batch.groups, batch.left_out, values
 
 
-def test_every_example_is_read_once_an_epoch_with_its_own_words(
-    made_pairs: MadeDataset, small_crops: Transforms
-) -> None:
-    batches = open_batches(made_pairs, small_crops)
+def test_every_example_is_read_once_an_epoch_with_its_own_words(made_pairs: MadeDataset) -> None:
+    batches = open_batches(made_pairs)
     assert batches.steps_per_epoch == 4
     read = [batches.at(step) for step in range(8)]
     assert [batch.epoch for batch in read] == [0] * 4 + [1] * 4
@@ -67,12 +75,12 @@ def test_every_example_is_read_once_an_epoch_with_its_own_words(
             assert np.array_equal(batch.texts[role], tokenize([by_key[key].texts[role] for key in batch.keys]))
 
 
-def test_workers_and_ranks_make_the_batches_of_one_process(made_pairs: MadeDataset, small_crops: Transforms) -> None:
-    alone, helped = (open_batches(made_pairs, small_crops, workers=count) for count in (0, 2))
+def test_workers_and_ranks_make_the_batches_of_one_process(made_pairs: MadeDataset) -> None:
+    alone, helped = (open_batches(made_pairs, workers=count) for count in (0, 2))
     before = torch.random.get_rng_state()
     assert [*map(content, helped.stream(1, 11))] == [content(alone.at(step)) for step in range(1, 11)]
     assert torch.equal(torch.random.get_rng_state(), before)
-    whole, halves = alone.at(2), [open_batches(made_pairs, small_crops, rank=rank, world=2).at(2) for rank in (0, 1)]
+    whole, halves = alone.at(2), [open_batches(made_pairs, rank=rank, world=2).at(2) for rank in (0, 1)]
     assert whole.keys == halves[0].keys + halves[1].keys
     assert np.array_equal(whole.images["image"], np.concatenate([half.images["image"] for half in halves]))
     pixels = [
@@ -86,12 +94,11 @@ def test_workers_and_ranks_make_the_batches_of_one_process(made_pairs: MadeDatas
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_corrupt_tar_in_mid_epoch_is_named_and_its_examples_replaced(
     made_pairs: MadeDataset,
-    small_crops: Transforms,
     workers: int,
     many_broken: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    batches = open_batches(made_pairs, small_crops, workers=workers)
+    batches = open_batches(made_pairs, workers=workers)
     whole = [batches.at(step) for step in range(8)]
     tar = made_pairs.root / layout.tar("eq-ag", "test", 3)  # 2 of 8 pairs
     damaged = tar.read_bytes()
@@ -109,15 +116,13 @@ def test_a_corrupt_tar_in_mid_epoch_is_named_and_its_examples_replaced(
     assert content(batches.at(7)) == content(read[-1])
     many_broken.undo()
     with pytest.raises(BuildFailed, match=r"1 of 16 examples cannot be read, more than 1\.0% of them; the first is "):
-        [*Batches(batches.examples, small_crops, tokenize, 4, 7, ROLES).stream(0, 4)]
+        [*Batches(batches.examples, CROPS, tokenize, 4, 7, ROLES).stream(0, 4)]
 
 
-def test_what_other_ranks_leave_out_is_counted_and_told(
-    made_pairs: MadeDataset, small_crops: Transforms, many_broken: pytest.MonkeyPatch
-) -> None:
+def test_what_other_ranks_leave_out_is_counted(made_pairs: MadeDataset, many_broken: pytest.MonkeyPatch) -> None:
     gone = {number: ("there", "cut short") for number in range(8)}
     many_broken.setattr("twinset.training.examples.batches.gathered", lambda broken: [broken, gone])
-    half = open_batches(made_pairs, small_crops, rank=0, world=2)
+    half = open_batches(made_pairs, rank=0, world=2)
     assert half.at(0).left_out == (*gone.values(),) and half.broken == gone
     gone[8] = ("there", "cut short")
     with pytest.raises(BuildFailed, match="9 of 16 examples cannot be read"):
@@ -125,10 +130,8 @@ def test_what_other_ranks_leave_out_is_counted_and_told(
 
 
 @pytest.mark.parametrize(("workers", "last"), [(0, 12), (1, 12), (0, 3)])
-def test_a_dataset_that_is_rebuilt_meanwhile_is_refused_at_the_end_of_an_epoch_or_run(
-    made_pairs: MadeDataset, small_crops: Transforms, workers: int, last: int
-) -> None:
-    batches, seen = open_batches(made_pairs, small_crops, workers=workers), []
+def test_a_dataset_that_is_rebuilt_meanwhile_is_refused(made_pairs: MadeDataset, workers: int, last: int) -> None:
+    batches, seen = open_batches(made_pairs, workers=workers), []
     path = made_pairs.root / layout.receipt("eq-ag", 0)
     with pytest.raises(BuildFailed, match=r"eq-ag: rebuilt since this training began.* new --out"):
         for batch in batches.stream(0, last):
@@ -138,28 +141,91 @@ def test_a_dataset_that_is_rebuilt_meanwhile_is_refused_at_the_end_of_an_epoch_o
     assert seen == [*range(min(4, last))]
 
 
-def test_batches_that_cannot_be_filled_are_refused(made_pairs: MadeDataset, small_crops: Transforms) -> None:
+def test_batches_that_cannot_be_filled_are_refused(made_pairs: MadeDataset) -> None:
     with pytest.raises(WrongUse, match="multiple of 3"):
-        open_batches(made_pairs, small_crops, world=3)
+        open_batches(made_pairs, world=3)
     with pytest.raises(WrongUse, match="16 examples do not fill a batch of 17"):
-        open_batches(made_pairs, small_crops, 17)
+        open_batches(made_pairs, 17)
 
 
 @pytest.mark.usefixtures("many_broken")
 @pytest.mark.parametrize("workers", [0, 1])
-def test_an_object_store_gives_the_batches_of_a_folder(
-    made_pairs: MadeDataset, small_crops: Transforms, workers: int
-) -> None:
-    here = open_batches(made_pairs, small_crops)
+def test_an_object_store_gives_the_batches_of_a_folder(made_pairs: MadeDataset, workers: int) -> None:
+    here = open_batches(made_pairs)
     files = fsspec.filesystem("memory")
     files.put(str(made_pairs.root), "/bucket/out", recursive=True)
     try:
         examples = open_examples(["memory://bucket/out:eq-ag"], "pairs")
         assert examples.digest() == here.examples.digest()
-        away = Batches(examples, small_crops, tokenize, 4, 7, ROLES, workers)
+        away = Batches(examples, CROPS, tokenize, 4, 7, ROLES, workers)
         assert [*map(content, away.stream(0, 8))] == [content(here.at(step)) for step in range(8)]
         files.rm("/bucket/out/eq-ag/test/00003.tar")
         reasons = {why for batch in away.stream(8, 12) for _, why in batch.left_out}
         assert reasons == {"image: eq-ag/test/00003.tar is absent"}
     finally:
         files.rm("/bucket", recursive=True)
+
+
+MEGABYTES = 8  # of each result: more than a pipe holds
+
+
+def blocks(number: int) -> tuple[int, int, bytes]:
+    return number, os.getpid(), bytes(MEGABYTES << 20)
+
+
+def failing(number: int) -> int:
+    if number == 5:
+        raise WrongUse("five")
+    return int("no number") if number == 6 else number
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_results_come_in_order_and_errors_as_they_were_raised(workers: int) -> None:
+    made = made_ahead(failing, iter(range(8)), workers, ahead=2)
+    assert [next(made) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(WrongUse, match=r"^five$"):
+        next(made)
+
+
+def read_for_ever(pids: Path) -> None:
+    """What a training does: it reads a few results, and is then busy with them."""
+    os.setsid()
+    made = made_ahead(blocks, iter(range(1000)), workers=2, ahead=4)
+    workers = {next(made)[1] for _ in range(4)}
+    pids.with_suffix(".part").write_text(" ".join(map(str, workers)))
+    pids.with_suffix(".part").rename(pids)
+    time.sleep(3600)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_workers_end_with_the_process_that_asked(way: signal.Signals, tmp_path: Path) -> None:
+    training = multiprocessing.get_context("fork").Process(target=read_for_ever, args=(tmp_path / "pids",))
+    training.start()
+    wait_until((tmp_path / "pids").exists)
+    workers = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert len(workers) == 2 and all(map(psutil.pid_exists, workers))
+    # Ctrl-C reaches all processes of the terminal; the others are sent to one.
+    (os.killpg if way == signal.SIGINT else os.kill)(training.pid or 0, way)
+    training.join()
+    assert training.exitcode not in (None, 0)
+    wait_until(lambda: not any(map(psutil.pid_exists, workers)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_worker_that_is_killed_at_any_moment_ends_the_training_with_a_message(seed: int) -> None:
+    made = made_ahead(blocks, iter(range(100_000)), workers=2, ahead=2)
+    killed = random.Random(seed).choice([next(made)[1], next(made)[1]])
+    # Another process kills it, so that it dies while this one asks, waits, or has received the half of a result.
+    delay = random.Random(seed).random() / 5
+    killer = subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep({delay}); os.kill({killed}, 9)"])
+    with (
+        pytest.raises(BuildFailed, match=r"was killed or ended, .* fewer --workers .* run the same command again"),
+        named_workers(),
+    ):
+        for number, _, _ in made:
+            if number % 2:
+                time.sleep(0.01)  # a step, in which the signal may arrive
+    made.close()
+    assert killer.wait() == 0
+    wait_until(lambda: not multiprocessing.active_children())

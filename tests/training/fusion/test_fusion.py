@@ -45,27 +45,28 @@ def frame(words: tuple[str, str], name: str, shade: int) -> Frame:
 def animals(subset: str, shade: int) -> Iterator[Planned]:
     """The pairs of a shade whose two captions differ in one word."""
     words, group = [*itertools.product(TINTS, ("cat", "dog"))], f"{subset}-{shade}"
-    for both in itertools.combinations(words, 2):
-        if sum(map(str.__ne__, *both)) == 1:
-            key, texts = sample_key(subset, str(shade), *both[0], *both[1]), [f"a {' '.join(of)}" for of in both]
+    for first, second in itertools.combinations(words, 2):
+        if sum(map(str.__ne__, first, second)) == 1:
+            key = sample_key(subset, str(shade), *first, *second)
             made = Pair(
-                key=key, group=group, split="train", change="word", captions0=(texts[0],), captions1=(texts[1],),
-                image0=frame(both[0], f"{key}-0", shade), image1=frame(both[1], f"{key}-1", shade),
+                key=key, group=group, split="train", change="word",
+                captions0=(f"a {' '.join(first)}",), captions1=(f"a {' '.join(second)}",),
+                image0=frame(first, f"{key}-0", shade), image1=frame(second, f"{key}-1", shade),
                 provenance={"object": "animal", "frame0": 0},
             )  # fmt: skip
-            yield Planned(made, identity_of(subset, shade, *both[0], *both[1]), group)
+            yield Planned(made, identity_of(subset, shade, *first, *second), group)
 
 
 @pytest.fixture
 def made_animals(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
     """Subsets ``arms`` and ``more`` of 24 and 8 pairs to train on, and ``validation`` of 12."""
-    return made.take(built(_fill))
 
+    def fill(made: MadeDataset) -> None:
+        steps = {"arms": range(60, 180, 20), "more": range(65, 105, 20), "validation": range(70, 130, 20)}
+        for subset, shades in steps.items():
+            made.add(subset, VIDEO_SUBSET, [[pair for shade in shades for pair in animals(subset, shade)]])
 
-def _fill(made: MadeDataset) -> None:
-    shades = {"arms": range(60, 180, 20), "more": range(65, 105, 20), "validation": range(70, 130, 20)}
-    for subset, some in shades.items():
-        made.add(subset, VIDEO_SUBSET, [[pair for shade in some for pair in animals(subset, shade)]])
+    return made.take(built(fill))
 
 
 @pytest.fixture(scope="session")
@@ -90,18 +91,16 @@ def settings(made_animals: MadeDataset, tiny: Callable[[str], Path]) -> Settings
     return make
 
 
-def test_negatives_of_a_mixture_match_neither_image_nor_text(
-    settings: Settings, made_animals: MadeDataset, tmp_path: Path
-) -> None:
+def test_negatives_match_no_image_or_text(settings: Settings, made_animals: MadeDataset, tmp_path: Path) -> None:
     mixture = (f"{made_animals.root}:arms", f"{made_animals.root}:more")
     chosen = settings(data=mixture, validation=())
     examples = open_data(chosen, "both", tmp_path / "out").training
     batches = MinedBatches(chosen, open_start(chosen), examples)
-    labels, found = batches.labels, batches.mine(tmp_path)
+    labels, mined = batches.labels, batches.mine(tmp_path)
     # 24 and 8 pairs, whose pictures share four captions, and of one shade each picture with two pairs.
     assert len(examples) == 48 + 16 and labels[0].max() == 31 and labels[1].max() == 3
     rows = np.arange(64)[:, None]
-    places = found[labels[0]]  # of each example
+    places = mined[labels[0]]  # of each example
     for kind in labels:
         assert (kind[places] != kind[rows])[places != ABSENT].all()
     keys = {examples[number].key: examples[number].texts["text"] for number in range(64)}
@@ -124,9 +123,9 @@ def test_negatives_of_a_mixture_match_neither_image_nor_text(
         batches.mine(tmp_path)
 
 
-def same(one: Part, other: Part) -> bool:
-    arrays = [(part.rows, part.negatives, part.close, *part.pixels.values()) for part in (one, other)]
-    return one.texts == other.texts and all(map(np.array_equal, *arrays))
+def same(first: Part, second: Part) -> bool:
+    arrays = [(part.rows, part.negatives, part.close, *part.pixels.values()) for part in (first, second)]
+    return first.texts == second.texts and all(map(np.array_equal, *arrays))
 
 
 def test_a_part_depends_on_seed_and_number_alone(settings: Settings, tmp_path: Path) -> None:
@@ -169,9 +168,7 @@ def group_score(model: str, settings: FusionSettings, out: Path) -> float:
         ("flava", RELEASED | {"regulariser": "eqsim", "precision": "bfloat16", "transform": "evaluation"}),
     ],
 )
-def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(
-    settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any]
-) -> None:
+def test_a_stopped_run_resumes_exactly(settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any]) -> None:
     chosen, out = settings(kind, **changes), tmp_path / "killed"
     with pytest.raises(Killed):
         train(FusionTask, chosen, out, killed_after(1))
@@ -197,14 +194,11 @@ def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tm
         regulariser="eqsim", epochs=30, accumulate=1, lr=1e-2, lr_times=1, transform="evaluation", validate_every=60
     )
     train(FusionTask, chosen, tmp_path / "run")
-    rows = rows_of(tmp_path / "run")
-    losses = [row["objective"] for row in rows]
+    losses = [row["objective"] for row in rows_of(tmp_path / "run")]
     # One of nine pairs matches: who knows no more has the entropy of that, 0.349.
     assert losses[0] > 0.6 and sum(losses[-20:]) / 20 < 0.3
     scores = [group_score(model, chosen, tmp_path / "run") for model in (f"blip-itm:{tmp_path / 'run'}", chosen.model)]
     assert scores[0] >= 45 > scores[1]
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "objective match + 0.5 · eqsim" in page
 
 
 @pytest.mark.parametrize(
@@ -217,9 +211,7 @@ def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tm
         ("blip-itm", {"model": "random:RN50"}, "is not trained by its matching head; name blip-itm:"),
     ],
 )
-def test_what_cannot_be_trained_is_refused(
-    settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any], message: str
-) -> None:
+def test_what_is_refused(settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongUse, match=message):
         train(FusionTask, settings(kind, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()

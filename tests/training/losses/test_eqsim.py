@@ -1,6 +1,7 @@
 """EqSim, of dual and of fusion encoders, equal to a transcription of its formulas in loops: values and gradients.
 
-HardNeg too; what a regulariser adds to an objective; hard negatives follow the softmax.
+HardNeg too; what a regulariser adds to an objective; hard negatives follow the softmax. Of fusion encoders they are
+texts of similar images, as the matching head orders them; negatives are distinct, hard ones first.
 """
 
 import itertools
@@ -8,24 +9,20 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.training.losses.conftest import SCALE, features
+from tests.training.losses.test_objectives import SCALE, features
 from twinset.contracts.errors import WrongUse
 from twinset.training.losses.eqsim import EqSim
 from twinset.training.losses.features import Features, similarities
-from twinset.training.losses.fusion import (
-    CHANGES,
-    PairScores,
-    match_hard_negatives,
-    rank_texts,
-    score_pairs,
-)
-from twinset.training.losses.names import OBJECTIVES, REGULARISERS, fusion_form
+from twinset.training.losses.fusion import CHANGES, PairScores, match_hard_negatives, rank_texts, score_pairs
+from twinset.training.losses.mining import negatives_of_all, sample_negatives, score_neighbours, texts_of_neighbours
+from twinset.training.losses.names import ABSENT, OBJECTIVES, REGULARISERS, fusion_form
 from twinset.training.losses.objectives import InfoNCE, open_loss
 from twinset.training.losses.sampling import HardNegatives, sample_hard, sample_pairs
 
@@ -44,6 +41,12 @@ def side(squares: Sequence[Tensor], margin: float, form: str) -> Tensor:
     if form == "released":
         return (average(squares) - margin).relu()
     return average([(square - margin).relu() for square in squares])
+
+
+def total(v1: Sequence[Tensor], v2: Sequence[tuple[Tensor, Tensor]], form: str, margins: tuple[float, float]) -> Tensor:
+    """EqSim of squares of v1, and of those of v2 for a text and for an image. margins: of v1 and of v2."""
+    sides = (side(squares, margins[1], form) for squares in zip(*v2, strict=True))
+    return sum(sides, side(v1, margins[0], form))
 
 
 def of_v2(s: Cells, i: int, j: int) -> tuple[Tensor, Tensor]:
@@ -66,24 +69,18 @@ def transcribed(given: Features, v1: str, v2: str, form: str, margin: float, mar
     """EqSim as loops over pairs (EqBen, sections 3, 5.4 and C), or as its released code samples and averages them."""
     n = len(given)
     logits = [[SCALE * (given.images[i] * given.texts[j]).sum() for j in range(n)] for i in range(n)]
-    s = [[logit.exp() / sum(other.exp() for other in row) for logit in row] for row in logits]
+    s = [[logit.exp() / sum(column.exp() for column in row) for logit in row] for row in logits]
     pairs = sorted(itertools.combinations(range(n), 2))
     close = sorted(close_of((given.images @ given.texts.T).tolist()))
-    distant = [pair for pair in pairs if pair not in close]
-    cells = [(s[i][j] - s[j][i]) ** 2 for i, j in (pairs if v1 == "all" else distant)]
+    chosen = {"all": pairs, "close": close, "distant": [pair for pair in pairs if pair not in close], "none": []}
+    cells = [(s[i][j] - s[j][i]) ** 2 for i, j in chosen[v1]]
     if form == "released":
         sampled = sample_pairs(SCALE * similarities(given.images, given.texts), 4, torch.Generator().manual_seed(seed))
-        close = [(i, j) for i in range(n) for of_row in sampled for j in of_row[i].tolist()]
-        masked = {*close, *((j, i) for i, j in close)} if v1 == "distant" else set()
-        every = itertools.product(range(n), repeat=2)  # also masked cells and the diagonal count
-        cells = [(s[i][j] - s[j][i]) ** 2 * ((i, j) not in masked) for i, j in every]
-    value = torch.zeros((), dtype=torch.float64)
-    if v1 != "none":
-        value = value + side(cells, margin_v1, form)
-    if v2 != "none":
-        sides = [of_v2(s, i, j) for i, j in (pairs if v2 == "all" else close)]
-        value = value + sum(side([both[which] for both in sides], margin, form) for which in (0, 1))
-    return value
+        chosen["close"] = [(i, j) for i in range(n) for of_row in sampled for j in of_row[i].tolist()]
+        masked = {pair for i, j in chosen["close"] for pair in ((i, j), (j, i)) if v1 == "distant"}
+        every = [*itertools.product(range(n), repeat=2)] if v1 != "none" else []
+        cells = [(s[i][j] - s[j][i]) ** 2 * ((i, j) not in masked) for i, j in every]  # also masked ones count
+    return total(cells, [of_v2(s, i, j) for i, j in chosen[v2]], form, (margin_v1, margin))
 
 
 def same(value: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
@@ -119,22 +116,18 @@ def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:
 @pytest.mark.parametrize(("v1", "v2"), PAIRS)
 @given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 999), MARGINS)
 @settings(max_examples=10)
-def test_eqsim_of_a_matching_head_equals_its_transcription(
-    v1: Any, v2: Any, form: Any, n: int, m: int, seed: int, margin: float
-) -> None:
+def test_eqsim_of_a_matching_head(v1: Any, v2: Any, form: Any, n: int, m: int, seed: int, margin: float) -> None:
     """v2 on all negatives as released is FIBER's ``hard_itm``."""
     given, close = scores(n, m, seed)
     first, sides = [], list[tuple[Tensor, Tensor]]()
     for i, j in itertools.product(range(n), range(m)):
         own, text = given.own[i].sigmoid(), given.changed_text[i, j].sigmoid()
-        image, both = given.changed_image[i, j].sigmoid(), given.both[i, j].sigmoid()
+        image, wrong = given.changed_image[i, j].sigmoid(), given.both[i, j].sigmoid()
         if v1 == "all" or (v1 == "distant" and not close[i, j]):
             first.append((text - image) ** 2)
         if v2 == "all" or (v2 == "close" and close[i, j]):
-            sides.append((((own - text) - (both - image)) ** 2, ((own - image) - (both - text)) ** 2))
-    expected = side(first, margin / 2, form) if v1 != "none" else torch.zeros((), dtype=torch.float64)
-    if v2 != "none":
-        expected = expected + sum(side([squares[which] for squares in sides], margin, form) for which in (0, 1))
+            sides.append((((own - text) - (wrong - image)) ** 2, ((own - image) - (wrong - text)) ** 2))
+    expected = total(first, sides, form, (margin / 2, margin))
     value, _ = fusion_form("eqsim").open(v1=v1, v2=v2, form=form, margin=margin, margin_v1=margin / 2)(given, close)
     same(value, expected, [getattr(given, name) for name in ("own", *CHANGES)])
 
@@ -158,9 +151,9 @@ def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
         return (100 * images + texts).to(torch.bfloat16)
 
     rows, negatives = torch.tensor([1]), torch.tensor([[2, 0]])
-    found = score_pairs(score, rows, negatives)
-    assert found.own.tolist() == [101] and found.own.dtype == torch.float32
-    changed = found.changed_text.tolist(), found.changed_image.tolist(), found.both.tolist()
+    pairs = score_pairs(score, rows, negatives)
+    assert pairs.own.tolist() == [101] and pairs.own.dtype == torch.float32
+    changed = pairs.changed_text.tolist(), pairs.changed_image.tolist(), pairs.both.tolist()
     assert changed == ([[102, 100]], [[201, 1]], [[202, 0]])
     part = score_pairs(score, rows, negatives, CHANGES[1:2])
     assert part.changed_image.tolist() == [[201, 1]] and part.changed_text.shape == part.both.shape == (1, 0)
@@ -235,3 +228,62 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 def test_what_is_refused(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(WrongUse, match=message):
         call()
+
+
+@given(st.integers(2, 9), st.integers(1, 5), st.integers(1, 6), st.integers(0, 99))
+@settings(max_examples=40)
+def test_all_texts_of_the_nearest_images_are_hard_negatives(images: int, captions: int, k: int, seed: int) -> None:
+    """With five captions an image, 128 images give 640 texts, not 26 images 128 (EqBen C)."""
+    rng = np.random.default_rng(seed)
+    image = rng.permutation(np.repeat(np.arange(images), captions))
+    labels = np.stack([image, rng.integers(0, 4 * images, len(image))])
+    near = np.stack([rng.permutation(np.delete(np.arange(images), own))[:k] for own in range(images)]).astype(np.int32)
+    near[0, -1] = ABSENT
+    places = texts_of_neighbours(near, labels)
+    for number in range(images):
+        own = set(labels[1, image == number].tolist())
+        there = [example for other in near[number] if other != ABSENT for example in np.flatnonzero(image == other)]
+        expected = [example for example in there if labels[1, example] not in own]
+        assert places[number].tolist() == expected + [ABSENT] * (places.shape[1] - len(expected))
+
+
+def test_the_fine_step_orders_by_the_matching_head() -> None:
+    table, calls = torch.randn(6, 6, generator=torch.Generator().manual_seed(0)), []
+
+    def score(images: Tensor, texts: Tensor) -> Tensor:
+        calls.append(len(images))
+        return table[images, texts]
+
+    coarse = np.array([[(row + shift) % 6 for shift in (1, 3, 4)] for row in range(6)])
+    coarse[2, 2] = ABSENT
+    found = score_neighbours(score, coarse, np.stack([np.arange(6)] * 2), 4)
+    assert max(calls) <= 4 and sum(calls) == 17
+    for row in range(6):
+        there = sorted(set(coarse[row].tolist()) - {ABSENT}, key=lambda place, row=row: -float(table[row, place]))
+        assert found[row].tolist() == there + [ABSENT] * (3 - len(there))
+
+
+def test_negatives_that_are_not_hard_are_uniform_over_the_rest() -> None:
+    places = np.stack([(row + 1 + np.arange(5)) % 12 for row in range(12)])
+    near, labels, rng = places, np.stack([np.arange(12)] * 2), np.random
+    drawn, close = sample_negatives(near, np.full(3000, 3), rng.default_rng(0), 4, 2, labels)
+    assert close.tolist() == [[True, True, False, False]] * 3000 and (drawn[:, :2] == torch.tensor([4, 5])).all()
+    counts = np.bincount(drawn[:, 2:].ravel(), minlength=12)
+    rest = np.delete(np.arange(12), [3, 4, 5])
+    assert counts[[3, 4, 5]].sum() == 0 and np.allclose(counts[rest] / 6000, 1 / 9, atol=0.015)
+
+
+@given(st.integers(0, 99), st.integers(4, 14))
+@settings(max_examples=30)
+def test_examples_that_share_an_image_or_a_text_are_no_negatives_of_each_other(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels = np.stack([np.unique(rng.integers(0, n - 1, n), return_inverse=True)[1], rng.integers(0, n - 1, n)])
+    others = [[other for other in range(n) if (labels[:, other] != labels[:, row]).all()] for row in range(n)]
+    most, images = negatives_of_all(labels), labels[0].max() + 1
+    assert most <= min(map(len, others))
+    near = np.stack([np.delete(np.arange(images), own) for own in range(images)]).astype(np.int32)
+    texts = texts_of_neighbours(near, labels) if images > 1 else np.empty((1, 0), np.int64)
+    if most < 2 or (texts != ABSENT).sum(1).min() < 1:
+        return
+    for row, places in enumerate(sample_negatives(texts, np.arange(n), rng, most, 1, labels)[0].tolist()):
+        assert places[0] == texts[labels[0, row], 0] and len({*places}) == most and {*places} <= {*others[row]}

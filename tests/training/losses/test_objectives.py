@@ -1,17 +1,27 @@
-"""Objectives: equal to loops over their formula, in every precision."""
+"""Objectives: equal to loops over their formula, in every precision; gradients of chunks are those of the batch."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor, nn
 from torch.nn import functional
 
-from tests.training.losses.conftest import features
 from twinset.training.losses.features import Features, similarities
-from twinset.training.losses.names import OBJECTIVES
+from twinset.training.losses.gradient_cache import cached_backward
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS
+from twinset.training.losses.objectives import open_loss
+
+SCALE = torch.tensor(7.0, dtype=torch.float64)
+
+
+def features(n: int, seed: int, parts: int = 2, d: int = 5) -> Features:
+    """Random features of unit length of n examples. parts: 2, or 3 or 4 with negative images and negative texts."""
+    generator = torch.Generator().manual_seed(seed)
+    return Features(*functional.normalize(torch.randn(parts, n, d, generator=generator, dtype=torch.float64), dim=2))
 
 
 def cross_entropy(row: Sequence[float], answer: int) -> float:
@@ -63,3 +73,44 @@ def test_half_precision_and_large_scales_and_batches_stay_finite_and_exact(name:
     assert loss.dtype == torch.float32 and loss.item() == pytest.approx(expected, rel=1e-5)
     assert rough.images.grad is not None and rough.images.grad.isfinite().all()
     assert similarities(rough.images, rough.texts).dtype == torch.float32
+
+
+class TwoTowers(nn.Module):
+    """Two small encoders and a learnt temperature; encoding takes what of images and texts there is."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.image, self.text = (nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Linear(8, 4)) for _ in range(2))
+        self.logit_scale = nn.Parameter(torch.tensor(math.log(8.0)))
+        self.double()
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> tuple[Features, Tensor]:
+        towers = {name: self.image if name.endswith("images") else self.text for name in inputs}
+        encoded = {name: functional.normalize(towers[name](part), dim=1) for name, part in inputs.items()}
+        return Features(**encoded), self.logit_scale.exp()
+
+
+@given(
+    st.integers(2, 9),
+    st.integers(0, 10),
+    st.sampled_from([None, *REGULARISERS.own()]),
+    st.sampled_from([2, 4]),
+    st.integers(0, 99),
+)
+@settings(max_examples=40)
+def test_chunks_give_the_whole_gradient(n: int, chunk: int, regulariser: str | None, parts: int, seed: int) -> None:
+    whole, model = TwoTowers(seed), TwoTowers(seed)  # which seed torch
+    compared = open_loss("negative-pairs" if parts == 4 else "infonce", regulariser, 0.5)
+    names = ["images", "texts", "negative_images", "negative_texts"][:parts]
+    inputs = {name: torch.randn(n, 6, dtype=torch.float64) for name in names}
+
+    def loss(given: Features, scale: Tensor) -> tuple[Tensor, dict[str, float]]:
+        return compared(given, scale, torch.Generator().manual_seed(5))
+
+    value, _ = loss(*whole(inputs))
+    value.backward()  # type: ignore[no-untyped-call]
+    cached, logged = cached_backward(model, inputs, loss, chunk)
+    assert cached.item() == pytest.approx(value.item(), abs=1e-9) and "image_accuracy" in logged
+    for weight, expected in zip(model.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(weight.grad, expected.grad, rtol=0, atol=1e-6)

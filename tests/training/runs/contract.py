@@ -67,21 +67,16 @@ def trains_alike_in_two_processes(
 ) -> None:
     """The command of a task in two processes ends with the weights and figures of one, but for rounding."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += [
-        "-m",
-        "twinset.cli.main",
-        "train",
-        name,
-        *(f"--{option}={getattr(settings, option)}" for option in options),
-    ]
-    command += ["--weights=random", "--data", settings.data[0], "--validation", settings.validation[0]]
+    command += ["-m", "twinset.cli.main", "train", name, "--weights=random"]
+    command += ["--data", settings.data[0], "--validation", settings.validation[0]]
+    command += [f"--{option}={getattr(settings, option)}" for option in options]
     for printed in ("steps: 8", "resumed_at: 8"):
         done = subprocess.run([*command, "--out", out / "two"], cwd=CHECKOUT, capture_output=True, text=True)
         assert done.returncode == 0 and done.stdout.count(f"\n{printed}\n") == 1, done.stderr
     alone = train(task, settings.model_copy(update={"accumulate": 1}), out / "one")
     for figure in ("loss", "gradient_norm"):  # sums of other orders
-        one, two = ([row[figure] for row in rows_of(out / run)] for run in ("one", "two"))
-        assert two == pytest.approx(one, rel=1e-3)
+        single, double = ([row[figure] for row in rows_of(out / run)] for run in ("one", "two"))
+        assert double == pytest.approx(single, rel=1e-3)
     last, weights = Path(alone["last"]), load_file(alone["last"])
     for tensor, value in load_file(out / "two" / last.name).items():
         # The bias of keys has no gradient but what rounding leaves, which AdamW divides by its own size.

@@ -1,13 +1,19 @@
-"""The trainer, on a task of one layer: checkpoints, history, folder, and what ends a run."""
+"""The trainer, on a task of one layer: checkpoints, history, folder, and what ends a run.
+
+What a run says of itself: panels of its curves, card and page.
+"""
 
 import json
 import math
-import multiprocessing
+import re
 from collections.abc import Generator
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -15,7 +21,9 @@ from torch import Tensor
 from tests.training.runs.contract import Killed, killed_after, resumes_exactly, rows_of
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.training.clip.settings import ClipSettings
 from twinset.training.examples.contracts import Read
+from twinset.training.report.write import MOST_POINTS, panels, write_report
 from twinset.training.runs.checkpoint import FILE, State, write_checkpoint
 from twinset.training.runs.folder import SETTINGS, History, claimed
 from twinset.training.runs.settings import RunSettings
@@ -126,12 +134,12 @@ def test_what_decides_the_weights_may_not_change_and_how_it_is_executed_may(tmp_
         run(settings(), tmp_path, killed_after(4))
     with pytest.raises(WrongUse, match=r"lr is 0\.1 there and 0\.2 here.*former ones.*another --out"):
         run(settings(lr=0.2), tmp_path)
-    with pytest.raises(WrongUse, match='data is "digest" there and "other" here'):
-        run(settings(), tmp_path, digests=lambda: {"data": "other"})
+    with pytest.raises(WrongUse, match='data is "digest" there and "changed" here'):
+        run(settings(), tmp_path, digests=lambda: {"data": "changed"})
     assert run(settings(checkpoint_every=0, workers=1), tmp_path)["resumed_at"] == 3
 
 
-@pytest.mark.parametrize("damage", ["cut", "no tensor", "no state", "other run"])
+@pytest.mark.parametrize("damage", ["cut", "no tensor", "no state"])
 def test_a_checkpoint_that_is_damaged_is_named(tmp_path: Path, damage: str) -> None:
     with pytest.raises(Killed):
         run(settings(), tmp_path, killed_after(4))
@@ -141,10 +149,8 @@ def test_a_checkpoint_that_is_damaged_is_named(tmp_path: Path, damage: str) -> N
     elif damage == "no state":
         path.write_bytes(b"\x02\0\0\0\0\0\0\0{}")
     else:
-        kept = toy.network[:1] if damage == "no tensor" else toy.network
-        identity = json.loads((tmp_path / SETTINGS).read_bytes())["identity"]
-        name = "another" if damage == "other run" else digest(identity)
-        write_checkpoint(tmp_path, State(identity=name, step=3), kept, toy.optimiser, {})
+        identity = digest(json.loads((tmp_path / SETTINGS).read_bytes())["identity"])
+        write_checkpoint(tmp_path, State(identity=identity, step=3), toy.network[:1], toy.optimiser, {})
     with pytest.raises(WrongUse, match=rf"{FILE}: not a checkpoint of this run .*remove it, and the run begins again"):
         run(settings(), tmp_path)
 
@@ -155,19 +161,13 @@ def test_processes_that_do_not_share_a_folder_are_refused(tmp_path: Path, monkey
         run(settings(), tmp_path)
 
 
-def told_of_another(out: Path, told: Path) -> None:
-    with pytest.raises(WrongUse) as refused:
-        run(settings(), out)
-    told.write_text(str(refused.value))
-
-
 def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(tmp_path: Path) -> None:
-    with claimed(tmp_path / "run", settings(), {}, ""):  # a lock is a process's own
-        arguments = (tmp_path / "run", tmp_path / "told")
-        child = multiprocessing.get_context("fork").Process(target=told_of_another, args=arguments)
-        child.start()
-        child.join()
-    assert "another process trains into it" in (tmp_path / "told").read_text()
+    with (
+        claimed(tmp_path / "run", settings(), {}, ""),  # a lock is a process's own
+        ProcessPoolExecutor(1, get_context("fork")) as another,
+        pytest.raises(WrongUse, match="another process trains into it"),
+    ):
+        another.submit(run, settings(), tmp_path / "run").result()
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(WrongUse, match="holds other files"):
         run(settings(), tmp_path)
@@ -198,7 +198,55 @@ def test_the_rate_rises_linearly_and_falls_to_nothing() -> None:
     cosine = [learning_rate(step, 150, 1e-3, 50) for step in range(150)]
     assert cosine[0] == pytest.approx(1e-3 / 50) and cosine[49] == cosine[50] == pytest.approx(1e-3)
     assert cosine[100] == pytest.approx(5e-4) and cosine[149] < 1e-6
-    assert [learning_rate(step, 6, 1, 0, "linear") for step in range(6)] == pytest.approx(
-        [n / 6 for n in range(6, 0, -1)]
-    )
     assert learning_rate(9, 10, 1e-3, 50) == pytest.approx(1e-3 / 5)  # shorter than its warm-up
+
+
+PLACES = ("out/<b>twins:arms", "s3://bucket/made*2", "/data")  # a dataset's own place is absolute
+CHOSEN = ClipSettings(data=PLACES, model="/home/ann lee/models/tiny.json", weights=None, lr=0.5)
+ABOUT = {
+    "what": f"A dual encoder: {CHOSEN.model}", "model": "open_clip:OUT", "best_by": "accuracy", "figures": "Percent.",
+    "recipe": "BiVLC's", "published": CHOSEN.defaults(), "command": "run",
+}  # fmt: skip
+DATA = {
+    "data": [
+        {"dataset": "/home/ann lee/out/<b>twins", "subset": "arms", "split": None, "digest": "d" * 64,
+         "examples": 1200, "shards": [{"tar": "arms/test/00000.tar", "samples": 600, "sha256": "a" * 64}]}
+    ],
+    "validation": [],
+}  # fmt: skip
+RESULT = {"identity": "i", "runtime": "r", "steps": 3, "sha256": {"last.safetensors": "e" * 64}}
+
+
+def rows(count: int, **more: Any) -> list[dict[str, Any]]:
+    return [{"step": n + 1, "epoch": 1, "loss": 2.0 - n / count, "lr": 1e-3, **more} for n in range(count)]
+
+
+def test_panels_hold_the_curves_that_were_logged_with_chance_and_no_more() -> None:
+    history = rows(4, active_v2=0.5, chance=1.5, image_accuracy=2.5)
+    history[3]["validation"] = {"accuracy": 50.0, "chance": 1.5}
+    drawn = {panel.title: panel for panel in panels(history)}
+    validated = "validation: accuracy (percent)"
+    assert [*drawn] == ["loss", "accuracy (percent)", "hinges above the margin (percent)", "learning rate", validated]
+    assert drawn["loss"].x.tolist() == [1, 2, 3, 4] and [*drawn["accuracy (percent)"].y] == ["image_accuracy", "chance"]
+    assert drawn[validated].x.tolist() == [4] and [*drawn[validated].y] == ["accuracy", "chance"]
+    long = panels(rows(28_000))[0].x
+    assert MOST_POINTS / 2 < len(long) <= MOST_POINTS and len({*np.diff(long)}) == 1
+
+
+def test_card_and_page_lead_back_to_the_shards_and_name_no_folder_of_a_machine(tmp_path: Path) -> None:
+    history = rows(3, left_out=[[f"{DATA['data'][0]['dataset']}/arms/00000.tar: key|1", "its tar is <i>cut</i> short"]])
+    best = {"step": 2, "value": 61.803, "sha256": "b" * 64}
+    write_report(tmp_path, CHOSEN, DATA, {**RESULT, "best": best}, history, ABOUT)
+    card, page, data = ((tmp_path / name).read_text() for name in ("README.md", "report.html", "data.json"))
+    assert "| best | step 2, validation accuracy 61.80 % |" in card and "1 examples could not be read" in card
+    assert "| 1,200 | 1 | " + "d" * 64 in card and "A dual encoder: tiny.json." in card and "s3://bucket/made" in card
+    assert json.loads(data)["data"] == [{**DATA["data"][0], "dataset": "<b>twins"}]
+    for text in (card, page, data):
+        assert "ann lee" not in text and "home/" not in text and not re.search(r"(?<![\w<])/data", text)
+    assert "<b>twins" not in page and "&lt;b&gt;twins" in page and "<i>cut" not in page
+    assert page.count("data:image/svg+xml;base64,") == 1
+    assert not re.search(r"(src|href)=\"(?!data:)", page), "the page needs no other file"
+    changed = re.findall(r'<td class="changed">(\w+)</td>', page)
+    assert "lr" in changed and "data" not in changed and "batch" not in changed
+    write_report(tmp_path, CHOSEN, DATA, {**RESULT, "best": {**best, "value": None}}, history, ABOUT)
+    assert "there was no validation data" in (tmp_path / "README.md").read_text()

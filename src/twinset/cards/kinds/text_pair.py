@@ -32,8 +32,8 @@ def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
 
 def _block(pair: Stored[TextPairRecord]) -> Block:
     sides = mark_difference(*(pair.texts[name] for name in TEXT_PAIR.texts))
-    cells = [Cell(image=pair.images["image"], words=sides[0], side=0), Cell("negative", words=sides[1], side=1)]
-    return Block(pair.key, cells, 2, noted(pair, f"{pair.json.type} {pair.json.subtype}".strip()))
+    cells = [Cell(image=pair.images["image"], words=sides[0], side=0), Cell(words=sides[1], side=1)]
+    return Block(pair.key, cells, 1, noted(pair, f"{pair.json.type} {pair.json.subtype}".strip()))
 
 
 TEXT_PAIRS = CardKind(TEXT_PAIR, _block, _numbers, shown=lambda record: record.image, **said_of(TEXT_PAIR))

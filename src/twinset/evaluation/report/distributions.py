@@ -105,6 +105,7 @@ def plot(panels: Sequence[Panel]) -> str:
                 number = names.index(name)
                 colour, dash = LINES[number % len(LINES)], DASHES[number // len(LINES) % len(DASHES)]
                 (lines[name],) = axes.plot(panel.x, values, color=colour, linestyle=dash, linewidth=1.3)
+            axes.axhline(0, color="none")  # so that the margin above is one of the whole height
             axes.set_ylim(bottom=0)
         legend = figure.legend(
             [lines[name] for name in names], [printable(name, LONGEST_NAME) for name in names],

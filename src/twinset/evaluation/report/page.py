@@ -11,6 +11,8 @@ from twinset.cards.page import as_uri, runs
 from twinset.cards.rendering import render
 from twinset.contracts.canonical import finite
 from twinset.evaluation.examples import Benchmark
+from twinset.evaluation.metrics.compare import FIGURE_PARTS
+from twinset.evaluation.metrics.row_values import MEAN
 from twinset.evaluation.report.distributions import equivariance_panels, plot
 from twinset.evaluation.report.gallery import mistake_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
@@ -26,6 +28,12 @@ def explained(figures: Iterable[str]) -> str:
     """What some figures mean, each once; nothing of those that installed packages bring."""
     names, meanings = [*figures], yaml.safe_load(MEANINGS.read_text("utf-8"))
     return " ".join(words for name, words in meanings.items() if any(re.match(name, figure) for figure in names))
+
+
+def charted(figures: Sequence[str]) -> list[str]:
+    """Percent that are not parts of others; all figures where there are no such."""
+    main = [name for name in figures if name not in FIGURE_PARTS and not name.startswith(MEAN)]
+    return main or list(figures)
 
 
 def write_report(
@@ -63,7 +71,7 @@ def write_report(
     totals = run_tables(run)
     page = render(
         "report.html.j2", TEMPLATES, sections=sections, totals=totals, picture=as_uri, runs=runs, decimals=decimals,
-        differs=differs, explained=explained, number=number,
+        differs=differs, explained=explained, number=number, charted=charted,
     )  # fmt: skip
     results_json = json.dumps(finite(as_json(run)), indent=1, ensure_ascii=False)
     files = {out / "report.html": page, out / "results.json": results_json}

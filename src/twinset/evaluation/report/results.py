@@ -108,6 +108,7 @@ class BenchmarkResults:
     figures: names in order, of all models. chance: percent by subset ("": all) and figure, where it is the same for all
     models that have the figure.
     differences: rows of `metrics.compare.Comparison.table`, with the names of both models, ``model`` and ``other``.
+    not_compared: what of two models is not, and why.
     probes: what the data give away.
     seeds: models by the name of their mean. whole: examples of the release; 0 where it is not known.
     """
@@ -121,6 +122,7 @@ class BenchmarkResults:
     chance: Mapping[str, Mapping[str, float]]
     published: Sequence[Published]
     differences: Sequence[Mapping[str, Any]]
+    not_compared: Sequence[str]
     probes: Probes | None
     seeds: Mapping[str, Sequence[str]]
     whole: int
@@ -197,6 +199,7 @@ def _benchmark(
     totals = dict(frame.filter(part=ALL).select("model", "n").rows())
     rows = [row for row in published() if row.benchmark == name]
     reader = BENCHMARKS.find(name) if name in BENCHMARKS.kinds() else Reader
+    differences, not_compared = _differences(scored, seed, resamples)
     return BenchmarkResults(
         name=name,
         title=scored[0].about.title,
@@ -206,7 +209,8 @@ def _benchmark(
         figures=figures,
         chance=chance({one.path: frame.filter(model=model)["figure"].drop_nulls() for model, one in models.items()}),
         published=rows if all(_is_whole(one, reader) for one in scored) else [],
-        differences=_differences(scored, seed, resamples),
+        differences=differences,
+        not_compared=not_compared,
         probes=probes_of(out, name),
         seeds=seeds,
         whole=sum(reader.counts.values()),
@@ -243,15 +247,19 @@ def _is_whole(scored: ModelAnswers, release: type[Reader]) -> bool:
     return every and MISSING_ENTRY not in lost
 
 
-def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> list[dict[str, Any]]:
-    """Every model against every other; none where they answered different states of the benchmark."""
-    lines = list[dict[str, Any]]()
-    if len({one.about.data_digest for one in scored}) == 1:
+def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Every model against every other, and what is not compared; none where they answered different states of the
+    benchmark.
+    """
+    lines, notes = list[dict[str, Any]](), list[str]()
+    if len({answers.about.data_digest for answers in scored}) == 1:
         for a, b in combinations(scored, 2):
-            table = compare(a.path, b.path, seed=seed, resamples=resamples).table
+            comparison = compare(a.path, b.path, seed=seed, resamples=resamples)
             names = {"model": a.about.model, "other": b.about.model}
-            lines += [{**names, **line} for line in table.to_dicts()]
-    return [{**line, "p_holm": p} for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True)]
+            lines += [{**names, **line} for line in comparison.table.to_dicts()]
+            notes += [f"{a.about.model} and {b.about.model}: {note}" for note in comparison.notes]
+    corrected = holm([line["p"] for line in lines])
+    return [{**line, "p_holm": p} for line, p in zip(lines, corrected, strict=True)], notes
 
 
 def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:
@@ -275,5 +283,5 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
     return {
         **{"title": results.title, "asked": results.asked, "same_data": results.same_data, "models": models},
         "seeds": {name: {"models": names, **measured[name]} for name, names in results.seeds.items()},
-        **{"chance": results.chance, "differences": results.differences},
+        **{"chance": results.chance, "differences": results.differences, "notes": results.not_compared},
     }

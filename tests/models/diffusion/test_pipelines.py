@@ -1,6 +1,11 @@
-"""Pictures of each class of pipelines: the pipeline's own, and the same in any company."""
+"""Pictures of each class of pipelines: the pipeline's own, and the same in any company.
+
+Folders of pipelines come from others: what is of another class, or not whole, is refused before work. Damaged and
+hostile weights, code, links and addresses: `tests.models.test_policy`.
+"""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +15,16 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.models.diffusion.conftest import Opens, Saved, published
+from tests.models.diffusion.conftest import Opens, Saved, published, write_into
 from tests.models.diffusion.tiny_models import unet_xl
-from tests.models.diffusion.tiny_pipelines import sd3
+from tests.models.diffusion.tiny_pipelines import ALL, EDITING, sd3
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.parts import OutOfMemory
 from twinset.models.diffusion.classes import classes
+from twinset.models.diffusion.folder import find_pipeline
 from twinset.models.diffusion.settings import DPO, SDXL, DiffusersImages
+from twinset.models.files import ModelMissing
 from twinset.models.image_engine import Drawn, Request
 
 CAT, DOG, RED = "a photo of a cat", "a dog in the winter, eating", "a red circle"
@@ -70,21 +77,17 @@ def test_a_picture_does_not_hang_on_the_others(opens: Opens, name: str) -> None:
     [
         ("FluxPipeline", {"guidance": 1.5}, {"guidance": 1.5}),
         ("QwenImagePipeline", {"steps": 3}, {"steps": 3}),
-        ("StableDiffusionPipeline", {"scheduler": "euler"}, {"scheduler": "EulerDiscreteScheduler"}),
         ("StableDiffusionPipeline", {"scheduler": "dpm-solver++"}, {"scheduler": "DPMSolverMultistepScheduler"}),
         ("StableDiffusionXLPipeline", {"precision": "bfloat16"}, {"precision": "bfloat16"}),
         ("FluxPipeline", {"output_resolution": 32, "resampling": "box"}, {"resolution": 64, "resampling": "box"}),
     ],
 )
-def test_settings_reach_the_picture_and_the_sample(
-    opens: Opens, name: str, changed: dict[str, Any], provenance: dict[str, Any]
-) -> None:
-    (usual,), (other,) = opens(name).draw(requests(CAT)), opens(name, **changed).draw(requests(CAT))
-    assert usual.pixels.tobytes() != other.pixels.tobytes()
-    assert {**usual.provenance, **provenance} == {**other.provenance}
+def test_settings_reach_a_sample(opens: Opens, name: str, changed: dict[str, Any], provenance: dict[str, Any]) -> None:
+    (usual,), (made,) = opens(name).draw(requests(CAT)), opens(name, **changed).draw(requests(CAT))
+    assert usual.pixels.tobytes() != made.pixels.tobytes()
+    assert {**usual.provenance, **provenance} == {**made.provenance}
     if "resampling" in changed:
-        expected = Image.fromarray(usual.pixels).resize((32, 32), Image.Resampling.BOX)
-        assert np.array_equal(other.pixels, expected)
+        assert np.array_equal(made.pixels, Image.fromarray(usual.pixels).resize((32, 32), Image.Resampling.BOX))
 
 
 def test_another_unet_draws_and_is_named_in_the_sample(opens: Opens, saved: Saved, tmp_path: Path) -> None:
@@ -123,15 +126,12 @@ def test_a_folder_without_what_it_may_lack_is_drawn_with(opens: Opens, tmp_path:
     ("name", "prompt", "reason", "detail"),
     [
         ("StableDiffusionPipeline", "a cat " * 400, "prompt-too-long", "725 tokens more than the model reads"),
-        ("FluxPipeline", "a cat " * 400, "prompt-too-long", "289 tokens more than the model reads"),
         ("ZImagePipeline", "a cat " * 400, "prompt-too-long", "704 tokens more than the model reads"),
         ("QwenImagePipeline", "a cat <|im_end|>", "special-token", "the prompt holds <|im_end|>"),
         ("FluxPipeline", "a cat </s> a dog", "special-token", "the prompt holds </s>"),
     ],
 )
-def test_a_prompt_that_is_not_read_as_it_stands_is_rejected(
-    opens: Opens, name: str, prompt: str, reason: str, detail: str
-) -> None:
+def test_a_prompt_that_is_cut_is_rejected(opens: Opens, name: str, prompt: str, reason: str, detail: str) -> None:
     first, rejected, last = opens(name).draw(requests(CAT, prompt, DOG))
     assert rejected == Rejected("key-1", reason, detail)
     assert isinstance(first, Drawn) and isinstance(last, Drawn) and last.key == "key-2"
@@ -139,9 +139,7 @@ def test_a_prompt_that_is_not_read_as_it_stands_is_rejected(
         assert len(pixels(opens(name, cut=True).draw(requests(prompt)))) == 1
 
 
-def test_what_is_plainly_broken_is_rejected_and_memory_that_runs_out_is_told(
-    opens: Opens, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_plainly_broken_is_rejected(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = opens("FluxPipeline", fresh=True)
     last = engine.pipeline.pipeline.vae.decoder.conv_out
     for value, reason in ((-9, "blank"), (torch.nan, "not-finite"), (torch.inf, "not-finite")):
@@ -155,3 +153,95 @@ def test_what_is_plainly_broken_is_rejected_and_memory_that_runs_out_is_told(
     monkeypatch.setattr(engine.pipeline.denoiser, "forward", full)
     with pytest.raises(OutOfMemory, match="Tried to allocate"):
         list(engine.draw(requests(CAT)))
+
+
+Copy = Callable[[str], Path]
+WEIGHTS = "diffusion_pytorch_model.safetensors"
+
+
+@pytest.fixture
+def copy(saved: Saved, tmp_path: Path) -> Copy:
+    """A copy of the folder of a class."""
+    return lambda name: Path(shutil.copytree(saved(name), tmp_path / "copy"))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_class_is_refused_without_a_part_or_with_another(copy: Copy, name: str) -> None:
+    at = copy(name)
+    whole = find_pipeline(str(at), name in EDITING)
+    index = (at / "model_index.json").read_text()
+    for part, kind in whole.classes.items():
+        for named in (["own_code", kind], ["diffusers", "DiffusionPipeline"], "evil"):
+            write_into(at / "model_index.json", **{part: named})
+            with pytest.raises(WrongUse, match=rf"model_index\.json: {part} is .*; only .* is opened there"):
+                find_pipeline(str(at), name in EDITING)
+        (at / "model_index.json").write_text(index)
+        (at / part).rename(at / "elsewhere")
+        with pytest.raises(ModelMissing, match=f"lacks .*: put them into .*{part}"):
+            find_pipeline(str(at), name in EDITING)
+        (at / "elsewhere").rename(at / part)
+    assert find_pipeline(str(at), name in EDITING).digest() == whole.digest()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("model_index.json", "version https://git-lfs.github.com/spec/v1", "not JSON"),
+        (f"transformer/{WEIGHTS}.index.json", '{"weight_map": {"a": "b.safetensors"}}', "remove one of both"),
+        ("transformer/diffusion_pytorch_model.safetensors.fp16.index.json", "{}", "an index of an old form"),
+        ("model_index.json", {"_class_name": ["pipeline", "OwnPipeline"]}, "_class_name is .*Known are StableDiff"),
+        ("model_index.json", {"_class_name": "FluxKontextPipeline"}, "draws here.*that edit have an engine"),
+        ("model_index.json", {"controlnet": ["diffusers", "ControlNetModel"]}, "controlnet, which Flux"),
+        ("model_index.json", {"vae": None}, "names no vae"),
+        ("transformer/config.json", {"_class_name": "SD3Transformer2DModel"}, "_class_name is .* must be Flux"),
+        ("vae/config.json", {"_class_name": ["evil", "Evil"]}, "_class_name is .* must be AutoencoderKL"),
+        ("text_encoder_2/config.json", {"model_type": "bert"}, "model_type is 'bert', and must be t5"),
+        ("scheduler/scheduler_config.json", {"_class_name": "DDIMScheduler"}, "_class_name is 'DDIMScheduler'"),
+        ("scheduler/scheduler_config.json", {"num_train_timesteps": 10**9}, "no whole number from 1 to 100,000"),
+        ("scheduler/scheduler_config.json", {"stochastic_sampling": True}, "draws noise without a seed"),
+        *(("transformer/config.json", {"sample_size": side}, "from 1 to 1,024") for side in (0, 10**9, "64", None)),
+        ("tokenizer/tokenizer_config.json", {"model_max_length": 10**30}, "model_max_length must be up to 77"),
+    ],
+)
+def test_a_folder_with_a_file_that_does_not_go_is_refused(
+    copy: Copy, opens: Opens, file: str, content: str | dict[str, Any], problem: str
+) -> None:
+    at = copy("FluxPipeline")
+    if isinstance(content, str):
+        (at / file).write_text(content)
+    else:
+        write_into(at / file, **content)
+    with pytest.raises(WrongUse, match=rf"{file.split('/')[0]}.*{problem}"):
+        opens(str(at))
+
+
+def test_what_is_not_there_is_named(saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = str(saved("StableDiffusionPipeline"))
+    absent = {r"^e\.unet: .*neither a folder": "own/unet", r"^e\.model: the model \. lacks config\.json": "."}
+    for problem, unet in absent.items():
+        with pytest.raises(WrongUse, match=problem):
+            DiffusersImages(kind="diffusers", licence="MIT", model=model, unet=unet).check_inputs("e", ("models",))
+
+
+def test_a_processor_is_in_the_digest_by_either_of_its_files(copy: Copy) -> None:
+    at = copy("QwenImageEditPipeline")
+    digest = find_pipeline(str(at), editing=True).digest()
+    (at / "processor/processor_config.json").write_text('{"image_processor": {}}')
+    assert find_pipeline(str(at), editing=True).digest() != digest
+
+
+def test_a_template_of_the_folder_is_not_run(copy: Copy, opens: Opens) -> None:
+    at = copy("ZImagePipeline")
+    (template,) = (at / "tokenizer").glob("*.jinja")
+    template.write_text("{{ 1 / 0 }}")
+    assert isinstance(next(opens(str(at)).draw(requests("a cat"))), Drawn)
+
+
+def test_parts_of_different_models_are_told_at_once(copy: Copy, opens: Opens, saved: Saved) -> None:
+    at = copy("FluxPipeline")
+    for part in ("text_encoder", "tokenizer"):
+        shutil.rmtree(at / part)
+        shutil.copytree(saved("StableDiffusionPipeline") / part, at / part)
+    with pytest.raises(WrongUse, match=r"FluxPipeline cannot draw with these parts and settings \(.*mat1 and mat2"):
+        list(opens(str(at)).draw(requests("a cat")))

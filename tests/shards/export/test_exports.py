@@ -16,7 +16,16 @@ import pytest
 from PIL import Image
 
 from tests.made_datasets import MadeDataset
-from tests.made_samples import NEGATIVE_SUBSET, Planned, draw, pair_shards, text_pair_shards
+from tests.made_samples import (
+    NEGATIVE_SUBSET,
+    TASKS,
+    Planned,
+    draw,
+    gallery_subset,
+    pair_shards,
+    template_shards,
+    text_pair_shards,
+)
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import TwinsetError, WrongUse
 from twinset.contracts.licences.terms import Terms
@@ -25,7 +34,6 @@ from twinset.generators.text_pairs import TextPair
 from twinset.shards.export.formats import export
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout
-from twinset.shards.storage.store import Store
 
 HOSTILE = (
     'a tab\tand "quotes"', "two\nlines\r\nand\rmore", "NA", "007", "an <image> in words", "红色 🎈 é",
@@ -77,6 +85,7 @@ def pixels_of(image: Any) -> str:
 
 
 def options(place: str) -> Namespace:
+    """Of open_clip's command line, as far as its loaders read them."""
     return Namespace(
         train_data=place, val_data=place, train_num_samples=None, val_num_samples=0, dataset_resampled=False,
         train_data_upsampling_factors=None, seed=0, batch_size=1, workers=0, world_size=1, distributed=False,
@@ -185,21 +194,6 @@ def test_eqbens_loader_reads_every_pair(made_pairs: MadeDataset, tmp_path: Path,
             assert pixels_of(shown) == pixels_of(Image.open(io.BytesIO(kept)))
 
 
-def test_eqbens_loader_of_everything_reads_four_rows_a_pair(made_pairs: MadeDataset, tmp_path: Path) -> None:
-    eqben_utils = pytest.importorskip("eqben.eqben_utils")
-    assert export(made_pairs.store, list(LOADERS), "eqben", tmp_path / "eqben") == 24
-    annotation = tmp_path / "eqben" / "annotation" / "ann_json_finegrained_random.json"
-    found = eqben_utils.EqBenALL(str(tmp_path / "eqben" / "image"), str(annotation), None, Toolkit())
-    rows = [found[number] for number in range(len(found))]
-    assert len(rows) == 4 * 24
-    pairs = [pair for subset in LOADERS for pair in read_samples(made_pairs.store, subset)]
-    captions = [caption for pair in pairs for caption in [*pair.texts.values()] * 2]
-    assert [caption for _, caption in rows] == captions
-    # 3 videos with 3 frames each: written once, however many pairs share them.
-    arrays = list((tmp_path / "eqben" / "image" / "eqbenyoucook2").rglob("*.npy"))
-    assert len(list((tmp_path / "eqben" / "image" / "eqbenag").rglob("*.jpg"))) == len(arrays) == 9
-
-
 def test_each_split_has_its_own_file(everything: MadeDataset, tmp_path: Path) -> None:
     photo = ImageText(
         key="train-0", group="0", split="train", image=draw(0), captions=("a", "b"), provenance={}, image_id="0"
@@ -214,13 +208,12 @@ def test_each_split_has_its_own_file(everything: MadeDataset, tmp_path: Path) ->
         assert len(json.loads((tmp_path / "llava" / f"{split}.json").read_bytes())) == rows
 
 
-@pytest.mark.parametrize("format", ["openclip-csv", "llava"])
-def test_only_samples_under_chosen_licences_are_exported(made_pairs: MadeDataset, tmp_path: Path, format: str) -> None:
+def test_only_samples_under_chosen_licences_are_exported(made_pairs: MadeDataset, tmp_path: Path) -> None:
     terms = [Terms("CC0-1.0"), Terms("CC-BY-2.0", "Ada")]
     plans = [[replace(one, terms=terms[place % 2]) for place, one in enumerate(shard)] for shard in pair_shards("five")]
     made_pairs.add("five", {"source": {"kind": "test-folder", "media": "/data"}}, plans)
     kept = [one.json.licence for one in read_samples(made_pairs.store, "five")]
-    number = export(made_pairs.store, ["five"], format, tmp_path / "some", ["cc0"])
+    number = export(made_pairs.store, ["five"], "llava", tmp_path / "some", ["cc0"])
     (path,) = (path for path in (tmp_path / "some").iterdir() if path.is_file())
     assert 0 < number == kept.count("CC0-1.0") < len(kept) and "CC-BY-2.0" not in path.read_text()
     for licence, problem in (
@@ -228,7 +221,7 @@ def test_only_samples_under_chosen_licences_are_exported(made_pairs: MadeDataset
         ("CC-BY", "'CC-BY' is not"),
     ):
         with pytest.raises(WrongUse, match=problem):
-            export(made_pairs.store, ["five"], format, tmp_path / "none", [licence])
+            export(made_pairs.store, ["five"], "llava", tmp_path / "none", [licence])
 
 
 def test_an_export_is_whole_or_absent(made_pairs: MadeDataset, tmp_path: Path) -> None:
@@ -247,20 +240,47 @@ def test_wrong_use_of_export_says_what_to_do(
         made_pairs.store.remove(layout.meta("eq-gebc", f"receipts/{name}"))
     made_pairs.add("one", NEGATIVE_SUBSET, [text_pair_shards("one")[0][:3]])  # of one image
     for subset, format, problem in (
-        ("one", "negclip", "the split test has text pairs of one group only"),
-        ("eq-ag", "coco", "no export format .coco. here; .*name one of bivlc, eqben"),
-        ("eq-ag", "trohn", "eq-ag holds pairs, and --format trohn takes text-pairs; name other subsets"),
-        ("eq-gebc", "eqben", "no finished shard of eq-gebc keeps pairs; twinset status .* still to be built"),
-        ("text-index", "negclip", "text-index is an index without images, and --format negclip takes images"),
+        ("one", "negclip", "of one group only"),
+        ("eq-ag", "coco", "no export format .coco. here"),
+        ("eq-ag", "trohn", "takes text-pairs"),
+        ("eq-gebc", "eqben", "no finished shard of eq-gebc"),
+        ("text-index", "negclip", "an index without images"),
     ):
         with pytest.raises(WrongUse, match=problem):
             export(made_text_pairs.store, [subset], format, tmp_path / "to")
         assert not (tmp_path / "to").exists()
 
 
-def test_exports_read_an_object_store(made_pairs: MadeDataset, tmp_path: Path) -> None:
-    remote = Store(f"memory://{tmp_path.name}")
-    for path in filter(Path.is_file, made_pairs.root.rglob("*")):
-        remote.write(path.relative_to(made_pairs.root).as_posix(), path.read_bytes())
-    for format in ("eqben", "openclip"):
-        assert export(remote, ["eq-ag"], format, tmp_path / format) == 8
+FILES = {task: f"{task.replace('-', '_')}.json" for task in TASKS}
+
+
+def released(template: dict[str, Any], of_attributes: bool) -> list[Any]:
+    """The images that the released data sets take out of an entry: the reference, the target, which is right, the rest.
+
+    Of attributes, images are ``ID.jpg`` of Visual Genome, cut out by ``instance_bbox``; of objects, val2017 of COCO by
+    their number with twelve digits.
+    """
+    shown = [template["reference"], template["target"], *template["gallery"]]
+    if not of_attributes:
+        return [f"{one['val_image_id']:012d}.jpg" for one in shown]
+    return [(f"{one['image_id']}.jpg", *map(float, one["instance_bbox"][:4])) for one in shown]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_released_evaluation_reads_every_template(made_templates: MadeDataset, tmp_path: Path, task: str) -> None:
+    assert export(made_templates.store, list(FILES), "genecis", tmp_path / "to") == 4 * 8
+    assert sorted(path.name for path in (tmp_path / "to").iterdir()) == sorted(FILES.values())
+    found = json.loads((tmp_path / "to" / FILES[task]).read_text("ascii"))
+    for template, sample in zip(found, read_samples(made_templates.store, task), strict=True):
+        assert template == {**sample.json.entry, **sample.json.terms._asdict()}
+        assert template["condition"] == sample.texts["condition"]
+        shown = released(template, task.endswith("attribute"))
+        assert len(set(shown)) == len(sample.images) == (1 + 10 if task == "focus-attribute" else 1 + 15)
+
+
+def test_two_subsets_of_one_task_are_refused(made_templates: MadeDataset, tmp_path: Path) -> None:
+    made_templates.add("more-objects", gallery_subset("focus-object"), template_shards("more-objects", "focus-object"))
+    with pytest.raises(WrongUse, match=r"focus-object and more-objects are both of the task .* --only"):
+        export(made_templates.store, ["focus-object", "more-objects"], "genecis", tmp_path / "to")
+    assert not (tmp_path / "to").exists()
+    assert export(made_templates.store, ["more-objects"], "genecis", tmp_path / "to") == 8

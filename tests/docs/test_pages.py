@@ -1,0 +1,136 @@
+"""Pages agree with the tree: links, names of files and modules, and docs/reference.md."""
+
+import ast
+import importlib.util
+import re
+import subprocess
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
+_HEADING = re.compile(r"^#{1,6} (.*)$", re.MULTILINE)
+
+
+def tracked() -> list[str]:
+    """Markdown files of the checkout, new ones included."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return sorted(name for name in listed.stdout.splitlines() if (ROOT / name).is_file())
+
+
+def anchors(text: str) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    found: set[str] = set()
+    for heading in _HEADING.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").strip().lower()
+        name = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found.add(next(one for n in range(len(found) + 1) if (one := f"{name}-{n}" if n else name) not in found))
+    return found
+
+
+def broken(page: Path, text: str) -> list[str]:
+    """The links of a page that lead to no file, or to no heading of one."""
+    wrong = []
+    for link in _LINK.findall(_CODE.sub("", text)):
+        if re.match(r"[a-z][a-z0-9+.-]*:", link):
+            continue
+        place, _, heading = link.partition("#")
+        target = (page.parent / place).resolve() if place else page
+        if not target.exists():
+            wrong.append(f"{link}: no such file")
+        elif heading and target.suffix == ".md":
+            named = text if target == page else target.read_text("utf-8")
+            if heading not in anchors(named):
+                wrong.append(f"{link}: no such heading")
+    return wrong
+
+
+@pytest.mark.parametrize("name", tracked())
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    assert broken(page, page.read_text("utf-8")) == []
+
+
+def test_pages_that_the_code_names_exist() -> None:
+    """Messages and docstrings send people to ``docs/NAME.md``."""
+    named = subprocess.run(
+        ["git", "grep", "-ohE", r"docs/[a-z_/]+\.md", "--", "*.py", "*.yaml", "*.toml", "*.j2", "*.html"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert sorted({one for one in named.stdout.split() if not (ROOT / one).is_file()}) == []
+
+
+@pytest.mark.parametrize("name", tracked())
+def test_files_of_this_tree_that_a_page_names_exist(name: str) -> None:
+    rooms = "|".join(sorted(one.name for one in (ROOT / "src/twinset").iterdir() if one.is_dir()))
+    named = re.findall(rf"`((?:{rooms}|demo|docker|tests)/[\w/.-]+)`", (ROOT / name).read_text("utf-8"))
+    forms = {"docker/.env", "src/twinset/cards/templates/NAME.md.j2"}  # what the reader makes
+    assert [one for one in named if one not in forms and not (ROOT / one).exists()] == []
+
+
+SECTION = (
+    (ROOT / "docs/extending.md").read_text("utf-8").split("## Modules that a part may import")[1].split("\n## ")[0]
+)
+NAMES = re.findall(r"[\w.*]+", "".join(re.findall(r"^    .*\n", SECTION, re.MULTILINE)))
+MODULES = ["twinset", *(f"twinset.{name}" for name in NAMES)]
+GROUPS = {name for line in re.findall(r"^- (.*?):", SECTION, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def imported(text: str) -> set[str]:
+    """Modules of twinset that a file imports; in ``from twinset.a import b`` b may be a module too."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(text)):
+        names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        found |= {name for name in names if name.split(".")[0] == "twinset"}
+    return found
+
+
+def test_parts_from_outside_import_documented_modules_alone() -> None:
+    files = [*ROOT.glob("demo/twinset_demo/**/*.py"), *ROOT.glob("extras/twinset_extras/**/*.py")]
+    files += [*ROOT.glob("tests/foreign/**/*.py")]
+    found = {str(path.relative_to(ROOT)): imported(path.read_text("utf-8")) for path in files}
+    for path in (ROOT / "README.md", *ROOT.glob("docs/*.md")):
+        found[path.name] = {one for block in BLOCK.findall(path.read_text("utf-8")) for one in imported(block)}
+    others = {
+        (path, module)
+        for path, modules in found.items()
+        for module in modules
+        if not any(fnmatch(module, one) for one in MODULES)
+    }
+    assert not others
+    unused = {one for one in MODULES if not any(fnmatch(module, one) for some in found.values() for module in some)}
+    assert unused == {"twinset.generators.video.frame_pairs"}  # the text names it
+
+
+@pytest.mark.parametrize("module", [one.removesuffix(".*") for one in MODULES])
+def test_a_documented_module_is_there(module: str) -> None:
+    import_module(module)
+
+
+def test_every_group_of_entry_points_is_documented() -> None:
+    rooms = {path.name: path for path in (ROOT / "src/twinset").glob("*/")}
+    text = "".join(path.read_text("utf-8") for room in rooms.values() for path in room.glob("**/*.py"))
+    groups = {*re.findall(r'"twinset\.(\w+)"', text)}
+    groups -= {"toml"}  # the user's file
+    groups |= {"eval_commands", "train_commands"}  # of the two groups of commands
+    assert "filters" in GROUPS and GROUPS - {"filters"} == groups - rooms.keys()
+
+
+PROGRAM = Path(__file__).resolve().parents[2] / "docs" / "reference.py"
+
+
+def test_the_reference_is_that_of_the_code() -> None:
+    spec = importlib.util.spec_from_file_location("reference", PROGRAM)
+    assert spec is not None and spec.loader is not None
+    spec.loader.exec_module(reference := importlib.util.module_from_spec(spec))
+    assert reference.PAGE.read_text("utf-8") == reference.page(), "run `make reference` and commit what it writes"
