@@ -21,6 +21,6 @@ def test_a_score_is_the_cosine_of_both_steps(tmp_path: Path) -> None:
     image, text = out.image_embeds[1] - out.image_embeds[0], out.text_embeds[1] - out.text_embeds[0]
     expected = float(image @ text / image.norm() / text.norm())
     judge = DirectionalSimilarity(kind="directional-similarity", model=str(clip)).judge
-    pairs = [pair(FIRST, SECOND), pair(SECOND, FIRST, CAPTIONS[::-1]), pair(SECOND, FIRST), pair(FIRST, FIRST)]
+    pairs = [pair(FIRST, SECOND), pair(SECOND, FIRST, captions=CAPTIONS[::-1]), pair(SECOND, FIRST), pair(FIRST, FIRST)]
     # Both turned round is the same change; one turned round is its opposite.
     assert [score.value for score in judge(pairs)] == pytest.approx([expected, expected, -expected, 0], abs=1e-5)

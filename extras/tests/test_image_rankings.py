@@ -57,7 +57,6 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pairs.json").write_text(json.dumps(records))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twinset.cards.describe.describe", lambda store, name, of: store.write(f"{name}/README.md", b""))
-        patch.setattr("twinset.cards.describe.show", lambda *_: None)
         twinset.build(recipe_of(folder), str(folder / "out"))
     return folder / "out"
 
