@@ -19,7 +19,7 @@ from tests.tiny_encoders import open_clip_config
 from twinset.cli.main import main
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.kinds.template import GALLERY
-from twinset.contracts.recipe import InvalidRecipe, Recipe, parse_recipe
+from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Query
 from twinset.generators.contract import check_source
@@ -57,7 +57,6 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pairs.json").write_text(json.dumps(records))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twinset.cards.describe.describe", lambda store, name, of: store.write(f"{name}/README.md", b""))
-        patch.setattr("twinset.cards.describe.show", lambda *_: None)
         twinset.build(recipe_of(folder), str(folder / "out"))
     return folder / "out"
 
@@ -126,6 +125,7 @@ def test_an_answer_is_some_of_the_options_each_once() -> None:
     task, question = task_of(4), RankImages()
     assert all(question.takes(task, value) for value in ("2", "3 0", "0 1 2 3"))
     assert not any(question.takes(task, value) for value in ("", "4", "1 1", "0  1", "0,1", " 0", "0 1 2 3 4"))
+    assert places_of(task_of(5), "3 1") == [2, 1, 2, 0, 2], "images without a place tie behind the others"
 
 
 @pytest.mark.parametrize(
@@ -141,22 +141,6 @@ def test_several_answers_come_to_the_order_of_mean_places(answers: list[str], ch
     task = task_of(4)
     found = RankImages().decide([answer(task, f"ann-{n}", one) for n, one in enumerate(answers)])
     assert (found.choice, found.reason, len(found.annotators)) == (choice, "", len(answers))
-
-
-def test_images_without_a_place_tie_behind_the_others() -> None:
-    assert places_of(task_of(5), "3 1") == [2, 1, 2, 0, 2]
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"images": 1}, "images"),
-        ({"images": 51}, "images"),
-    ],
-)
-def test_wrong_settings_are_refused(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidRecipe, match=words):
-        recipe_of(tmp_path, **settings)
 
 
 def test_people_answer_and_models_are_set_beside_them(
@@ -191,11 +175,6 @@ def test_people_answer_and_models_are_set_beside_them(
     assert [tuple(row["people"]) for row in rows] == [one.order for one in asked]
     for row in rows:
         assert [place for place in row["places"] if place < 1] and row["places"][row["top"][0]] == 0
-    said = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     taus = [correlations(*(np.array(row[name], np.float64) for name in ("places", "people")))[0] for row in rows]
-    assert f"mean_kendall {np.mean(taus):.2f}" in " ".join(said.split())
-    page = (run / "report.html").read_text()
-    assert "mean_kendall" in page
-    # Again from what was kept, without the dataset: the same page.
-    assert main(["eval", "report", str(run)]) == 0
-    assert (run / "report.html").read_text() == page
+    assert f"mean_kendall {np.mean(taus):.2f}" in printed and "mean_kendall" in (run / "report.html").read_text()

@@ -1,3 +1,5 @@
+"""Runs of models on benchmarks, and files for servers in the form of the released examples."""
+
 import json
 import re
 from pathlib import Path
@@ -6,17 +8,21 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.evaluation.benchmarks.made_layouts import winoground
+from tests.evaluation.benchmarks.made_layouts import LAYOUTS, winoground
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.evaluation.features.test_ranks_and_grounding import queries
+from tests.guard.test_oracles import at_hand
 from tests.made_datasets import MadeDataset
 from tests.tiny_encoders import open_clip_config
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
+from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
 from twinset.evaluation.from_python import evaluate
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.run import run
+from twinset.evaluation.submissions import write_submissions
+from twinset.generators.annotation_files import read_json
 from twinset.models.encoders.contract import Running
 
 FAST = Running(batch=4, threads=1)
@@ -48,10 +54,8 @@ def test_models_and_benchmarks_of_one_run_share_what_is_encoded(
     ]
     assert ("composed", models[2], 5) in done
     assert f"composed: {model}: does not say what an image together with a text asks for" in caplog.text
-    told = json.loads(pq.read_schema(found[1].path).metadata[b"twinset"])
-    names = {"benchmark", "title", "note", "model", "model_digest", "data_digest", "left_out", "seconds", "device"}
-    assert names | {"images", "texts"} == set(told) and (told["images"], told["texts"]) == (12, 1)
-    assert told["model"] == models[1] and told["device"] == "cpu"
+    about = json.loads(pq.read_schema(found[1].path).metadata[b"twinset"])
+    assert (about["model"], about["device"], about["images"], about["texts"]) == (models[1], "cpu", 12, 1)
     before = [one.path.read_bytes() for one in found]
     again = run(benchmarks(), models, tmp_path / "out", tmp_path / "cache", FAST)
     assert [one.path.read_bytes() for one in again] == before and {one.computed for one in again} == {0}
@@ -74,12 +78,8 @@ def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
 def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, model: str) -> None:
     out, alike = tmp_path / "out", model.replace("random:", "random:/")
     matching = benchmarks()[:1]
-    for asked, models, held in (
-        (matching, ["m", "m"], "m"),
-        (matching * 2, ["m"], "m"),
-        (matching, ["clip:a/b", "clip:a-b"], "clip:a/b"),
-    ):
-        with pytest.raises(WrongUse, match=f"its scores on matching and those of {held} would be one file, .*parquet"):
+    for asked, models, held in ((matching * 2, ["m"], "m"), (matching, ["clip:a/b", "clip:a-b"], "clip:a/b")):
+        with pytest.raises(WrongUse, match=f"its scores on matching and those of {held} would be one file"):
             run(asked, models, out)
     (written,) = run(matching, [model], out, tmp_path / "cache", FAST)
     before = written.path.read_bytes()
@@ -96,10 +96,10 @@ def test_the_command_scores_a_released_benchmark_and_ends_with_its_report(
 ) -> None:
     winoground(tmp_path / "data")
     out = tmp_path / "out"
-    options = ["--out", str(out), "--cache", str(tmp_path / "cache"), "--batch", "4", "--threads", "1"]
+    options = ["--out", str(out), "--cache", str(tmp_path / "cache"), "--batch", "4", "--threads", "1", "--json"]
     command = ["eval", "run", "--benchmark", f"winoground={tmp_path / 'data'}", "--model", model, *options]
     for computed in (6 + 2, 0):  # 6 pictures, 2 captions; then from the cache
-        assert main([*command, "--json"]) == 0
+        assert main(command) == 0
         answer = json.loads(capsys.readouterr().out)
         (scored,) = answer["scores"]
         assert (scored["computed"], scored["path"]) == (computed, str(scores_path(out, "winoground", model)))
@@ -107,5 +107,29 @@ def test_the_command_scores_a_released_benchmark_and_ends_with_its_report(
     assert answer["report"] == str(out / "report.html")
     mistakes = results["benchmarks"]["winoground"]["models"][model]["mistakes"]
     assert (out / "report.html").read_text().count("data:image/jpeg") == 2 * len(mistakes) > 0
-    assert main(command) == 0
-    assert re.search(r"  \w+ +\d+\.\d\d  \d+\.\d\d to \d+\.\d\d", capsys.readouterr().out)
+
+
+def test_cirr_ranks_all_images_and_the_members_of_a_set_without_the_reference(tmp_path: Path, model: str) -> None:
+    LAYOUTS["cirr-test"](tmp_path)
+    paths = write_submissions(
+        open_benchmark("cirr-test", tmp_path), f"image+text:{model}", tmp_path / "out", tmp_path / "cache"
+    )
+    found = {path.name: json.loads(path.read_text()) for path in paths}
+    released = read_json(at_hand("cirr") / "demo_files" / "test1_pred_ranks_recall_subset.json")
+    assert [*found] == ["recall.json", "recall_subset.json"]
+    assert [*found["recall_subset.json"]][:2] == [*released][:2] == ["version", "metric"]
+    for file, metric, places in (("recall.json", "recall", 7), ("recall_subset.json", "recall_subset", 3)):
+        header, answers = [*found[file].items()][:2], dict([*found[file].items()][2:])
+        assert header == [("version", "rc2"), ("metric", metric)] and [*answers] == ["12060", "12061", "12062"]
+        for number, (_, names) in enumerate(answers.items()):
+            assert len({*names}) == len(names) == places and f"test1-{number}-0-img0" not in names
+
+
+def test_a_query_that_cannot_be_asked_ends_it_and_nothing_is_written(tmp_path: Path, model: str) -> None:
+    LAYOUTS["cirr-test"](tmp_path)
+    (tmp_path / "img_raw" / "test1" / "test1-1-0-img0.png").unlink()
+    with pytest.raises(WrongUse, match="4 missing image, 1 missing gallery image; a server takes all queries or none"):
+        write_submissions(
+            open_benchmark("cirr-test", tmp_path), f"image+text:{model}", tmp_path / "out", tmp_path / "cache"
+        )
+    assert not (tmp_path / "out").exists()

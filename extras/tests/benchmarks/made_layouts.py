@@ -4,11 +4,7 @@ import json
 from pathlib import Path
 
 from tests.evaluation.benchmarks.made_files import parquet, picture, put
-
-
-def _pictures(folder: Path, names: list[str]) -> None:
-    for number, name in enumerate(names):
-        put(folder / name, picture(number, "PNG" if name.endswith("png") else "JPEG"))
+from tests.evaluation.benchmarks.made_layouts import pictures
 
 
 def colorswap(root: Path, word: str = "red") -> None:
@@ -21,7 +17,7 @@ def colorswap(root: Path, word: str = "red") -> None:
             for n in (first, first + 1)
         ]  # fmt: skip
         put(root / f"{split}.json", rows)
-    _pictures(root / "images", [f"img_{n}_{side}.png" for n in range(4) for side in (1, 2)])
+    pictures(root / "images", [f"img_{n}_{side}.png" for n in range(4) for side in (1, 2)])
 
 
 SOLUTIONS = {
@@ -51,22 +47,14 @@ def cola(root: Path, word: str = "red") -> None:
         [f"{place}/{a}.jpg", f"{word} cup {a}", f"{place}/{b}.jpg", f"big cup {b}"] for a, b in ((1, 2), (3, 2), (4, 5))
     ]
     put(root / "data" / "COLA_multiobjects_matching_benchmark.json", pairs)
-    _pictures(root / "vg", [f"{n}.jpg" for n in range(1, 6)])
+    pictures(root / "vg", [f"{n}.jpg" for n in range(1, 6)])
 
 
 def coco_counterfactuals(root: Path, word: str = "red") -> None:
-    rows = [
-        {
-            "id": f"{n}_0",
-            "image_0": f"{n}_0_0",
-            "image_1": f"{n}_0_1",
-            "caption_0": f"A {word} cup.",
-            "caption_1": "No.",
-        }
-        for n in range(2)
-    ]
+    captions = {"caption_0": f"A {word} cup.", "caption_1": "No."}
+    rows = [{"id": f"{n}_0", "image_0": f"{n}_0_0", "image_1": f"{n}_0_1", **captions} for n in range(2)]
     put(root / "data" / "examples.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    _pictures(root / "images", [f"{n}_0_{side}.jpg" for n in range(2) for side in (0, 1)])
+    pictures(root / "images", [f"{n}_0_{side}.jpg" for n in range(2) for side in (0, 1)])
 
 
 def mmvp(root: Path, word: str = "red", last: int = 4, column: str = "lndex") -> None:
@@ -75,7 +63,7 @@ def mmvp(root: Path, word: str = "red", last: int = 4, column: str = "lndex") ->
         for n in range(1, last + 1)
     ]
     put(root / "Questions.csv", "\n".join([f"{column},Question,Options,Correct Answer", *rows, ""]))
-    _pictures(root / "MMVP Images", [f"{n}.jpg" for n in range(1, last + 1)])
+    pictures(root / "MMVP Images", [f"{n}.jpg" for n in range(1, last + 1)])
 
 
 def mmvp_corrected(root: Path, word: str = "red") -> None:
@@ -89,7 +77,7 @@ def mmvp_corrected(root: Path, word: str = "red") -> None:
 def mmvp_vlm(root: Path, word: str = "red") -> None:
     rows = [f"{n},Color and Appearance,a {word} cup {n}" for n in range(1, 5)]
     put(root / "Questions.csv", "\n".join(["Question ID,Type,Statement", *rows, ""]))
-    _pictures(root / "MLLM_VLM Images" / "Color and Appearance", [f"{n}.jpg" for n in range(1, 5)])
+    pictures(root / "MLLM_VLM Images" / "Color and Appearance", [f"{n}.jpg" for n in range(1, 5)])
 
 
 def naturalbench(root: Path, word: str = "red") -> None:
@@ -108,7 +96,7 @@ def naturalbench(root: Path, word: str = "red") -> None:
         for image in (0, 1)
     ]
     put(root / "test_set.json", rows)
-    _pictures(root / "images", [f"{n}_{image}.jpg" for n in range(2) for image in (0, 1)])
+    pictures(root / "images", [f"{n}_{image}.jpg" for n in range(2) for image in (0, 1)])
 
 
 def whatsup(root: Path, word: str = "mug") -> None:
@@ -123,7 +111,7 @@ def whatsup(root: Path, word: str = "mug") -> None:
     put(root / "controlled_images_dataset.json", rows)
     one = [[139, f"A photo of a {word} on the left", f"A photo of a {word} on the right"]]
     put(root / "coco_qa_one_obj.json", one)
-    _pictures(root / "controlled_images", names)
+    pictures(root / "controlled_images", names)
     put(root / "val2017" / "000000000139.jpg", picture(9))
 
 
@@ -137,7 +125,7 @@ def sugarcrepe_pp(root: Path, word: str = "red") -> None:
             for n in range(2)
         ]  # fmt: skip
         put(root / "data" / f"{kind}.json", rows)
-    _pictures(root / "val2017", [f"{n:012d}.jpg" for n in range(2)])
+    pictures(root / "val2017", [f"{n:012d}.jpg" for n in range(2)])
 
 
 def spec(root: Path, word: str = "red") -> None:
@@ -145,14 +133,14 @@ def spec(root: Path, word: str = "red") -> None:
     put(folder / "image2text.json", [{"query": f"images/{n}.jpg", "keys": keys, "label": n} for n in range(3)])
     images = [f"images/{n}.jpg" for n in range(3)]
     put(folder / "text2image.json", [{"query": keys[n], "keys": images, "label": n} for n in range(3)])
-    _pictures(folder / "images", [f"{n}.jpg" for n in range(3)])
+    pictures(folder / "images", [f"{n}.jpg" for n in range(3)])
 
 
 def vl_checklist(root: Path, word: str = "red") -> None:
     rows = [[f"VG_100K/{n}.jpg", {"POS": [f"{word} floor"], "NEG": ["big floor"]}] for n in range(2)]
     put(root / "data" / "Attribute" / "vaw" / "size.json", rows)
     put(root / "data" / "Relation" / "action.json", rows[:1])
-    _pictures(root / "VG_100K", ["0.jpg", "1.jpg"])
+    pictures(root / "VG_100K", ["0.jpg", "1.jpg"])
 
 
 def cola_single(root: Path, word: str = "red") -> None:
@@ -164,12 +152,12 @@ def cola_single(root: Path, word: str = "red") -> None:
     put(root / "data" / "COLA_singleobjects_benchmark_GQA.json", {"labels": labels, "data": rows})
     paco = [[row[0], *row[2:]] for row in rows]  # without the objects; as the released script reads it
     put(root / "data" / "COLA_singleobjects_benchmark_PACO.json", [labels, paco])
-    _pictures(root / "vg", [f"{n}.jpg" for n in range(4)])
+    pictures(root / "vg", [f"{n}.jpg" for n in range(4)])
 
 
 def imagenet(root: Path, word: str = "red") -> None:
     for name in (f"{word}_cup", "dog"):
-        _pictures(root / "val" / name, ["a.JPEG", "b.jpg"])
+        pictures(root / "val" / name, ["a.JPEG", "b.jpg"])
 
 
 def vsr(root: Path, word: str = "red") -> None:
@@ -178,4 +166,4 @@ def vsr(root: Path, word: str = "red") -> None:
         for n in range(2)
     ]
     put(root / "data" / "splits" / "random" / "test.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    _pictures(root / "train2017", [f"{n:012d}.jpg" for n in range(2)])
+    pictures(root / "train2017", [f"{n:012d}.jpg" for n in range(2)])

@@ -1,31 +1,23 @@
-"""An option that says what the right one says is right too.
-
-Zero-shot classification: names of classes, open_clip's templates, and its own classifier.
-Cola's single objects: which images are ranked for a class, and files that are not it.
-Benchmarks with figures, questions or answers of their own, asked of models.
-Statements that are true or false: margins, accuracy and the report, of models that have a threshold.
-"""
+"""Benchmarks with options, classes, figures, questions or answers of their own, asked of models."""
 
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import open_clip
 import pyarrow.parquet as pq
 import pytest
 import torch
 from open_clip.zero_shot_metadata import IMAGENET_CLASSNAMES, OPENAI_IMAGENET_TEMPLATES
-from PIL.Image import Image
+from PIL.Image import Image, fromarray
 
 from extras.tests.benchmarks.made_layouts import cola_single, mmvp, naturalbench, vsr, whatsup
-from tests.evaluation.benchmarks.made_files import picture, put
-from tests.evaluation.benchmarks.made_layouts import queries
-from tests.evaluation.questions.test_own_table import put_text
+from tests.evaluation.benchmarks.made_files import put
+from tests.evaluation.benchmarks.made_layouts import pictures, pixels, queries
+from tests.evaluation.questions.test_answered import put_text
 from tests.evaluation.scorers.conftest import environment
 from tests.evaluation.scorers.opened import FAST
-from tests.evaluation.scorers.shown_images import likely, looks
+from tests.evaluation.scorers.shown_images import likely
 from tests.models.language_models.chat_server import Body, Reply, serving
 from tests.tiny_encoders import open_clip_config
 from twinset.contracts.errors import WrongUse
@@ -43,45 +35,32 @@ from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Floats, Matcher, NotApplicable, Running
 
 
-def options(root: Path, name: str, right: str, wrong: str) -> None:
-    """Two records, the second of which offers the right answer twice."""
-    pairs = [(f"{right} {n}", f"{right if n else wrong} {n}") for n in range(2)]
-    for n in range(2):
-        put(root / "images" / f"{n}.jpg", picture(n))
-    if name == "aro-order":
-        rows = [{"image": f"{n}.jpg", "caption_options": [*two, "x"]} for n, two in enumerate(pairs)]
-        put(root / "coco_order.json", rows)
-    elif name == "sugarcrepe++":
-        rows = [
-            {"filename": f"{n}.jpg", "caption": a, "caption2": "the same", "negative_caption": b}
-            for n, (a, b) in enumerate(pairs)
-        ]
-        put(root / "swap_obj.json", {str(n): row for n, row in enumerate(rows)})
-    elif name == "spec":
-        rows = [{"query": f"{n}.jpg", "keys": [*two, "x"], "label": 0} for n, two in enumerate(pairs)]
-        put(root / "count" / "image2text.json", rows)
-        for n in range(2):
-            put(root / "count" / f"{n}.jpg", picture(n))
-
-
 @pytest.mark.parametrize(("name", "right"), [("aro-order", {0}), ("sugarcrepe++", {0, 1}), ("spec", {0})])
 def test_of_several_options_all_that_say_the_same_are_targets(tmp_path: Path, name: str, right: set[int]) -> None:
-    options(tmp_path, name, "a dog", "a cat")
+    """Of two records, the second offers the right answer twice."""
+    pairs, images = [("a dog", "a cat"), ("a dog", "a dog")], ["0.jpg", "1.jpg"]
+    fields = {
+        "aro-order": ("coco_order.json", [{"caption_options": [*pair, "x"]} for pair in pairs]),
+        "sugarcrepe++": ("swap_obj.json", [{"caption": a, "caption2": "b", "negative_caption": c} for a, c in pairs]),
+        "spec": ("count/image2text.json", [{"keys": [*pair, "x"], "label": 0} for pair in pairs]),
+    }
+    file, records = fields[name]
+    key = {"aro-order": "image", "sugarcrepe++": "filename", "spec": "query"}[name]
+    put(tmp_path / file, [{key: image, **record} for image, record in zip(images, records, strict=True)])
+    pictures((tmp_path / file).parent, images)
     plain, twice = queries(open_benchmark(name, tmp_path))
     assert (plain.targets, twice.targets) == (right, right | {2 if name == "sugarcrepe++" else 1})
 
 
 def test_classes_with_one_name_are_both_right(tmp_path: Path) -> None:
     """... as sunglasses and missiles are, two of ImageNet's classes each."""
-    for number, name in enumerate(("n1", "n2", "zebra")):
-        put(tmp_path / "val" / name / f"{number}.JPEG", picture(number))
+    classes(tmp_path, ["n1", "n2", "zebra"])
     put(tmp_path / "classnames.txt", "n1 sunglasses\nn2 sunglasses\nzebra zebra\n")
     assert [one.targets for one in queries(open_benchmark("imagenet", tmp_path))] == [{0, 1}, {0, 1}, {2}]
 
 
 def classes(root: Path, names: list[str]) -> None:
-    for number, name in enumerate(names):
-        put(root / "val" / name / f"{number}.JPEG", picture(number))
+    pictures(root / "val", [f"{name}/{name}.JPEG" for name in names])
 
 
 def test_scores_are_those_of_open_clips_zero_shot_classifier(tmp_path: Path) -> None:
@@ -100,45 +79,28 @@ def test_scores_are_those_of_open_clips_zero_shot_classifier(tmp_path: Path) -> 
         ]
     normed = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in each]
     means = np.stack([one.mean(0) / np.linalg.norm(one.mean(0)) for one in normed])
-    image = scorer.image_features([scorer.prepare(_opened(found[0].image.read()))])[0]  # type: ignore[union-attr]
+    image = scorer.image_features([scorer.prepare(fromarray(pixels(found[0].image)))])[0]  # type: ignore[arg-type]
     assert ours.gallery(found[0]) == pytest.approx(means @ (image / np.linalg.norm(image)), abs=1e-5)
-
-
-def _opened(content: bytes):  # type: ignore[no-untyped-def]
-    import io
-
-    from PIL import Image
-
-    return Image.open(io.BytesIO(content)).convert("RGB")
-
-
-def test_numbers_of_imagenet_get_open_clips_names_where_all_are_there(tmp_path: Path) -> None:
-    assert open_clip.__version__ and len(IMAGENET_CLASSNAMES) == 1000
-    classes(tmp_path, [f"n{number:08d}" for number in range(1000)])
-    gallery = queries(open_benchmark("imagenet", tmp_path))[0].gallery
-    assert len(gallery) == 1000 and gallery[0] == "a bad photo of a tench." and isinstance(gallery[0], Ensemble)
-    assert len(gallery[0].texts) == 80 and "a photo of a tench." in gallery[0].texts
 
 
 def test_some_of_imagenets_classes_need_their_names(tmp_path: Path) -> None:
     classes(tmp_path, ["n01440764", "n01443537"])
     with pytest.raises(WrongUse, match=r"2 of its 2 folders .* write classnames\.txt beside them"):
         queries(open_benchmark("imagenet", tmp_path))
-    put(tmp_path / "classnames.txt", "n01440764 tench\n")
-    with pytest.raises(WrongUse, match=r"no name of the class 'n01443537'; write a line 'n01443537 NAME'"):
-        queries(open_benchmark("imagenet", tmp_path))
     put(tmp_path / "classnames.txt", "n01440764 tench\nn01443537 gold fish\n")
     assert "a photo of a gold fish." in queries(open_benchmark("imagenet", tmp_path))[0].gallery[1].texts  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("form", ["{}", "{:04}"])
-def test_folders_0_to_999_are_imagenets_classes_by_number(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("form", ["{}", "{:04}", "n{:08}"])
+def test_a_thousand_numbers_are_imagenets_classes_in_open_clips_templates(tmp_path: Path, form: str) -> None:
     classes(tmp_path, [form.format(number) for number in range(1000)])
     by_folder = {one.category: one for one in queries(open_benchmark("imagenet", tmp_path))}
     for number in (0, 1, 2, 10, 100, 999):
         one = by_folder[form.format(number)]
         (target,) = one.targets
-        assert one.gallery[target] == f"a bad photo of a {IMAGENET_CLASSNAMES[number]}."
+        words = one.gallery[target]
+        assert isinstance(words, Ensemble) and words == f"a bad photo of a {IMAGENET_CLASSNAMES[number]}."
+        assert len(words.texts) == 80 and f"a photo of a {IMAGENET_CLASSNAMES[number]}." in words.texts
 
 
 FILE = "data/COLA_singleobjects_benchmark_GQA.json"
@@ -160,26 +122,18 @@ def test_a_class_is_ranked_among_the_images_of_its_hard_list(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "words"),
+    ("key", "value", "words"),
     [
-        ((), [], "not a list of labels and a list of images"),
-        (("labels",), None, "not a list of labels"),
-        (("labels", 0), " ", "a label is not a text"),
-        (("data", 1), "1.jpg", "image 1: not an image with its labels"),
-        (("data", 1, 0), "", "image 1: not an image with its labels"),
-        (("data", 2, 2), [1, 0], "image 2: not 3 labels of 0 or 1"),
-        (("data", 2, 3), [1, 0, 7], "image 2: not 3 labels of 0 or 1"),
-        (("data", 2, 3), [1, 0, [1]], "image 2: not 3 labels of 0 or 1"),
+        ("labels", None, "not a list of labels"),
+        ("labels", [" ", "b", "c"], "a label is not a text"),
+        ("data", ["1.jpg"], "image 0: not an image with its labels"),
+        ("data", [["1.jpg", {}, [1, 0], [1, 0]]], "image 0: not 3 labels of 0 or 1"),
+        ("data", [["1.jpg", {}, [1, 0, 0], [1, 0, [1]]]], "image 0: not 3 labels of 0 or 1"),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, path: tuple[Any, ...], value: object, words: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, key: str, value: object, words: str) -> None:
     cola_single(tmp_path)
-    held = inner = json.loads((tmp_path / FILE).read_text())
-    for key in path[:-1]:
-        inner = inner[key]
-    if path:
-        inner[path[-1]] = value
-    (tmp_path / FILE).write_text(json.dumps(held if path else value))
+    put(tmp_path / FILE, {**json.loads((tmp_path / FILE).read_text()), key: value})
     with pytest.raises(WrongUse, match=words):
         asked(tmp_path)
 
@@ -234,15 +188,10 @@ def test_a_benchmarks_own_question_is_asked_and_the_likelier_answer_counts(
         assert first == [[0.75, 0.25], [0.75, 0.25]] and second == [[0.25, 0.75], [0.25, 0.75]]
 
 
-@pytest.mark.parametrize("kind", ["openai-chooser", "openai-chooser/eqben"])
-def test_models_that_read_captions_are_not_asked_questions(
-    environment: Callable[..., None], tmp_path: Path, kind: str
-) -> None:
-    with serving(looks) as server:
-        environment(server.url)
-        with pytest.raises(NotApplicable, match="asks questions of its own; name openai-yesno:MODEL or vlm"):
-            run([own_questions(tmp_path, "naturalbench")], [f"{kind}:m"], tmp_path, tmp_path)
-        assert not server.bodies
+def test_models_that_read_captions_are_not_asked_questions(environment: Callable[..., None], tmp_path: Path) -> None:
+    environment("http://127.0.0.1:1/v1")
+    with pytest.raises(NotApplicable, match="asks questions of its own; name openai-yesno:MODEL or vlm"):
+        run([own_questions(tmp_path, "naturalbench")], ["openai-chooser:m"], tmp_path, tmp_path)
 
 
 def test_a_run_gives_both_figures(tmp_path: Path) -> None:
@@ -252,9 +201,6 @@ def test_a_run_gives_both_figures(tmp_path: Path) -> None:
     (written,) = run([benchmark], [model], tmp_path / "out", tmp_path / "cache", FAST)
     figures = measure(written.path).as_json()["all"]
     assert figures["pair_accuracy"] in (0, 50, 100) and figures["set_accuracy"] in (0, 100)
-    before = written.path.read_bytes()
-    run([benchmark], [model], tmp_path / "out", tmp_path / "cache", FAST)
-    assert written.path.read_bytes() == before
 
 
 def test_outcomes_of_statements_need_no_margin(tmp_path: Path) -> None:

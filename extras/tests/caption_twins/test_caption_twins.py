@@ -1,36 +1,30 @@
-"""Twins in captions: true of one photo alone, within limits; dirty tables are refused."""
+"""Twins in captions: true of one photo alone, within limits, and found as a plain double loop finds them."""
 
 import json
 from collections import Counter
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from tests.guard.test_oracles import at_hand
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.recipe import parse_recipe
+from twinset.generators.captions.tables import Caption
 from twinset.generators.contract import check_source
 from twinset.shards.contracts import Context
-from twinset.stages.build import build_here
-from twinset_extras.caption_twins.search import ARTICLES, WORD, span_of
+from twinset_extras.caption_twins import search
+from twinset_extras.caption_twins.search import ARTICLES, WORD, Captions, phrases_in, span_of, sums_of, twins
 from twinset_extras.caption_twins.source import CaptionTwins, TwinCandidate
+from twinset_extras.caption_twins.vocabulary import vocabulary
 
-SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
-RATINGS = "Word\tBigram\tConc.M\n" + "".join(
-    f"{word}\t0\t{rating}\n"
-    for word, rating in {
-        "dog": 4.9,
-        "cat": 4.9,
-        "snow": 4.9,
-        "grass": 4.9,
-        "man": 4.8,
-        "woman": 4.5,
-    }.items()
-)
+RATED = {**dict.fromkeys(("dog", "cat", "snow", "grass"), 4.9), "man": 4.8, "woman": 4.5}
+RATINGS = "Word\tBigram\tConc.M\n" + "".join(f"{word}\t0\t{rating}\n" for word, rating in RATED.items())
 PHOTOS = {
     "snow": ["A dog runs in the snow.", "A dog in snow", "A happy dog is running through snow"],
     "grass": ["The dog runs in grass .", "A dog runs over a lawn", "A dog on the grass"],
@@ -137,47 +131,29 @@ def test_limits_of_images_and_words(tmp_path: Path) -> None:
         Counter(w for one in planned for w in one.words),
     )
     assert max(pairs.values()) <= 9 and max(single.values()) <= 14
-    groups = [one.group for one in planned]
-    assert len({group for group, before in zip(groups, [None, *groups], strict=False) if group != before}) == len(
-        set(groups)
-    )
-    of_image: dict[str, set[str]] = {}
-    for one in planned:
-        for image in (one.image0, one.image1):
-            of_image.setdefault(image, set()).add(one.group)
-    assert all(len(found) == 1 for found in of_image.values())
+    groups = {(image, one.group) for one in planned for image in (one.image0, one.image1)}
+    assert len(groups) == len(images), "an image is in one group"
     assert {one.key for one in plan(source(path), seed=1)} != {one.key for one in plan(source(path))}
 
 
-def test_what_captions_disagree_on_is_no_twin(tmp_path: Path) -> None:
-    two = {"two": ["Two dogs sleep on a red blanket", "two dogs lie down", "four dogs on a blanket"]}
-    three = {"three": ["Three dogs sleep on a red blanket", "three dogs lie on a blanket"]}
-    assert words(plan(source(write(tmp_path, two | three)))) == {("three", "two")}
-    two["two"].append("there are four dogs here")
+@pytest.mark.parametrize(
+    ("first", "second", "against"),
+    [
+        (["Two dogs sleep", "two dogs lie down", "four dogs rest"], ["Three dogs sleep"], "there are four dogs"),
+        (["A dog sleeps on a blanket", "fast asleep"], ["A cat sleeps on a blanket"], "what a nap"),
+    ],
+)
+def test_what_captions_disagree_on_or_one_of_three_says_is_no_twin(
+    tmp_path: Path, first: list[str], second: list[str], against: str
+) -> None:
+    assert len(plan(source(write(tmp_path, {"a": first, "b": second})))) == 1
     with pytest.raises(WrongUse, match="no captions of two photographs differ"):
-        plan(source(write(tmp_path, two | three)))
-
-
-def test_what_only_one_of_three_captions_says_is_no_twin(tmp_path: Path) -> None:
-    photos = {"a": ["A dog sleeps on a red blanket", "fast asleep"], "b": ["A cat sleeps on a red blanket"]}
-    assert words(plan(source(write(tmp_path, photos)))) == {("cat", "dog")}
-    photos["a"].append("what a nap")
-    with pytest.raises(WrongUse, match="no captions of two photographs differ"):
-        plan(source(write(tmp_path, photos)))
-
-
-def test_parsing_does_not_fill_the_memory(tmp_path: Path) -> None:
-    path = write(tmp_path, {"a": ["A dog near qworbl runs in zzyxan"], "b": ["A cat near qworbl runs in zzyxan"]})
-    generator = source(path).open(Context("twins"))
-    planned = list(generator.plan())
-    list(generator.make(planned))
-    assert "qworbl" not in generator.parser.nlp.vocab.strings
+        plan(source(write(tmp_path, {"a": [*first, against], "b": second})))
 
 
 @pytest.mark.parametrize(
     ("photos", "problem"),
     [
-        ({"a": ["Un chien court dans la neige"], "b": ["Un chat court dans la neige"]}, "0 of 2 .* in English"),
         ({"a": ["一只狗在雪地里奔跑"], "b": ["一只猫在雪地里奔跑"]}, "0 of 2 .* in English"),
         ({str(n): ["A dog runs in the snow"] for n in range(5)}, "all 5 captions have the same words"),
         ({"a": ["A dog runs in the snow", "A dog runs in the grass"]}, "of one photograph"),
@@ -189,32 +165,6 @@ def test_captions_without_twins_are_refused(tmp_path: Path, photos: dict[str, li
         plan(source(write(tmp_path, photos)))
 
 
-def test_repeated_ids_and_tables_without_images_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, PHOTOS)
-    path.write_text(path.read_text() + path.read_text().splitlines()[0])
-    with pytest.raises(WrongUse, match="'snow#0' is duplicated"):
-        plan(source(path))
-    path.write_text("".join(json.dumps({"id": n, "caption": f"a dog {n}"}) + "\n" for n in range(3)))
-    with pytest.raises(WrongUse, match="nothing in it can be used"):
-        plan(source(path))
-    path = tmp_path / "addresses.tsv"
-    path.write_text("".join(f"a {name} runs in the snow\thttps://x.example/{name}.jpg\n" for name in ("dog", "cat")))
-    with pytest.raises(WrongUse, match="by address alone, such as https"):
-        plan(source(path))
-
-
-@pytest.mark.slow
-def test_a_build_gives_the_same_pairs_in_other_shards(captions: Path, tmp_path: Path) -> None:
-    raw = {**source(captions).model_dump(mode="json")}
-    digests = []
-    for shard_size in (2, 100):
-        recipe = parse_recipe({"name": "t", "subsets": {"twins": {"source": raw, "shard_size": shard_size}}})
-        out = tmp_path / str(shard_size)
-        assert build_here(recipe, str(out), 1)["subsets"]["twins"]["kept"] == 5
-        digests.append(sorted(one.name for one in out.rglob("*.tar")))
-    assert len(digests[0]) > len(digests[1]) == 1
-
-
 @pytest.mark.parametrize(
     ("files", "planned"),
     [
@@ -223,13 +173,73 @@ def test_a_build_gives_the_same_pairs_in_other_shards(captions: Path, tmp_path: 
     ],
 )
 def test_twins_of_real_captions(files: list[str], planned: dict[str, int]) -> None:
-    ratings = SHARED / "concreteness" / "Concreteness_ratings_Brysbaert_et_al_BRM.txt"
-    if not ratings.exists():
-        pytest.skip("the captions of ../shared/data are not here")
-    found = plan(source([SHARED / "captions" / name for name in files], images=SHARED, concreteness=ratings))
+    captions, rated = at_hand("captions"), at_hand("concreteness")
+    ratings = rated / "Concreteness_ratings_Brysbaert_et_al_BRM.txt"
+    found = plan(source([captions / name for name in files], images=captions, concreteness=ratings))
     assert Counter(one.change for one in found) == planned
     for one in found:
         begins = [
             caption[: span_of(caption, word, one.start)[0]] for caption, word in zip(one.own, one.words, strict=True)
         ]
         assert len({tuple(w for w in WORD.findall(text.lower()) if w not in ARTICLES) for text in begins}) == 1
+
+
+def double_loop(captions: Sequence[str]) -> set[tuple[int, int]]:
+    """Captions that differ in one word of the lists, by comparing all with all."""
+    listed = vocabulary()
+    number = {phrase: n for n, phrase in enumerate(listed.phrases)}
+    texts = [[word for word in one.split() if word not in ("a", "the")] for one in captions]
+    found = set()
+    for (one, own), (other, others) in combinations(enumerate(texts), 2):
+        differ = [both for both in zip(own, others, strict=False) if both[0] != both[1]]
+        if len(own) != len(others) or len(differ) != 1 or not all(word in number for word in differ[0]):
+            continue
+        if listed.twin[number[differ[0][0]], number[differ[0][1]]] >= 0:
+            found.add((one, other))
+    return found
+
+
+def test_neighbours_are_those_of_a_double_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = np.random.default_rng(5)
+    choices = (
+        ("the", "a"), ("dog", "cat", "horse", "man", "cup"), ("runs", "sits", "sleeps"), ("in",), ("a", "the"),
+        ("snow", "grass", "sand", "rain"), ("", "now"),
+    )  # fmt: skip
+    texts = [" ".join(str(drawn.choice(words)) for words in choices).strip() for _ in range(150)]
+    captions = Captions(Caption(str(n), str(n), text, "", "") for n, text in enumerate(texts))
+    monkeypatch.setattr(search, "WINDOW", 1000)
+    listed = vocabulary()
+    found = search.neighbours(captions, phrases_in(captions, listed.phrases), listed, np.uint64(1))
+    both = np.sort(np.concatenate([one.caption for one in found]), axis=1)
+    pairs = set(map(tuple, both.tolist()))
+    assert pairs == double_loop(texts) and len(pairs) > 400
+    kept = twins(captions, listed, np.ones(len(listed.phrases), np.bool_), np.uint64(1))
+    assert set(map(tuple, np.sort(kept.caption, axis=1).tolist())) <= pairs and len(kept) > 300
+
+
+def test_phrases_are_found_where_they_stand() -> None:
+    texts = ["A Dog in front of THE tennis-court", "in front of", "dog", "", "x " * 200]
+    captions = Captions(Caption(str(n), str(n), text, "", "") for n, text in enumerate(texts))
+    found = phrases_in(captions, ("dog", "in front of", "tennis court"))
+    places = zip(found.caption.tolist(), found.start.tolist(), found.which.tolist(), strict=True)
+    assert sorted(places) == [(0, 0, 0), (0, 1, 1), (0, 4, 2), (1, 0, 1), (2, 0, 0)]
+    assert len({sums_of(one.split())[-1] for one in vocabulary().phrases}) == len(vocabulary().phrases)
+    begin, end = span_of(texts[0], "tennis court", 4)
+    assert texts[0][begin:end] == "tennis-court"
+
+
+def test_the_lists_say_what_excludes_what() -> None:
+    listed = vocabulary()
+    number = {phrase: n for n, phrase in enumerate(listed.phrases)}
+
+    def apart(one: str, other: str) -> str:
+        line = listed.twin[number[one], number[other]]
+        assert (line < 0) == (listed.twin[number[other], number[one]] < 0)
+        return listed.lines[line].kind if line >= 0 else ""
+
+    same = [("man", "guy"), ("man", "person"), ("man", "boy"), ("hill", "slope"), ("dog", "cats"), ("dog", "spaniel")]
+    same += [("sitting", "stands"), ("brown", "tan"), ("water", "lake"), ("one", "single")]
+    assert [apart(*pair) for pair in same] == [""] * len(same)
+    assert apart("dogs", "cats") == apart("men", "girls") == apart("canoe", "kayak") == "object"
+    assert apart("snow", "grass") == "place" and apart("two", "four") == "count"
+    assert apart("in front of", "behind") == "relation" and apart("red", "blue") == "attribute"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,19 +13,18 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-import twinset
-from tests.generators.finished_stage import finished, write_index
-from twinset.contracts.errors import BuildFailed, WrongUse
+from extras.tests.image_questions.test_image_questions import Told
+from tests.generators.finished_stage import finished
+from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.pair import PairRecord
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.copied_pairs import CopiedPair
-from twinset.models.language_models.answers import Answer, Request
+from twinset.models.language_models.answers import ShownImage
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.read import read_samples
-from twinset.shards.storage.store import Store
+from twinset.stages.build import build_here
 from twinset_extras.difference_boxes.source import DifferenceBoxes
 
 HEIGHT, WIDTH = 120, 160
@@ -54,8 +52,8 @@ def painted(places: Sequence[tuple[int, int, int, int]]) -> Pixels:
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset with the subset ``mine`` of all pairs, and below it the subset ``boxes`` of those of them."""
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FinishedStage]:
+    """The stage of all pairs."""
     folder = tmp_path_factory.mktemp("pairs")
     records = []
     for name, (places, caption0, caption1) in PAIRS.items():
@@ -66,16 +64,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         records.append({"id": name, **images, "caption0": caption0, "caption1": caption1, "group": name[0]})
     (folder / "pairs.json").write_text(json.dumps(records))
     source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(folder), "licence": "CC0"}
-    mine = {"source": source, "split": "train", "encoding": {"format": "webp"}}
-    boxes = {"source": {"kind": "difference-boxes", "pairs": "mine", "engine": {"kind": "unasked"}}, "shard_size": 2}
-    recipe = {"name": "boxed", "stages": {"mine": mine}, "subsets": {"boxes": boxes}}
-    twinset.build(parse_recipe(recipe), str(folder / "out"))
-    return folder / "out"
-
-
-@pytest.fixture
-def earlier(out: Path) -> Callable[[str], FinishedStage]:
-    return finished(out, "_stages/mine")
+    mine = {"source": source, "encoding": {"format": "webp"}}
+    build_here(parse_recipe({"name": "boxed", "subsets": {"mine": mine}}), str(folder / "out"))
+    return finished(folder / "out", "mine")
 
 
 def source(**given: Any) -> DifferenceBoxes:
@@ -102,29 +93,16 @@ def boxes_of(pair: CopiedPair | Rejected) -> list[Any]:
     return [SimpleNamespace(**box) for box in json.loads(pair.fields["json"])["boxes"]]
 
 
-class Answerer:
-    """Says yes where a function of the question and the crop does."""
-
-    def __init__(self, says: Callable[[str, Pixels], float | None]) -> None:
-        self.says, self.asked = says, list[Request]()
-
-    def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        self.asked += requests
-        return [Answer(probability=self.says(one.text, np.asarray(one.images[0].pixels))) for one in requests]
-
-
-def green(pixels: Pixels) -> bool:
+def green(shown: ShownImage) -> bool:
     """Whether most of a crop is of the second colour."""
+    pixels = np.asarray(shown.pixels)
     return bool((pixels[..., 1] > pixels[..., 0]).mean() > 0.5)
-
-
-def test_the_contract_is_kept(earlier: Callable[[str], FinishedStage]) -> None:
-    check_source(source(), Context("boxes", earlier=earlier))
 
 
 def test_boxes_are_where_the_images_differ_and_named_as_the_captions_say(
     earlier: Callable[[str], FinishedStage],
 ) -> None:
+    check_source(source(), Context("boxes", earlier=earlier))
     found = made(earlier)
     reasons = {name: one.reason for name, one in found.items() if isinstance(one, Rejected)}
     assert reasons == {
@@ -146,115 +124,47 @@ def test_boxes_are_where_the_images_differ_and_named_as_the_captions_say(
     assert boxes_of(found["absent"])[0].difference == "image 0: dog; image 1: no dog"
 
 
-def test_what_is_stored_is_the_pair_with_its_boxes(out: Path) -> None:
-    first, second = (
-        {one.json.provenance["id"]: one for one in read_samples(Store(str(out)), name)}
-        for name in ("_stages/mine", "boxes")
-    )
-    assert {*second} == {"colour", "object", "absent"}
-    for name, one in second.items():
-        assert {**one.fields, "json": b""} == {**first[name].fields, "json": b""}
-        before, after = (json.loads(each[name].fields["json"]) for each in (first, second))
-        largest = after["boxes"][0]
-        assert after["scores"] == {"boxes": len(after["boxes"]), **{edge: largest[edge] for edge in EDGES}}
-        assert {**before, "boxes": after["boxes"], "scores": after["scores"]} == after
-    rows = FinishedStage(Store(str(out)), "boxes").read(["key", "split", "boxes", *EDGES]).to_pylist()
-    assert [(row["key"], row["split"]) for row in rows] == [(one.key, "train") for one in second.values()]
-    assert all(
-        row[edge] == json.loads(one.fields["json"])["boxes"][0][edge]
-        for row, one in zip(rows, second.values(), strict=True)
-        for edge in EDGES
-    )
-    card = " ".join((out / "boxes/README.md").read_text().split())
-    for words in ("image0.webp", "Nothing checked that a box shows", "jiao2025imgdiff", "At most 5 boxes"):
-        assert words in card, words
-
-
-EDGES = ("left", "top", "width", "height")
-
-
 def test_a_box_stays_where_each_image_alone_shows_what_its_caption_says(
     earlier: Callable[[str], FinishedStage],
 ) -> None:
     seen = {"Is the car red?": False, "Is the car green?": True, "Is there a dog?": False, "Is there a cat?": True}
-    right = Answerer(lambda asked, crop: float(green(crop) is seen[asked]))
+    right = Told(lambda shown, question: float(green(shown) is seen[question]))
     found = made(earlier, right, crop=8)
     kept = {name: boxes_of(one) for name, one in found.items() if isinstance(one, CopiedPair)}
     assert {name: len(boxes) for name, boxes in kept.items()} == {"colour": 1, "object": 1, "absent": 2}
     told = [tuple(one[name] for name in ("question", "caption", "yes0", "yes1")) for one in kept["colour"][0].answers]
     assert told == [("Is the car red?", 0, 1.0, 0.0), ("Is the car green?", 1, 0.0, 1.0)]
-    assert {one.images[0].media_type for one in right.asked} == {"image/png"}
+    assert {one.images[0].media_type for one in right.met} == {"image/png"}
 
 
 @pytest.mark.parametrize("answer", [0.0, 1.0])
 def test_no_box_stays_of_which_the_same_is_said_in_both_images(
     earlier: Callable[[str], FinishedStage], answer: float
 ) -> None:
-    found = made(earlier, Answerer(lambda *_: answer))
+    found = made(earlier, Told(lambda *_: answer))
     asked = {one.reason for name, one in found.items() if isinstance(one, Rejected) and name in ("colour", "absent")}
     assert asked == {"box-does-not-hold"}
 
 
 def test_one_of_two_boxes_stays(earlier: Callable[[str], FinishedStage]) -> None:
-    answerer = Answerer(lambda _, crop: float(not green(crop) and crop.shape[0] > 15))
+    answerer = Told(lambda shown, _: float(not green(shown) and shown.pixels.height > 15))
     (box,) = boxes_of(made(earlier, answerer, crop=8)["absent"])
     assert box.height > 15
 
 
 def test_a_crop_is_no_smaller_than_models_see(earlier: Callable[[str], FinishedStage]) -> None:
-    answerer = Answerer(lambda *_: None)
+    answerer = Told(lambda *_: None)
     found = made(earlier, answerer, crop=200)
-    assert {one.images[0].pixels.size for one in answerer.asked} == {(WIDTH, HEIGHT)}
+    assert {one.images[0].pixels.size for one in answerer.met} == {(WIDTH, HEIGHT)}
     assert isinstance(one := found["object"], Rejected) and one.reason == "no-answer"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"threshold": 0},
-        {"threshold": 256},
-        {"grain": 0},
-        {"smallest": 1},
-        {"largest": 0},
-        {"smallest": 0.3, "largest": 0.2},
-        {"most": 0},
-        {"crop": 0},
-        {"engine": {"kind": "nobody"}},
-        {"engine": {"kind": "unasked", "model": "x"}},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong: Mapping[str, Any]) -> None:
+@pytest.mark.parametrize("wrong", [{"smallest": 0.3, "largest": 0.2}, {"engine": {"kind": "nobody"}}])
+def test_settings_that_fit_nothing_are_refused(wrong: Mapping[str, Any]) -> None:
     with pytest.raises(ValidationError, match=next(iter(wrong))):
         source(**wrong)
 
 
-def test_stages_without_pairs_or_images_are_refused(out: Path, tmp_path: Path) -> None:
-    captions = {"kind": "replayed-negatives", "captions": "a.json", "licence": "CC0-1.0"}
-    subsets = {"boxes": {"source": {"kind": "difference-boxes", "pairs": "table", "engine": {"kind": "unasked"}}}}
-    with pytest.raises(
-        WrongUse, match="boxes are of pairs, and replayed-negatives makes tables; name a stage of pairs"
-    ):
-        parse_recipe({"name": "x", "stages": {"table": {"source": captions}}, "subsets": subsets})
-    whole = FinishedStage(Store(str(out)), "_stages/mine")
-    index = whole.read(whole.columns())
-    bare = index.set_column(index.column_names.index("tar"), "tar", [[""] * len(index)])
-    write_index(bare, tmp_path, "bare", len(index))
-    with pytest.raises(WrongUse, match=r"mine-.* has no image; name a stage with images"):
-        made(finished(tmp_path, "bare"))
-    write_index(index.drop_columns(["caption0"]), tmp_path, "other", len(index))
-    with pytest.raises(WrongUse, match="has no column 'caption0'; name a stage of the right kind"):
-        made(finished(tmp_path, "other"))
-
-
-def test_long_captions_are_counted(out: Path, tmp_path: Path) -> None:
-    whole = FinishedStage(Store(str(out)), "_stages/mine")
-    index = whole.read(whole.columns())
-    texts = ["a dog " * 400, *index["caption1"].to_pylist()[1:]]
-    write_index(index.set_column(index.column_names.index("caption1"), "caption1", [texts]), tmp_path, "long", 10)
-    generator = source().open(Context("boxes", earlier=finished(tmp_path, "long")))
-    assert len(list(generator.plan())) == len(PAIRS) - 1 and generator.excluded == {"caption-too-long": 1}
-
-
 def test_an_engine_that_gives_other_results_is_named(earlier: Callable[[str], FinishedStage]) -> None:
     with pytest.raises(BuildFailed, match=r"^vqa: gives no probability, .* questions; correct its package"):
-        made(earlier, Answerer(lambda *_: math.nan))
+        made(earlier, Told(lambda *_: math.nan))

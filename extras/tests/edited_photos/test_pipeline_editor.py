@@ -1,9 +1,6 @@
 """Edits of each class of pipelines: the pipeline's own, of the picture's size, and nothing outside of a mask."""
 
-import json
-import shutil
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +9,9 @@ import torch
 from PIL import Image
 
 from tests.models.diffusion.conftest import Opens, Saved, published
-from tests.models.diffusion.tiny_pipelines import DRAWING, EDITING
-from twinset.contracts.errors import WrongUse
+from tests.models.diffusion.tiny_pipelines import EDITING
 from twinset.contracts.kinds.samples import Rejected
 from twinset.models.diffusion.classes import PIPELINES, classes
-from twinset.models.diffusion.pipeline import OpenPipeline
 from twinset.models.image_engine import Drawn
 from twinset_extras.edited_photos.diffusers_edits import DiffusersEdits
 from twinset_extras.edited_photos.image_editor import Edit
@@ -99,28 +94,6 @@ def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(edits: Op
             assert not changed[~one.mask].any() and changed[one.mask].mean() > 0.9
 
 
-@pytest.mark.slow
-def test_a_text_to_image_model_is_taken_for_inpainting(edits: Opens) -> None:
-    for name in DRAWING:
-        taken = next((other for other, row in PIPELINES.items() if row.opens == name), None)
-        if taken:
-            engine = edits(name)
-            assert engine.pipeline.found.name == taken and engine.settings.masked
-            assert len(made(engine.edit([edit()]))) == 1
-
-
-def test_the_words_that_an_edit_is_told(edits: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, expected in (("FluxInpaintPipeline", ["a red cup", "a dog"]), ("FluxKontextPipeline", ["clear"] * 2)):
-        engine, read = edits(name, fresh=True), list[str]()
-        encode = engine.pipeline.pipeline.encode_prompt
-        monkeypatch.setattr(
-            *(engine.pipeline.pipeline, "encode_prompt"),
-            lambda encode=encode, read=read, **given: read.extend(given["prompt"]) or encode(**given),
-        )
-        made(engine.edit([edit(instruction="clear"), edit(phrase="", instruction="clear")]))
-        assert read == expected
-
-
 @pytest.mark.parametrize(
     ("name", "changed", "reason"),
     [
@@ -139,29 +112,6 @@ def test_what_cannot_be_edited_is_rejected_alone(edits: Opens, name: str, change
     assert reason in engine.settings.meanings and isinstance(first, Drawn) and isinstance(last, Drawn)
 
 
-def test_a_black_picture_is_rejected(edits: Opens) -> None:
-    engine = edits("FluxInpaintPipeline", fresh=True)
-    engine.pipeline.pipeline.vae.decoder.conv_out.weight.data.fill_(0)
-    engine.pipeline.pipeline.vae.decoder.conv_out.bias.data.fill_(-9)
-    assert [one.reason for one in engine.edit([edit()])] == ["blank"]
-
-
 def test_sizes_that_are_worked_at_keep_the_ratio() -> None:
     assert working_size(640, 480, 1024) == (1184, 896) and working_size(2000, 10, 512) == (1024, 256)
     assert working_size(64, 64, 64) == (64, 64)
-
-
-@pytest.mark.parametrize("side", [0, -8, 10**9, "64", None])
-def test_a_size_that_is_none_is_refused_before_the_model_is_loaded(saved: Saved, tmp_path: Path, side: Any) -> None:
-    at = Path(shutil.copytree(saved("StableDiffusionInstructPix2PixPipeline"), tmp_path / "model"))
-    config = at / "unet/config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "sample_size": side}))
-    settings = DiffusersEdits.model_validate({"kind": "diffusers-edit", "model": str(at), "licence": "mit"})
-    with pytest.raises(WrongUse, match=r"engine\.model: .*unet/config\.json: sample_size is .*, no whole number"):
-        settings.check_inputs("subsets.twins.source.engine", ["models"])
-
-
-def test_a_model_that_says_no_size_edits_at_1024_pixels(saved: Saved) -> None:
-    given = {"kind": "diffusers-edit", "model": str(saved("ZImageInpaintPipeline")), "licence": "mit"}
-    side = OpenPipeline(DiffusersEdits.model_validate(given)).side
-    assert side == 1024

@@ -1,7 +1,6 @@
 """Answers of a folder: SugarCrepe's released ones, and made ones with every way to be wrong."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,32 +8,19 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from tests.guard.test_oracles import at_hand
 from twinset.cli.main import main
 from twinset.evaluation.answers.figures import measure_answers, read_answers
 from twinset.evaluation.examples import MATCHING_SCORES
 
-GPT4V = Path(__file__).parents[3] / "../shared/data/sugarcrepe/gpt4v"
-#: Right, as published: by split and order.
-PUBLISHED = {
-    ("swap_obj", "positive-first"): (211, 246),
-    ("swap_obj", "negative-first"): (198, 246),
-    ("replace_att", "positive-first"): (734, 788),
-    ("replace_att", "negative-first"): (740, 788),
-}
 #: Answers to swap_obj in both orders.
 BOTH_ORDERS = {"right": 183, "wrong": 15, "inconsistent": 42, "unparsed": 6, "average": 205}
 POSITIVE, NEGATIVE = "a red wall without windows", "a blue wall without windows"
 
 
-def test_the_published_counts_and_figures_come_out_of_the_free_text() -> None:
-    if not GPT4V.is_dir():
-        pytest.skip("the answers of GPT-4V are not in ../shared/data/sugarcrepe/gpt4v on this machine")
-    answers = read_answers(GPT4V)
-    for (split, order), (right, n) in PUBLISHED.items():
-        some = answers.filter(split=split, order=order)
-        held = json.loads((GPT4V / order / f"{split}.json").read_text())
-        counted = [one["correct"] for one in held.values() if isinstance(one, dict)]
-        assert (some["as_published"].sum(), len(some)) == (right, n) == (sum(counted), len(counted))
+def test_the_figures_of_both_orders_come_out_of_the_free_text() -> None:
+    """The published counts of each order are in tests/guard/test_oracles.py."""
+    answers = read_answers(at_hand("sugarcrepe/gpt4v"))
     # The released rule reads no answer that names both; ours reads one that takes "neither" back.
     (differing,) = answers.filter(pl.col("right").ne_missing(pl.col("as_published"))).to_dicts()
     assert (differing["file"], differing["key"]) == ("negative-first/swap_obj.json", "214")
@@ -49,33 +35,22 @@ def test_the_published_counts_and_figures_come_out_of_the_free_text() -> None:
     assert (right.value, right.expected) == pytest.approx((100 * 199 / 246, 100 * 201 / 246), abs=1e-9)
 
 
-def answer(text: Any, image: str = "a.jpg") -> dict[str, Any]:
-    return {"answer": text, "caption": POSITIVE, "negative_caption": NEGATIVE, "filename": image}
+def written(folder: Path, **files: Any) -> Path:
+    """Write texts by order and split; returns the folder."""
+    for name, texts in files.items():
+        order, split = name.split("__")
+        path = folder / f"{order}-first" / f"{split}.json"
+        path.parent.mkdir(exist_ok=True)
+        captions = {"caption": POSITIVE, "negative_caption": NEGATIVE}
+        answers = {str(n): {"answer": text, "filename": f"{n // 2}.jpg", **captions} for n, text in enumerate(texts)}
+        path.write_text(json.dumps(answers))
+    return folder
 
 
-Write = Callable[..., Path]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Writes texts by order and split; returns the folder."""
-
-    def written(**files: Any) -> Path:
-        for name, held in files.items():
-            order, split = name.split("__")
-            path = tmp_path / f"{order}-first" / f"{split}.json"
-            path.parent.mkdir(exist_ok=True)
-            answers = {str(key): answer(text, f"{key // 2}.jpg") for key, text in enumerate(held)}
-            path.write_text(json.dumps(answers))
-        return tmp_path
-
-    return written
-
-
-def test_orders_are_compared_example_by_example(write: Write) -> None:
+def test_orders_are_compared_example_by_example(tmp_path: Path) -> None:
     straight = ["(1)", {"free_form_answer": "(1)"}, "(2)", "Neither.", "(1)", "2", "(1)"]
     swapped = ["(2)", "(1)", "(1)", "(2)", "(2)", "(2)"]
-    found = measure_answers(read_answers(write(positive__s=straight, negative__s=swapped)), resamples=0)
+    found = measure_answers(read_answers(written(tmp_path, positive__s=straight, negative__s=swapped)), resamples=0)
     assert {order: n for order, (n, _) in found["s"].items()} == dict.fromkeys(found["s"], 6) | {"positive-first": 7}
     (_, first), (_, both) = found["s"]["positive-first"], found["s"]["both_orders"]
     assert first["right"].value == pytest.approx(100 * 4 / 7) and first["first"].value == pytest.approx(100 * 4 / 6)
@@ -86,20 +61,17 @@ def test_orders_are_compared_example_by_example(write: Write) -> None:
 
 
 def test_the_command_prints_a_table_and_writes_choices_as_scores(
-    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     straight, swapped = ["(1)", "(1)", "(2)", "\x1b[31mred", "(1)"], ["(2)", "(1)", "(1)", "2"]
-    folder, table = write(positive__s=straight, negative__s=swapped), tmp_path / "scores.parquet"
-    command = ["eval", "answers", str(folder), "--resamples", "100"]
-    assert main([*command, "--out", str(table)]) == 0
+    folder, table = written(tmp_path, positive__s=straight, negative__s=swapped), tmp_path / "scores.parquet"
+    assert main(["eval", "answers", str(folder), "--resamples", "100", "--out", str(table)]) == 0
     shown = capsys.readouterr().out
     assert "s positive-first  5  right" in shown and "\x1b" not in shown
     assert "positive-first/s.json: 3: no choice: '\\x1b[31mred'" in shown
     assert "read in another way by the released evaluation: 1" in shown
-    assert main([*command, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["unparsed"][0]["text"] == "\x1b[31mred"
-    written = pq.read_table(table)
-    assert written.schema.equals(MATCHING_SCORES) and written["key"].to_pylist() == ["s/0", "s/1", "s/2", "s/3"]
-    assert written["s00"].to_pylist() == [1, 0.5, 0, 0.5] and written["s01"].to_pylist() == [0, 0.5, 1, 0.5]
-    assert written["group"].to_pylist() == ["0", "0", "1", "1"]
-    assert json.loads(written.schema.metadata[b"twinset"])["left_out"] == {"one order": 1}
+    rows = pq.read_table(table)
+    assert rows.schema.equals(MATCHING_SCORES) and rows["key"].to_pylist() == ["s/0", "s/1", "s/2", "s/3"]
+    assert rows["s00"].to_pylist() == [1, 0.5, 0, 0.5] and rows["s01"].to_pylist() == [0, 0.5, 1, 0.5]
+    assert rows["group"].to_pylist() == ["0", "0", "1", "1"]
+    assert json.loads(rows.schema.metadata[b"twinset"])["left_out"] == {"one order": 1}

@@ -87,7 +87,7 @@ def test_a_quoted_caption_is_told_from_the_other_one_and_its_words_are_not_read(
     assert parse("(2) The second man is not in option 2", captions) == Reading((2,))
 
 
-@pytest.mark.parametrize("piece", ["not ", "both captions ", "(1) is ", "neither (1) or ", "no " * 40, "\n1. "])
+@pytest.mark.parametrize("piece", ["(1) is ", "neither (1) or ", "no " * 40])
 def test_long_answers_are_read_without_backtracking(piece: str) -> None:
     """... or this would not end."""
     parse(piece * (LONGEST // len(piece)), (DOG, CAT))

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,12 @@ def queries(benchmark: Reader) -> list[Query]:
     return [item for item in benchmark.examples() if isinstance(item, Query)]
 
 
+def pictures(folder: Path, names: Iterable[str]) -> None:
+    """A picture of each name, in order."""
+    for number, name in enumerate(names):
+        put(folder / name, picture(number, "PNG" if name.endswith("png") else "JPEG"))
+
+
 def sugarcrepe(root: Path, word: str = "red") -> None:
     for kind in ("swap_obj", "add_att"):
         records = {
@@ -39,8 +45,7 @@ def sugarcrepe(root: Path, word: str = "red") -> None:
             for n in range(3)
         }
         put(root / f"{kind}.json", records)
-    for number in range(2):
-        put(root / "val2017" / f"{number:012d}.jpg", picture(number))
+    pictures(root / "val2017", [f"{number:012d}.jpg" for number in range(2)])
 
 
 def valse(root: Path, word: str = "red") -> None:
@@ -64,21 +69,15 @@ def aro(root: Path, word: str = "red") -> None:
     rows = [{"image_path": f"{n}.jpg", **box, **captions, "attributes": [word, "open"]} for n in range(2)]
     put(root / "visual_genome_attribution.json", rows)
     put(root / "visual_genome_relation.json", [{"image_path": "0.jpg", **box, **captions, "relation_name": "on"}])
-    for number in range(2):
-        put(root / "images" / f"{number}.jpg", picture(number))
+    pictures(root / "images", ["0.jpg", "1.jpg"])
 
 
 def aro_order(root: Path, word: str = "red") -> None:
-    rows = [
-        {
-            "image": f"val2014/COCO_val2014_{n:012d}.jpg",
-            "caption_options": [f"a {word} cup {n}", "cup a", "a", "b", "c"],
-        }
-        for n in range(2)
-    ]
+    names = [f"val2014/COCO_val2014_{n:012d}.jpg" for n in range(2)]
+    options = [[f"a {word} cup {n}", "cup a", "a", "b", "c"] for n in range(2)]
+    rows = [{"image": name, "caption_options": captions} for name, captions in zip(names, options, strict=True)]
     put(root / "coco_order.json", rows)
-    for number in range(2):
-        put(root / "val2014" / f"COCO_val2014_{number:012d}.jpg", picture(number))
+    pictures(root, names)
 
 
 def winoground(root: Path, word: str = "red") -> None:
@@ -90,8 +89,7 @@ def winoground(root: Path, word: str = "red") -> None:
         for n in range(3)
     ]  # fmt: skip
     put(root / "examples.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-    for number in range(6):
-        put(root / "images" / f"ex_{number // 2}_img_{number % 2}.png", picture(number, "PNG"))
+    pictures(root / "images", [f"ex_{number // 2}_img_{number % 2}.png" for number in range(6)])
 
 
 def bivlc_rows(count: int, word: str = "red") -> list[dict[str, Any]]:
@@ -147,8 +145,7 @@ def cirr(root: Path, word: str = "red", split: str = "val", images: str = "dev")
         records = [{field: one[field] for field in ("pairid", "reference", "caption", "img_set")} for one in records]
     put(root / "captions" / f"cap.rc2.{split}.json", records)
     put(root / "image_splits" / f"split.rc2.{split}.json", {name: f"./{images}/{name}.png" for name in names})
-    for number, name in enumerate(names):
-        put(root / "img_raw" / images / f"{name}.png", picture(number, "PNG"))
+    pictures(root / "img_raw" / images, [f"{name}.png" for name in names])
 
 
 cirr_test = partial(cirr, split="test1", images="test1")
@@ -167,8 +164,7 @@ def circo(root: Path, word: str = "red", split: str = "val") -> None:
     put(root / "annotations" / f"{split}.json", queries)
     images = [{"id": n, "file_name": f"{n:012d}.jpg"} for n in range(6)]
     put(root / "annotations" / "image_info_unlabeled2017.json", {"images": images})
-    for number in range(6):
-        put(root / "unlabeled2017" / f"{number:012d}.jpg", picture(number))
+    pictures(root / "unlabeled2017", [f"{number:012d}.jpg" for number in range(6)])
 
 
 def mit_states(root: Path, word: str = "ripe") -> None:
@@ -189,8 +185,7 @@ def captioned(root: Path, word: str = "red", *, file: str) -> None:
     ]  # fmt: skip
     trained = {"filename": "gone.jpg", "split": "train", "imgid": 9, "sentences": []}
     put(root / file, {"images": [trained, *records], "dataset": "coco"})
-    for number, name in enumerate(counts):
-        put(root / "val2014" / name, picture(number))
+    pictures(root / "val2014", counts)
 
 
 flickr30k = partial(captioned, file="dataset_flickr30k.json")

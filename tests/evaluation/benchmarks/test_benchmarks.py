@@ -1,7 +1,8 @@
-"""Readers of captions and of videos, a part that is drawn, and what `twinset eval benchmarks` lists."""
+"""Readers of released layouts, with their traps one by one; a part that is drawn; a benchmark of one's own."""
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,16 +12,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.evaluation.benchmarks.made_files import put
-from tests.evaluation.benchmarks.made_layouts import LAYOUTS, captioned, film, queries
+from tests.evaluation.benchmarks.made_files import parquet, picture, put
+from tests.evaluation.benchmarks.made_layouts import (
+    LAYOUTS,
+    bivlc,
+    bivlc_rows,
+    captioned,
+    film,
+    matchings,
+    pixels,
+    queries,
+)
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, open_benchmark
 from twinset.evaluation.benchmarks.boundaries import sampled
 from twinset.evaluation.benchmarks.listing import listing
-from twinset.evaluation.benchmarks.reader import Reader
-from twinset.evaluation.examples import Grounding, LeftOut, Matching
+from twinset.evaluation.benchmarks.reader import Pairs, Reader
+from twinset.evaluation.examples import Grounding, LeftOut, Matching, Query
 
 Opener = Callable[..., Reader]
+
+
+@pytest.fixture
+def made_benchmark(tmp_path: Path) -> Opener:
+    """Writes the tiny layout of a benchmark into the test's folder, and opens it."""
+
+    def make(name: str, *subsets: str) -> Reader:
+        LAYOUTS[name](tmp_path)
+        return open_benchmark(name, tmp_path, subsets)
+
+    return make
 
 
 def test_the_caption_of_another_image_that_reads_the_same_is_found_too(tmp_path: Path) -> None:
@@ -97,3 +118,200 @@ def test_what_lies_in_a_folder_and_in_its_folders_is_counted_without_images(tmp_
         {"folder": f"{tmp_path}/sugarcrepe", "subsets": {"swap_obj": 3, "add_att": 3}, "left_out": {}}
     ]
     assert found["valse"][0]["left_out"] == {"foil not validated": 1}
+
+
+def test_crops_of_visual_genome_are_those_of_the_released_loader(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("genecis", "focus-attribute")
+    noise = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
+    Image.fromarray(noise).save(benchmark.data / "VG_100K" / "0.jpg", quality=95)
+    template = json.loads((benchmark.data / "focus_attribute.json").read_text())[:1]
+    x, y, width, height = template[0]["reference"]["instance_bbox"] = [30.5, 10.0, 20.0, 31.0]
+    put(benchmark.data / "focus_attribute.json", template)
+    whole = Image.open(benchmark.data / "VG_100K" / "0.jpg").convert("RGB")
+    left, top = max(0, x - 0.7 * width), max(0, y - 0.7 * height)
+    cut = whole.crop((left, top, min(80, left + 1.7 * width), min(60, top + 1.7 * height)))
+    side = max(cut.size)
+    expected = Image.new("RGB", (side, side))
+    expected.paste(cut, ((side - cut.width) // 2, (side - cut.height) // 2))
+    (query,) = queries(benchmark)
+    assert np.array_equal(pixels(query.image), np.asarray(expected))
+
+
+def test_a_box_that_leaves_the_image_is_black_there_as_in_aros_code(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("aro", "relation")
+    path = benchmark.data / "visual_genome_relation.json"
+    (row,) = json.loads(path.read_text())
+    put(path, [{**row, "bbox_x": -5, "bbox_w": 40}, {**row, "bbox_x": 24}, {**row, "bbox_w": 10**8}])
+    cut, *wrong = (one.images[0] for one in matchings(benchmark))
+    whole = Image.open(benchmark.data / "images/0.jpg").convert("RGB")
+    assert np.array_equal(pixels(cut), np.asarray(whole.crop((-5, 3, 35, 12))))
+    for shown in wrong:
+        with pytest.raises(WrongUse, match="has no pixel in an image of"):
+            shown.read()
+
+
+def test_the_images_of_coco_and_visual_genome_are_not_mixed_up(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("genecis")
+    for query in queries(benchmark):
+        folder = "VG_100K" if query.subset == "focus-attribute" else "val2017"
+        assert query.image is not None
+        assert all(f"/{folder}/" in one.where for one in (query.image, *query.gallery))  # type: ignore[union-attr]
+    (benchmark.data / "VG_100K" / "0.jpg").rename(benchmark.data / "VG_100K" / "COCO_val2014_000000000000.jpg")
+    again = open_benchmark("genecis", benchmark.data)
+    reasons = [(item.reason, item.where[-5:]) for item in again.examples() if isinstance(item, LeftOut)]
+    assert reasons == [("missing image", "0.jpg")] * 2
+
+
+def test_cirr_masks_the_reference_in_both_galleries(made_benchmark: Opener) -> None:
+    found = queries(made_benchmark("cirr"))
+    whole, part = found[0], found[3]
+    assert (whole.key, part.key) == ("global/12060", "subset/12060") and {one.group for one in found} == {"set-36"}
+    assert len(whole.gallery) == 8 and (whole.targets, whole.excluded) == ({1}, {0})
+    assert len(part.gallery) == 6 and (part.targets, part.excluded) == ({4}, {5})
+    assert all(query.gallery is whole.gallery for query in found[:3])
+    (Path(whole.gallery[7].where)).unlink()  # type: ignore[union-attr]
+    left = list(open_benchmark("cirr", Path(whole.image.where).parents[2], ["global"]).examples())  # type: ignore[union-attr]
+    assert [item.reason for item in left if isinstance(item, LeftOut)] == ["missing gallery image"]
+    assert {len(item.gallery) for item in left if isinstance(item, Query)} == {7}
+
+
+def test_mit_states_asks_for_every_other_adjective_of_a_test_noun(made_benchmark: Opener) -> None:
+    found = queries(made_benchmark("mit-states"))
+    gallery = [Path(one.where).parent.name for one in found[0].gallery]  # type: ignore[union-attr]
+    folders = ("moldy tomato", "old castle", "ripe tomato", "sliced tomato")
+    assert gallery == [folder for folder in folders for _ in range(2)]
+    assert len(found) == 3 * 2 * 2  # a castle in one state alone is not asked for, but ranked; no pear is a test noun
+    first = found[0]
+    assert (first.key, first.text, first.category) == ("moldy tomato/moldy_0.jpg/ripe", "ripe", "tomato")
+    assert (first.targets, first.excluded) == ({4, 5}, {0})
+
+
+def test_frames_of_youcook2_are_turned_from_bgr(made_benchmark: Opener) -> None:
+    found = matchings(made_benchmark("eqben", "eq-youcook2"))
+    expected = np.asarray(Image.open(io.BytesIO(picture(12, "PNG"))).convert("RGB"))
+    assert np.array_equal(pixels(found[0].images[0]), expected) and expected[0, 0].tolist() == [120, 100, 30]
+
+
+def test_a_file_that_holds_other_objects_is_not_unpickled(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("eqben", "eq-youcook2")
+    where = Path(matchings(benchmark)[0].images[0].where)
+    np.save(where, np.array([{}]), allow_pickle=True)
+    unclosed = b"{'descr': ("  # which Python's tokenizer has an error of its own for
+    header = b"\x93NUMPY\1\0" + len(unclosed).to_bytes(2, "little") + unclosed
+    for damaged in (where.read_bytes(), b"\x93NUMPY", header):
+        where.write_bytes(damaged)
+        with pytest.raises(WrongUse, match="not an array"):
+            matchings(open_benchmark("eqben", benchmark.data, ["eq-youcook2"]))[0].images[0].read()
+
+
+def test_eqbens_videos_are_groups_and_its_random_rows_are_passed_over(made_benchmark: Opener) -> None:
+    found = matchings(made_benchmark("eqben"))
+    assert {one.group for one in found if one.subset == "eq-ag"} == {"VIDEO0", "VIDEO1"}
+    assert len({one.group for one in found if one.subset == "eq-sd"}) == 3
+    assert found[0].captions == ("a red cup", "no cup")
+    assert found[0].images[0].where.endswith("image/eqbenag/VIDEO0/000000.jpg")  # the annotation says .png
+
+
+@pytest.mark.parametrize("nested", ["video", "object"])
+def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> None:
+    benchmark = made_benchmark("eqben", "eq-ag")
+    flat = matchings(benchmark)
+    path = benchmark.data / "ann" / "all_select.json"
+    pairs = [pair for pair in json.loads(path.read_text()) if pair["image0"].startswith("eqbenag")]
+    by_video = {video: [pair for pair in pairs if f"/{video}/" in pair["image0"]] for video in ("VIDEO0", "VIDEO1")}
+    by_object = {video: {"cup/glass": found[:1], "phone": found[1:]} for video, found in by_video.items()}
+    put(path, by_video if nested == "video" else by_object)
+    found = matchings(open_benchmark("eqben", benchmark.data, ["eq-ag"]))
+    assert [(one.captions, one.group) for one in found] == [
+        (one.captions, one.group) for one in sorted(flat, key=lambda one: one.group)
+    ]
+
+
+def test_a_pair_in_two_files_is_refused(made_benchmark: Opener) -> None:
+    path = made_benchmark("eqben").data / "ann/all_select.json"
+    put(path.parent / "subset.json", json.loads(path.read_text())[:1])
+    with pytest.raises(WrongUse, match=r"subset\.json record 0: this pair is in .*all_select\.json too"):
+        list(open_benchmark("eqben", path.parents[1]).examples())
+
+
+IMAGES = ("image", "negative_image")
+
+
+def test_rows_of_one_photo_are_one_group(tmp_path: Path) -> None:
+    bivlc(tmp_path)
+    found = [item for item in open_benchmark("bivlc", tmp_path).examples() if isinstance(item, Matching)]
+    assert [one.key for one in found] == [f"test/{n:06d}" for n in range(4)]
+    assert found[0].group == found[1].group != found[2].group == found[3].group
+    assert {one.category for one in found} == {"replace_att"}
+
+
+def test_a_part_that_was_not_fetched_is_missed_and_two_configurations_are_refused(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        parquet(tmp_path / "two" / name / "test/0000.parquet", bivlc_rows(1), IMAGES)
+    with pytest.raises(WrongUse, match=r"other/test/0000\.parquet is of the split test too"):
+        open_benchmark("bivlc", tmp_path / "two")
+    bivlc(tmp_path)
+    next((tmp_path / "data").glob("*-00001-of-*")).unlink()
+    with pytest.raises(WrongUse, match="1 of the 2 parts of test are there"):
+        open_benchmark("bivlc", tmp_path)
+
+
+def test_a_row_without_an_image_is_left_out(tmp_path: Path) -> None:
+    rows = bivlc_rows(3)
+    rows[1]["image"] = {"bytes": None, "path": "000000000001.jpg"}
+    rows[2]["negative_image"] = None
+    parquet(tmp_path / "test.parquet", rows, IMAGES)
+    items = list(open_benchmark("bivlc", tmp_path).examples())
+    assert [isinstance(item, LeftOut) for item in items] == [False, True, False]
+    assert isinstance(items[2], Matching)
+    with pytest.raises(WrongUse, match=r"test\.parquet: row 3 negative_image holds no image"):
+        items[2].images[1].read()
+
+
+DOCS = Path(__file__).parents[3] / "docs/extending.md"
+HEADER = "id,photo,caption,foil,kind"
+
+
+@pytest.fixture
+def cups() -> type[Pairs]:
+    section = DOCS.read_text("utf-8").partition("## A benchmark of your own")[2]
+    code = section.partition("```python\n")[2].partition("```")[0]
+    assert len(re.findall(r"^    \S", code, re.MULTILINE)) <= 15
+    names: dict[str, type[Pairs]] = {}
+    exec(code, names)
+    return names["Cups"]
+
+
+def written(folder: Path, *rows: str) -> Path:
+    put(folder / "images" / "a.jpg", picture(1))
+    put(folder / "test.csv", "\n".join([HEADER, *rows, ""]))
+    return folder
+
+
+def test_it_is_read_by_its_declaration(cups: type[Pairs], tmp_path: Path) -> None:
+    rows = ("x,a.jpg,a red cup,a blue cup,colour", "y,gone.jpg,a,b,", "z,a.jpg,a cup,a cup,", "w,a.jpg,a cup,a jug,")
+    first, absent, same, last = cups(written(tmp_path, *rows)).examples()
+    assert isinstance(first, Matching) and first.images[0].read() == picture(1)
+    assert (first.key, first.category, first.group) == ("test/x", "colour", "a")
+    assert first.captions == ("a red cup", "a blue cup")
+    assert isinstance(absent, LeftOut) and (absent.where, absent.reason) == (
+        f"{tmp_path}/test.csv line 3: gone.jpg", "missing image",
+    )  # fmt: skip
+    assert isinstance(same, LeftOut) and same.reason == "both captions are the same"
+    assert isinstance(last, Matching) and last.category == "test"
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("x,a.jpg,a red cup,,colour", r"test\.csv line 3, field 'foil': .*; fetch the file again"),
+        ("x,,a red cup,a jug,colour", r"test\.csv line 3, field 'photo': .*; fetch the file again"),
+        ("x,../../a.jpg,a red cup,a jug,colour", r"test\.csv line 3: '\.\./\.\./a\.jpg' leaves the folder"),
+        ("x,a.jpg,a red cup", r"test\.csv line 3: wrong-columns; fetch the file again"),
+        ("v,a.jpg,a red cup,a jug,", "two examples of Cups .* have the key 'test/v'; remove one"),
+    ],
+)
+def test_an_odd_row_is_refused_with_its_place(cups: type[Pairs], tmp_path: Path, row: str, words: str) -> None:
+    benchmark = cups(written(tmp_path, "v,a.jpg,a cup,a jug,", row))
+    with pytest.raises(WrongUse, match=words):
+        list(benchmark.examples())

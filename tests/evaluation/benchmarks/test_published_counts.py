@@ -1,71 +1,133 @@
-"""The real annotations, where they are at hand: the published counts, and what else the release holds."""
+"""The real annotations, where they are at hand: what releases hold besides the counts of tests/guard; CIRCO."""
 
 import json
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.evaluation.benchmarks.made_files import put
+from tests.evaluation.benchmarks.made_layouts import circo
+from tests.guard.test_oracles import at_hand
+from tests.tiny_encoders import open_clip_config
 from twinset.evaluation.benchmarks import open_benchmark
-from twinset.evaluation.examples import Query
+from twinset.evaluation.examples import QUERY_TARGETS, Query
+from twinset.evaluation.features.score_table import ranks
+from twinset.evaluation.metrics.galleries import PLACES, precision
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.submissions import write_submissions
 from twinset.generators.annotation_files import read_json
 
-SHARED = Path(__file__).parents[3] / "../shared/data"
+
+def asked(name: str, folder: Path) -> list[Query]:
+    items = open_benchmark(name, folder, captions_only=True).examples()
+    return [item for item in items if isinstance(item, Query)]
 
 
-def at_hand(name: str) -> Path:
-    if not (SHARED / name).is_dir():
-        pytest.skip(f"the annotations of ../shared/data/{name} are not on this machine")
-    return SHARED / name
-
-
-def linked(annotations: Path, to: Path) -> Any:
-    """The annotation file in a folder of its own; returns what it holds."""
-    (to / annotations.name).symlink_to(annotations.resolve())
-    return json.loads(annotations.read_bytes())
-
-
-def touch(folder: Path, names: set[str]) -> None:
-    """Files for images, of which nothing is read but that they are there."""
-    folder.mkdir()
-    for name in names:
-        (folder / name).touch()
-
-
-def test_genecis(tmp_path: Path) -> None:
-    templates = linked(at_hand("genecis") / "change_object.json", tmp_path)
-    named = {one["val_image_id"] for each in templates for one in [each["reference"], each["target"], *each["gallery"]]}
-    touch(tmp_path / "val2017", {f"{number:012d}.jpg" for number in named})
-    found = [item for item in open_benchmark("genecis", tmp_path).examples() if isinstance(item, Query)]
-    assert Counter(len(query.gallery) for query in found) == {15: 1960}
-    assert Counter(len(query.targets) for query in found) == {1: 1959, 2: 1}  # one gallery repeats its target
-    assert len({query.group for query in found}) == 218
+def test_genecis() -> None:
+    queries = asked("genecis", at_hand("genecis"))
+    assert Counter(len(query.gallery) for query in queries) == {15: 1960}
+    assert Counter(len(query.targets) for query in queries) == {1: 1959, 2: 1}  # one gallery repeats its target
+    assert len({query.group for query in queries}) == 218
 
 
 @pytest.mark.slow
-def test_cirr(tmp_path: Path) -> None:
-    records = linked(at_hand("cirr") / "cap.rc2.val.json", tmp_path)
-    linked(at_hand("cirr") / "image_splits" / "split.rc2.val.json", tmp_path)
-    touch(tmp_path / "dev", {f"{name}.png" for record in records for name in record["img_set"]["members"]})
-    found = [item for item in open_benchmark("cirr", tmp_path).examples() if isinstance(item, Query)]
-    assert Counter((query.subset, len(query.gallery)) for query in found) == {
-        ("global", 2297): 4181,
-        ("subset", 6): 4181,
-    }
-    assert all(len(query.targets) == len(query.excluded) == 1 for query in found)
-    assert len({query.group for query in found}) == 503
+def test_cirr() -> None:
+    queries = asked("cirr", at_hand("cirr"))
+    galleries = Counter((query.subset, len(query.gallery)) for query in queries)
+    assert galleries == {("global", 2297): 4181, ("subset", 6): 4181}
+    assert all(len(query.targets) == len(query.excluded) == 1 for query in queries)
+    assert len({query.group for query in queries}) == 503
 
 
 def test_cirrs_test_split_without_targets(tmp_path: Path) -> None:
     folder = at_hand("cirr")
-    records = read_json(folder / "captions" / "cap.rc2.test1.json.gz")
-    (tmp_path / "cap.rc2.test1.json").write_text(json.dumps(records))
-    split = folder / "image_splits" / "split.rc2.test1.json"
-    (tmp_path / split.name).symlink_to(split.resolve())
-    opened = open_benchmark("cirr-test", tmp_path, captions_only=True)
-    found = [item for item in opened.examples() if isinstance(item, Query)]
-    assert Counter(query.subset for query in found) == {"global": 4148, "subset": 4148}
-    assert {len(one.gallery) for one in found} == {2315, 6}
+    put(tmp_path / "cap.rc2.test1.json", read_json(folder / "captions" / "cap.rc2.test1.json.gz"))
+    split = "split.rc2.test1.json"
+    put(tmp_path / split, read_json(folder / "image_splits" / split))
+    queries = asked("cirr-test", tmp_path)
+    assert Counter(query.subset for query in queries) == {"global": 4148, "subset": 4148}
+    assert {len(query.gallery) for query in queries} == {2315, 6}
     demo = read_json(folder / "demo_files" / "test1_pred_ranks_recall.json.gz")
-    assert {one.key.partition("/")[2] for one in found} == {key for key in demo if key.isdigit()}
+    assert {query.key.partition("/")[2] for query in queries} == {key for key in demo if key.isdigit()}
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    about = json.dumps({"metrics": ["map", "semantic-map"]}).encode()
+    named = [{"key": str(n), "subset": "", "category": "", "group": str(n), **row} for n, row in enumerate(rows)]
+    return pa.Table.from_pylist(named, QUERY_TARGETS.with_metadata({b"twinset": about}))
+
+
+def released_precision(order: list[bool], targets: int, k: int) -> float:
+    """CIRCO's evaluation: precision at the places of targets, over min(targets, k)."""
+    found = np.cumsum(order) * order / np.arange(1, len(order) + 1)
+    return float(found[:k].sum()) / min(targets, k)
+
+
+scores = st.lists(st.integers(0, 3), min_size=2, max_size=6)  # 720 orders
+
+
+@given(scores, st.data())
+def test_average_precision_is_that_of_the_released_code_in_the_worst_and_the_mean_order(
+    drawn: list[int], data: st.DataObject
+) -> None:
+    targets = data.draw(st.integers(1, len(drawn) - 1))
+    row = ranks(np.array(drawn, np.float32), frozenset(range(targets)), frozenset())
+    above, level = (np.array(row[name], np.int64) for name in ("above", "level"))
+    falling = sorted(drawn, reverse=True)
+    orders = [order for order in permutations(range(len(drawn))) if [drawn[at] for at in order] == falling]
+    precisions = [released_precision([at < targets for at in order], targets, PLACES[0]) for order in orders]
+    assert precision(above + level, 0 * level)[0] == pytest.approx(min(precisions))
+    assert precision(above, level)[0] == pytest.approx(mean(precisions))
+
+
+def test_map_of_circos_submission_example() -> None:
+    """mAP@5 0.49 and mAP@50 0.60, as its released script prints; by aspect as its evaluation counts."""
+    rows, released, folder = list[dict[str, Any]](), dict[str, list[float]](), at_hand("benchmarks/circo")
+    given = read_json(folder / "submission_examples/submission_val.json")
+    for query in read_json(folder / "annotations/val.json"):
+        order, targets = [number in query["gt_img_ids"] for number in given[str(query["id"])]], len(query["gt_img_ids"])
+        wrong = np.cumsum(~np.array(order))[np.array(order)]
+        above = [*wrong.tolist(), *[1000] * (targets - len(wrong))]  # those that were not answered come last
+        best = {"higher": above[0], "tied": 0, "entries": 2000, "targets": targets, "tied_targets": 1}
+        tags = ";".join(query["semantic_aspects"])
+        rows.append({**best, "above": above, "level": [0] * targets, "tags": tags})
+        for aspect in query["semantic_aspects"]:
+            released.setdefault(aspect, []).append(100 * released_precision(order, targets, 10))
+    found = measure(table(rows), resamples=0).all.figures
+    assert [round(found[f"map@{k}"].value, 2) for k in (5, 50)] == [0.49, 0.60]
+    assert len(released) == 9
+    for aspect, values in released.items():
+        figure = found[f"map@10 {aspect}"]
+        assert (figure.value, figure.expected) == pytest.approx((mean(values), mean(values)), abs=1e-9)
+
+
+def test_all_targets_of_the_release_and_its_test_without(tmp_path: Path) -> None:
+    """COCO's list of unlabelled images is not at hand: one is made of those that the annotations name."""
+    named, asked = set[int](), dict[str, list[int]]()
+    for split in ("val", "test"):
+        released = read_json(at_hand("benchmarks/circo") / f"annotations/{split}.json")
+        put(tmp_path / f"annotations/{split}.json", released)
+        named |= {number for one in released for number in (one["reference_img_id"], *one.get("gt_img_ids", []))}
+    images = [{"file_name": f"{number:012d}.jpg"} for number in sorted(named)]
+    put(tmp_path / "image_info_unlabeled2017.json", {"images": images})
+    for name in ("circo", "circo-test"):
+        items = open_benchmark(name, tmp_path, captions_only=True).examples()
+        asked[name] = [len(item.targets) for item in items if isinstance(item, Query)]
+    assert (len(asked["circo"]), sum(asked["circo"])) == (220, 916) and asked["circo-test"] == [0] * 800
+
+
+def test_a_server_takes_the_numbers_of_images(tmp_path: Path) -> None:
+    circo(tmp_path / "circo", split="test")
+    model = f"image+text:random:{open_clip_config(tmp_path / 'model')}"
+    opened = open_benchmark("circo-test", tmp_path / "circo")
+    (path,) = write_submissions(opened, model, tmp_path / "out", tmp_path / "cache")
+    found = json.loads(path.read_text())
+    assert [*found] == ["0", "1", "2"] and all(sorted(names) == [0, 1, 2, 3, 4, 5] for names in found.values())

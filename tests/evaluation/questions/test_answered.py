@@ -1,4 +1,4 @@
-"""Questions for a model that runs elsewhere, and its scores."""
+"""Questions for a model that runs elsewhere, and its scores: of questions, or a table of one row an example."""
 
 import json
 import re
@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.evaluation.benchmarks.made_layouts import flickr30k, picture, put, winoground
+from tests.evaluation.benchmarks.made_layouts import flickr30k, picture, put, sugarcrepe, winoground
 from tests.evaluation.features.small_benchmark import SmallBenchmark
 from tests.evaluation.scorers.shown_images import matching
-from tests.tiny_encoders import save_transformers
+from tests.tiny_encoders import open_clip_config, save_transformers
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import OwnQuestion
@@ -80,14 +80,13 @@ def test_images_that_cannot_be_read_are_asked_of_nobody_and_left_out_of_both(tmp
 
 def test_scores_that_are_not_those_of_all_pairs_are_refused(tmp_path: Path, asked: Path) -> None:
     changes: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
-        "1 of 34 pairs have no score, first image 0, text 0; score every row": lambda pairs: pairs[1:],
+        "1 of 34 pairs have no score, first image 0, text 0": lambda pairs: pairs[1:],
         "rows 4 and 35 have the same image, text, '1 / 1'": lambda pairs: pd.concat([pairs, pairs[3:4]]),
-        "Q does not ask this pair; remove the row": lambda pairs: pairs.assign(image=pairs.image + 1),
+        "Q does not ask this pair": lambda pairs: pairs.assign(image=pairs.image + 1),
     }
     for message, change in changes.items():
         with pytest.raises(WrongUse, match=message):
             put_scores(scored(asked, change), "mine", tmp_path / "run", {}, asked, None)
-    assert not list((tmp_path / "run").rglob("*.parquet"))
 
 
 def test_a_benchmark_that_moved_is_named_and_one_that_changed_is_refused(tmp_path: Path, asked: Path) -> None:
@@ -117,3 +116,50 @@ def test_a_benchmarks_own_question_is_asked_once_for_each_answer(
     ((written,), _) = score_answers(tmp_path / "mine.csv", tmp_path / "Q", "mine", tmp_path / "run", {}, 0.5)
     (row,) = pd.read_parquet(written.path).to_dict("records")
     assert [row[name] for name in ("s00", "s01", "s10", "s11")] == [1e9 + 0.9, 1e9 + 0.1, 0.2, 0.8]
+
+
+def scored_here(folder: Path, benchmark: str) -> dict[str, Any]:
+    """A run of ours."""
+    {"winoground": winoground, "flickr30k": flickr30k}[benchmark](folder / benchmark)
+    model = f"random:{open_clip_config(folder)}"
+    found = evaluate({benchmark: folder / benchmark}, model, folder / "ours", cache=folder / "cache")
+    return dict(found["scores"][0])
+
+
+def put_text(folder: Path, benchmark: str, columns: str, threshold: float | None = None) -> dict[str, Any]:
+    (folder / "mine.csv").write_text(columns)
+    places = {benchmark: str(folder / benchmark)}
+    return dict(put_scores(folder / "mine.csv", "mine", folder / "run", places, None, threshold)["scores"][0])
+
+
+@pytest.mark.parametrize("benchmark", ["winoground", "flickr30k"])
+def test_a_csv_becomes_the_score_file_that_a_run_writes(tmp_path: Path, benchmark: str) -> None:
+    ours = scored_here(tmp_path, benchmark)
+    table = pd.read_parquet(ours["path"]).drop(columns=["top", "best_wrong"], errors="ignore")
+    shuffled = table.sample(frac=1, random_state=1).drop(columns=["subset", "category", "group"])
+    found = put_text(tmp_path, benchmark, shuffled.to_csv(index=False))
+    assert (found["rows"], found["left_out"], found["figures"]) == (len(table), {}, ours["figures"])
+    pd.testing.assert_frame_equal(pd.read_parquet(found["path"]), table)
+
+
+def test_examples_without_a_row_are_counted_and_strange_rows_refused(tmp_path: Path) -> None:
+    table = pd.read_parquet(scored_here(tmp_path, "winoground")["path"])
+    assert put_text(tmp_path, "winoground", table[1:].to_csv())["left_out"] == {"no row": 1}
+    for wrong, message in (
+        (table.assign(key=["strange", *table.key[1:]]), "the key 'strange' is not of winoground"),
+        (table.drop(columns="key"), "no column 'key'"),
+    ):
+        with pytest.raises(WrongUse, match=message):
+            put_text(tmp_path, "winoground", wrong.to_csv())
+
+
+def test_what_is_measured_of_one_image_is_put_beside_a_benchmark_too(tmp_path: Path) -> None:
+    sugarcrepe(tmp_path / "sugarcrepe")
+    tables = {"s00,s01": ("1000.00002,1000.00001", "0,0.5"), "correct": ("True", "no"), "ipos2t": ("1", "0.5")}
+    for header, (right, wrong) in tables.items():
+        rows = [f"{kind}/{n},{right if n == 0 else wrong}" for kind in ("swap_obj", "add_att") for n in range(3)]
+        found = put_text(tmp_path, "sugarcrepe", "\n".join([f"key,{header}", *rows]))
+        assert found["rows"] == 6 and found["figures"]["accuracy"] == pytest.approx(100 / 3)
+    places = {"sugarcrepe": str(tmp_path / "sugarcrepe")}
+    with pytest.raises(WrongUse, match="--model mine-: its scores on sugarcrepe and those of mine would be one file"):
+        put_scores(tmp_path / "mine.csv", "mine-", tmp_path / "run", places, None, None)

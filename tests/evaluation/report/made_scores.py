@@ -4,7 +4,6 @@ import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from tests.evaluation.features.small_benchmark import SmallBenchmark
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.examples import (
     GROUNDING_ERRORS,
@@ -80,7 +80,7 @@ def errors(n: int) -> list[dict[str, Any]]:
     return [{**identity(number), "errors": [number / 10, 0.05][: 1 + number % 2]} for number in range(n)]
 
 
-def picture(name: str, colour: tuple[int, int, int]) -> Picture:
+def picture(name: str, colour: tuple[int, int, int] | str) -> Picture:
     """A picture of one colour."""
     stream = io.BytesIO()
     Image.new("RGB", (40, 30), colour).save(stream, "PNG")
@@ -91,19 +91,12 @@ def _missing() -> bytes:
     raise FileNotFoundError("removed since")
 
 
-@dataclass
-class Made:
-    """A benchmark of ``n`` examples of one kind; asked counts how many were read."""
+class Made(SmallBenchmark):
+    """A benchmark of ``n`` examples of one kind; ``read`` counts how many were read."""
 
-    name: str
-    asked: str
-    n: int
-    title: str = "Made"
-    citation: str = "none"
-    metrics: tuple[str, ...] = ()
-    asks: str = ""
-    apart: bool = False
-    read: int = 0
+    def __init__(self, name: str, asked: str, n: int) -> None:
+        super().__init__(lambda: (), name, "Made")
+        self.asked, self.n, self.read = asked, n, 0
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         """In order; one left out; the picture of ``key-001`` is missing."""
@@ -122,10 +115,6 @@ class Made:
             else:
                 times = np.array([0.0, 1.0])
                 yield Grounding(**known, frames=images, times=times, captions=captions, boundary=0.5)
-
-    def digest(self) -> str:
-        """As the score files have it."""
-        return "d" * 64
 
 
 SCHEMAS = {"matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS}

@@ -1,4 +1,4 @@
-"""What a model on a server says about images becomes choices and scores; prompts and their faults."""
+"""What a model on a server, or ``vlm:FOLDER``, says about images becomes choices and scores; prompts, their faults."""
 
 import base64
 import io
@@ -8,35 +8,37 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image
 
-from tests.evaluation.features.small_benchmark import SmallBenchmark
+from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
+from tests.evaluation.scorers.opened import FAST
 from tests.evaluation.scorers.shown_images import BLUE, CAPTIONS, RED, asked, chooser, likely, looks, matching, seen
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
-from twinset.contracts.errors import BuildFailed, WrongUse
+from tests.models.visual_questions.tiny_vision_language import pictures, save
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import OwnQuestion
+from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.asking import KEY, SETTINGS
 from twinset.evaluation.scorers.kinds import check_model, open_model, with_prompts
+from twinset.evaluation.scorers.prompted import PromptedYes
 from twinset.models.encoders.contract import Question, Running
+from twinset.models.visual_questions import vision_language
 
 
-def test_it_chooses_in_both_orders_and_is_asked_once(environment: Callable[..., None]) -> None:
+def test_it_chooses_is_asked_once_and_says_why_it_does_not(environment: Callable[..., None]) -> None:
     questions = asked([RED, BLUE, RED], [CAPTIONS, CAPTIONS, CAPTIONS[::-1]])
     with serving(looks) as server:
         environment(server.url)
         assert chooser().choose(questions) == [(0,), (1,), (1,)]
         assert chooser().choose(questions[::-1]) == [(1,), (1,), (0,)]  # as after a run that was killed
-        assert len(server.bodies) == 3 and server.keys == ["Bearer none"] * 3
-    sent = {seen(body) for body in server.bodies}
+        assert len(server.bodies) == 3
     question = "Which caption best describes the image?\n(1) {}\n (2) {}\nOutput (1) or (2)."
-    assert ((255, 0, 0), question.format(*CAPTIONS)) in sent and ((0, 0, 255), question.format(*CAPTIONS)) in sent
-    assert {(body["temperature"], body["max_tokens"]) for body in server.bodies} == {(0, 300)}
-
-
-def test_an_answer_without_a_choice_and_a_refused_request_say_why(environment: Callable[..., None]) -> None:
+    assert ((255, 0, 0), question.format(*CAPTIONS)) in {seen(body) for body in server.bodies}
     replies = {(255, 0, 0): completion("(1) or (2)"), (0, 0, 255): failure(400, "content policy")}
     with serving(lambda body, _: replies[seen(body)[0]]) as server:
         environment(server.url, concurrency=1)
@@ -108,7 +110,7 @@ def test_each_prompt_is_a_model_and_others_are_left_as_they_are(
     own.write_text("mine: {version: 3, asks: choice, source: me, text: '{caption1}?'}")
     for text, problem in {
         f"openai-chooser/{own}:m": "text: must have {caption1} and {caption2}",
-        "openai-chooser/none:m": "there is no prompt 'none'; name one of choose, ",
+        "openai-chooser/none:m": "there is no prompt 'none'",
         "random/vqascore:ViT-B-32": "random is not asked by a prompt",
     }.items():
         with pytest.raises(WrongUse, match=problem):
@@ -117,10 +119,6 @@ def test_each_prompt_is_a_model_and_others_are_left_as_they_are(
 
 def test_the_environment_leads_to_the_server(environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(looks) as server:
-        environment(server.url, max_cost=1e-9, price_in=1)
-        monkeypatch.setenv(KEY, "sesame")
-        with pytest.raises(BuildFailed, match="max_cost is 1e-09"):
-            chooser().choose(asked([RED]))
         environment(server.url)
         monkeypatch.setenv(KEY, "sesame")
         chooser().choose(asked([RED]))
@@ -144,9 +142,8 @@ def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path:
     models = ["openai-chooser:m", "openai-yesno:m", "openai-vqascore:m"]
     with serving(reply) as server:
         environment(server.url)
-        for _ in range(2):
-            found = run([SmallBenchmark(lambda: examples)], models, tmp_path / "out", tmp_path / "cache")
-            assert len(server.bodies) == 4 + 4 + 2 * 4, "each order of each image and each caption, each pair, once"
+        found = run([SmallBenchmark(lambda: examples)], models, tmp_path / "out", tmp_path / "cache")
+        assert len(server.bodies) == 4 + 4 + 2 * 4, "each order of each image and each caption, each pair, once"
     texts = {body["messages"][0]["content"][-1]["text"] for body in server.bodies}
     assert f'Does this figure show "{CAPTIONS[0]}"? Please answer yes or no.' in texts
     names = [["ipos2t", "ineg2t", "tpos2i", "tneg2i"], *[["s00", "s01", "s10", "s11"]] * 2]
@@ -156,3 +153,50 @@ def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path:
     tied = {"ineg2t": 0.5, "tpos2i": 0.5, "tneg2i": 0.5}
     assert tables[0] == [{"ipos2t": 1, **tied}, {"ipos2t": 0, **tied}]
     assert tables[1:] == [[likelihood, turned]] * 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("vlm") / "llava", "llava")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(vision_language, "LIKELY", 0)
+
+
+@pytest.mark.usefixtures("cache")
+def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_network(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = with_prompts([f"vlm:{folder}"], ["vqascore", "yes-no"])
+    benchmark = SmallBenchmark(lambda: matchings(Shelf(), 4, 4))
+    first = run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
+    assert [one.model for one in first] == models and all(one.rows == 4 for one in first)
+    kept = {one.path: one.path.read_bytes() for one in first}
+    assert all({"text", "image", "group"} <= measure(one.path).all.figures.keys() for one in first)
+    told = [json.loads(pq.read_schema(one.path).metadata[b"twinset"]) for one in first]
+    assert [one["prompt"] for one in told] == ["vqascore 1", "yes-no 1"]
+    monkeypatch.setattr(vision_language.VisionLanguageModel, "ask", None)
+    run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
+@pytest.mark.usefixtures("cache")
+def test_one_that_loops_and_one_that_gives_nan_say_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinset.evaluation.scorers.asking.WRITTEN", 4)
+    scorer: Any = open_model(f"vlm/choose:{folder}", FAST)
+    model: Any = scorer.model.model
+    wall = model.tokenizer.get_vocab()["wall"]
+    head_row = torch.arange(len(model.model.lm_head.weight))
+    only = model.model.lm_head.register_forward_hook(lambda head, read, logits: logits + 1000 * (head_row == wall))
+    question = Question("text", tuple(pictures(1)), CAPTIONS)
+    assert scorer.choose([question]) == ["cut"]
+    only.remove()
+    for weight in model.model.parameters():
+        weight.data.fill_(np.nan)
+    assert scorer.choose([question, question._replace(captions=CAPTIONS[::-1])]) == ["cut", "not a number"]
+    yes = PromptedYes("m", open_model(f"vlm:{folder}", FAST).prompt, scorer.model)  # type: ignore[attr-defined]
+    scores = yes.score(pictures(1), CAPTIONS[:1])
+    assert np.isnan(scores[0, 0]) and yes.reasons[int(scores[0, 1])] == "not a number"
