@@ -210,10 +210,10 @@ def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]
     from twinset.stages import overview
     from twinset.stages.overview import write_missing
 
-    found = overview.status(Store(str(out)))
+    counts = overview.status(Store(str(out)))
     if missing is not None:
         write_missing(Store(str(out)), Path(missing))
-    return found
+    return counts
 
 
 def verify(out: str | Path, only: str | Iterable[str] = (), media: bool = False) -> dict[str, Any]:

@@ -64,13 +64,13 @@ def command(app: typer.Typer, function: Callable[..., Any], name: str | None = N
         if verbose:
             logging.getLogger().setLevel(logging.INFO)
         _answers.update(json=json, stdout=sys.stdout)
-        arguments = {option: tuple(one) if isinstance(one, list) else one for option, one in given.items()}
+        arguments = {option: tuple(value) if isinstance(value, list) else value for option, value in given.items()}
         with contextlib.redirect_stdout(sys.stderr):
             return int(function(**arguments) or 0)
 
     own = inspect.signature(function, eval_str=True).parameters.values()
     *shared, _ = inspect.signature(run).parameters.values()
-    parameters = [_parameter(one, explained.get(one.name, "")) for one in (*own, *shared)]
+    parameters = [_parameter(parameter, explained.get(parameter.name, "")) for parameter in (*own, *shared)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     app.command(name or function.__name__, help=text, rich_help_panel=panel)(run)
 
@@ -123,14 +123,14 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """As `TyperGroup.list_commands`."""
-        self.commands = {found.point.name: found for found in self.imported()} | {**self.commands}
+        self.commands = {entry.point.name: entry for entry in self.imported()} | {**self.commands}
         return sorted(self.commands)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As `TyperGroup.resolve_command`."""
         self.list_commands(ctx)
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, found.load() if isinstance(found, Imported) else found, rest
+        name, chosen, rest = super().resolve_command(ctx, args)
+        return name, chosen.load() if isinstance(chosen, Imported) else chosen, rest
 
 
 def place(text: str) -> str:

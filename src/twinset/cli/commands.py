@@ -40,20 +40,20 @@ def plan(
     for what, places in named.items():
         for key, values in places.items():
             tell("\n".join(f"{WORDS[what]} {value} ({key})" for value in values))
-    found = {**twinset.plan(loaded, out, like=like), "outside": named}
-    for line in found["not_found"]:
+    document = {**twinset.plan(loaded, out, like=like), "outside": named}
+    for line in document["not_found"]:
         tell(f"not found here: {line}")
 
-    estimates = {name: row["estimate"] for name, row in {**found["stages"], **found["subsets"]}.items()}
+    estimates = {name: row["estimate"] for name, row in {**document["stages"], **document["subsets"]}.items()}
 
     def show() -> None:
-        print_counts(found, planning=True)
+        print_counts(document, planning=True)
         if known := [{"stage": name, **cost} for name, cost in estimates.items() if cost is not None]:
             print_table(known)
         for name in [name for name, cost in estimates.items() if cost is None]:
             say(f"{name}: what it takes is not known; build a few samples, and name their folder with --like")
 
-    answer(found, show)
+    answer(document, show)
 
 
 def build(
@@ -136,13 +136,13 @@ def verify(dataset: Dataset, *, only: Only = (), media: bool = False) -> int:
     Args:
         media: hash the source media too
     """
-    found = twinset.verify(dataset, only, media)
+    document = twinset.verify(dataset, only, media)
     rows = []
-    for name, row in {**found["stages"], **found["subsets"]}.items():
+    for name, row in {**document["stages"], **document["subsets"]}.items():
         for problem in row["problems"]:
             tell(problem)
         rows.append({"stage": name, "shards": row["shards"], "samples": row["kept"], "problems": len(row["problems"])})
-    answer(found, lambda: print_table(rows))
+    answer(document, lambda: print_table(rows))
     return 1 if any(row["problems"] for row in rows) else 0
 
 

@@ -51,15 +51,15 @@ def run(
     how |= {"threads": threads, "subsets": only, "prompts": prompt, "seeds": _by_name(seeds)}
     with progress() as rows:
         how["on_progress"] = lambda name, model, done: rows.show(f"{model} on {name}", f"{done:,} examples", done)
-        found = twinset.evaluate(named(benchmark, data), model, out, **how)
-    answer(found, lambda: print_run(found))
+        document = twinset.evaluate(named(benchmark, data), model, out, **how)
+    answer(document, lambda: print_run(document))
 
 
 def _by_name(seeds: Sequence[str]) -> dict[str, list[str]]:
-    found = dict[str, list[str]]()
+    runs = dict[str, list[str]]()
     for name, models in (_pair(text, "NAME=MODEL,MODEL; * in it stands for any text") for text in seeds):
-        found.setdefault(name, []).extend(_names(models))
-    return found
+        runs.setdefault(name, []).extend(_names(models))
+    return runs
 
 
 def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, str]]:
@@ -128,12 +128,12 @@ def benchmarks(folder: Path | None = None) -> None:
     """
     from twinset.evaluation.benchmarks.listing import listing
 
-    found, rows = listing(folder), []
-    for one in found:
-        places = "; ".join(f"{place['folder']}: {_counted(place)}" for place in one["present"])
-        row = {name: one[name] for name in ("name", "title", "examples", "licence")}
-        rows.append({**row, "where": places or (one["obtained"] if folder is None else "not here")})
-    answer({"benchmarks": found}, lambda: print_table(rows))
+    listed, rows = listing(folder), []
+    for benchmark in listed:
+        places = "; ".join(f"{place['folder']}: {_counted(place)}" for place in benchmark["present"])
+        row = {name: benchmark[name] for name in ("name", "title", "examples", "licence")}
+        rows.append({**row, "where": places or (benchmark["obtained"] if folder is None else "not here")})
+    answer({"benchmarks": listed}, lambda: print_table(rows))
 
 
 def _counted(place: dict[str, Any]) -> str:
@@ -204,12 +204,12 @@ def scores(
         return answer(put, lambda: print_run(put))
     from twinset.evaluation.metrics.measure import measure
 
-    found = measure(file, _names(by), seed, resamples, group=group, threshold=threshold)
-    for note in found.notes:
+    results = measure(file, _names(by), seed, resamples, group=group, threshold=threshold)
+    for note in results.notes:
         tell(note)
-    labels = {"all": found.all, **found.by}
+    labels = {"all": results.all, **results.by}
     rows = [(label or "(none)", part.n, part.figures) for label, part in labels.items()]
-    answer(found.as_json(), lambda: print_figures(rows))
+    answer(results.as_json(), lambda: print_figures(rows))
 
 
 def questions(*, benchmark: Benchmarks, out: Path, data: Folders = (), only: Only = ()) -> None:
@@ -245,10 +245,10 @@ def compare(
     from twinset.evaluation.metrics.compare import compare as compared
 
     columns = None if in_order else _names(key)
-    found = compared(a, b, _names(by), seed, resamples, key=columns, group=group)
-    for note in found.notes:
+    comparison = compared(a, b, _names(by), seed, resamples, key=columns, group=group)
+    for note in comparison.notes:
         tell(note)
-    document = found.as_json()
+    document = comparison.as_json()
     answer(document, lambda: print_table(document["table"]))
 
 
@@ -262,13 +262,13 @@ def answers(folder: Path, *, out: Path | None = None, seed: Seed = 0, resamples:
     from twinset.evaluation.answers.figures import document_of, measure_answers, read_answers, write_choices
 
     read = read_answers(folder)
-    found = measure_answers(read, seed, resamples)
+    figures = measure_answers(read, seed, resamples)
     if out is not None:
         write_choices(out, read, f"answers in {folder.name}")
-    document = document_of(read, found)
+    document = document_of(read, figures)
 
     def show() -> None:
-        for split, orders in found.items():
+        for split, orders in figures.items():
             print_figures((f"{split} {order.replace('_', ' ')}", *measured) for order, measured in orders.items())
         say(f"read in another way by the released evaluation: {len(document['differences']):,}")
         for row in document["unparsed"]:  # as literals: an answer can hold control characters
@@ -292,12 +292,12 @@ def human(
 
     if data is not None and out is None:
         raise WrongUse("--data: is for --out RUN, whose models were asked about the same pairs; name one")
-    found = read_people(stage, seed, resamples)
-    written = [] if out is None else write_people(found, out, data)
+    people = read_people(stage, seed, resamples)
+    written = [] if out is None else write_people(people, out, data)
     # As BiVLC's Table 2: people, by kind and by annotator, what the paper has, guesses.
-    rows: list[tuple[str, int | None, Mapping[str, Any]]] = [("people", found.pooled.all.n, found.pooled.all.figures)]
-    rows += [(kind, part.n, part.figures) for kind, part in found.pooled.by.items()]
-    for name, annotator in found.annotators.items():
+    rows: list[tuple[str, int | None, Mapping[str, Any]]] = [("people", people.pooled.all.n, people.pooled.all.figures)]
+    rows += [(kind, part.n, part.figures) for kind, part in people.pooled.by.items()]
+    for name, annotator in people.annotators.items():
         right = Figure(100 * annotator["right"] / annotator["answers"])
         rows.append((name, annotator["answers"], {"answers": right}))
     for paper in references():
@@ -305,13 +305,13 @@ def human(
         rows.append((f"{paper.name} ({paper.source})", None, figures))
     rows.append(("guesses", None, GUESSING))
 
-    facts = {"kappa": found.report["agreement"]["mean"], "written": written}
+    facts = {"kappa": people.report["agreement"]["mean"], "written": written}
 
     def show() -> None:
         print_figures(rows)
-        print_facts({"pairs without all four answers": found.as_json()["undecided"], **facts})
+        print_facts({"pairs without all four answers": people.as_json()["undecided"], **facts})
 
-    answer({**found.as_json(), **facts}, show)
+    answer({**people.as_json(), **facts}, show)
 
 
 def blind(
@@ -363,23 +363,23 @@ def blind(
 
         trained = read_detectors(detectors)
         similarities = features_of(model, cache, Running(device), trained)
-    found = [give_away(part, seed, similarities, trained) for part in opened]
+    probes = [give_away(part, seed, similarities, trained) for part in opened]
     if out:
-        for probed in found:
+        for probed in probes:
             write_probes(probed, out)
-    documents = [probed.model_dump() for probed in found]
+    documents = [probed.model_dump() for probed in probes]
     answer(documents, lambda: [*map(_print_probes, documents)])
 
 
-def _print_probes(found: dict[str, Any]) -> None:
-    rule, rows = found["rule"], list[dict[str, Any]]()
-    say(f"{found['title']}: {found['all']['pairs']:,} pairs of {found['all']['groups']:,} groups, chance 50 %")
-    for name, row in {"all": found["all"], **found["by"]}.items():
-        others = {"one bag of words": row["same_bag"]}
-        others |= {f"detectors: {detected}": share for detected, share in row["detectors"].items()}
+def _print_probes(document: dict[str, Any]) -> None:
+    rule, rows = document["rule"], list[dict[str, Any]]()
+    say(f"{document['title']}: {document['all']['pairs']:,} pairs of {document['all']['groups']:,} groups, chance 50 %")
+    for name, row in {"all": document["all"], **document["by"]}.items():
+        shares = {"one bag of words": row["same_bag"]}
+        shares |= {f"detectors: {detected}": share for detected, share in row["detectors"].items()}
         of = {"rows": name, "pairs": row["pairs"]}
         rows += [
-            {**of, "guess": guess, "right %": f"{right:.2f}"} for guess, right in others.items() if right is not None
+            {**of, "guess": guess, "right %": f"{right:.2f}"} for guess, right in shares.items() if right is not None
         ]
         for probe, guessed in row["probes"].items():
             guess = probe if "classifier" in guessed["guess"] else guessed["guess"]
@@ -390,9 +390,9 @@ def _print_probes(found: dict[str, Any]) -> None:
     print_table(rows)
     limit = f"{rule['chance'] + rule['margin']:g} %"
     say(f"Flagged where the interval begins above {limit}; docs/blind_probes.md explains the guesses.\n")
-    notes = [f"{count:,} examples left out: {reason}" for reason, count in found["left_out"].items()]
-    for note in (*notes, *found["notes"]):
-        tell(f"{found['benchmark']}: {note}")
+    notes = [f"{count:,} examples left out: {reason}" for reason, count in document["left_out"].items()]
+    for note in (*notes, *document["notes"]):
+        tell(f"{document['benchmark']}: {note}")
 
 
 COMMANDS = (run, report, submission, benchmarks, questions, scores, compare, answers, human, blind)

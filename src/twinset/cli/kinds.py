@@ -26,20 +26,20 @@ def kinds(name: str | None = None) -> None:
     chosen = [kind for kind in all_kinds() if name in (None, kind[1])]
     if not chosen:
         raise WrongUse(f"there is no kind {name!r}; {suggested(str(name), [kind for _, kind, _ in all_kinds()])}")
-    found: list[dict[str, Any]] = [{"door": door, "name": kind, "is": summary(part)} for door, kind, part in chosen]
+    rows: list[dict[str, Any]] = [{"door": door, "name": kind, "is": summary(part)} for door, kind, part in chosen]
     if name is None:
-        return answer(found, lambda: print_table(found))
-    for row, (_, _, part) in zip(found, chosen, strict=True):
+        return answer(rows, lambda: print_table(rows))
+    for row, (_, _, part) in zip(rows, chosen, strict=True):
         row["settings"] = [*settings_of(part)]
 
     def show() -> None:
-        for kind in found:
-            say(f"{name}, {kind['door']}: {kind['is']}")
-            for setting in kind["settings"]:
+        for row in rows:
+            say(f"{name}, {row['door']}: {row['is']}")
+            for setting in row["settings"]:
                 default = setting["default"] if setting["default"] == "required" else f"default {setting['default']}"
                 say(f"  {setting['setting']}: {setting['type']}; {default}\n      {setting['meaning']}".rstrip())
 
-    answer(found, show)
+    answer(rows, show)
 
 
 def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
@@ -86,9 +86,9 @@ def settings_of(settings: Any) -> Iterator[dict[str, str]]:
 
     if not isinstance(settings, type) or not hasattr(settings, "model_fields"):
         return
-    said: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for base in reversed(settings.__mro__):
-        said |= explained(base.__dict__.get("__doc__") or "", settings.model_fields)
+        meanings |= explained(base.__dict__.get("__doc__") or "", settings.model_fields)
     stated = StatedTerms.model_fields if issubclass(settings, StatedTerms) else {}
     for name, field in settings.model_fields.items():
         if name == "kind" or name in stated:
@@ -97,23 +97,23 @@ def settings_of(settings: Any) -> Iterator[dict[str, str]]:
         if default != "required" and field.default_factory is None:
             default = to_json(field.default).decode()
         kind = written(field)
-        yield {"setting": name, "type": kind, "default": default, "meaning": said.get(name, "")}
+        yield {"setting": name, "type": kind, "default": default, "meaning": meanings.get(name, "")}
         for inner in types_in(field.annotation):
             if "kind" not in getattr(inner, "model_fields", {"kind"}) and inner.__name__ != "Subset":
-                yield from ({**one, "setting": f"{name}.{one['setting']}"} for one in settings_of(inner))
+                yield from ({**setting, "setting": f"{name}.{setting['setting']}"} for setting in settings_of(inner))
 
 
 def explained(docstring: str, fields: Any) -> dict[str, str]:
     """What a docstring says of settings, in sentences that begin with ``name:`` or ``a, b:``."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for paragraph in inspect.cleandoc(docstring).split("\n\n"):
         line = " ".join(paragraph.split()).replace("``", "`")
         end = len(line)
         for start in reversed([*BEGINS.finditer(line)]):
             if fields.keys() >= {*(names := start[1].split(", "))}:
                 text, end = line[start.end() : end].strip().rstrip(";."), start.start()
-                found |= {} if text.startswith("as `") else dict.fromkeys(names, text)
-    return found
+                meanings |= {} if text.startswith("as `") else dict.fromkeys(names, text)
+    return meanings
 
 
 def written(field: Any) -> str:

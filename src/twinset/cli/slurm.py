@@ -75,7 +75,7 @@ def slurm(
     if unmade is None:
         return answer({"jobs": {}, "made": f"all of {out}: there is nothing to submit"})
     build = ["twinset", "build", recipe, "--out", out]
-    build += [word for name in only for word in ("--only", name)] + [word for one in set_ for word in ("--set", one)]
+    build += [word for name in only for word in ("--only", name)] + [word for text in set_ for word in ("--set", text)]
     given = {"partition": partition, "time": time, "mem": mem, "gres": ("gpu=gpu:1",)}
     lines = [SUBMIT.format(folder=shlex.quote(str(folder)), cpus=cpus)]
 
@@ -86,7 +86,7 @@ def slurm(
         part = f' --part "$SLURM_ARRAY_TASK_ID/{parts}" --workers {cpus}' if array else ""
         wrapped = ["--wrap", " && ".join(steps) + part]
         line = ["submit", name, *asked, *sbatch, f"--output={log}", *([f"--array={array}"] if array else []), *wrapped]
-        needed = "".join(f":${{job[{other}]}}" for other in after)
+        needed = "".join(f":${{job[{earlier}]}}" for earlier in after)
         lines.append(shlex.join(line) + (f" --dependency=afterok{needed}" if needed else ""))
 
     for name, left in unmade.items():

@@ -45,9 +45,9 @@ def __getattr__(task: str) -> Callable[..., None]:
         first = not int(os.environ.get("RANK", "0"))  # of torchrun's processes
         with progress() as rows:
             settings |= {"task": task, "on_progress": rows.trained if first else None}
-            found = twinset.train(settings.pop("data"), out, **settings)
+            result = twinset.train(settings.pop("data"), out, **settings)
         if first:
-            answer(found)
+            answer(result)
 
     run.__doc__ = f"{TASKS[task]}\n\nThe same command resumes a run that was stopped, to the same bytes."
     run.__signature__ = inspect.Signature([*_parameters(task)])  # type: ignore[attr-defined]

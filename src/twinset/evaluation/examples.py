@@ -68,9 +68,9 @@ class Ensemble(str):
 
     def __new__(cls, texts: Iterable[str]) -> Self:
         """texts: one or more."""
-        said = tuple(texts)
-        made = super().__new__(cls, said[0])
-        made.texts = said
+        variants = tuple(texts)
+        made = super().__new__(cls, variants[0])
+        made.texts = variants
         return made
 
 

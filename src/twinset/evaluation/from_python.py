@@ -60,10 +60,10 @@ def evaluate(
         raise WrongUse(f"benchmarks {benchmarks!r}: name the folder too, as in {{'sugarcrepe': 'data/sugarcrepe'}}")
     places = benchmarks.items() if isinstance(benchmarks, Mapping) else benchmarks
     out, cached, running = local_folder_of(out), Path(cache) if cache else None, Running(device, batch, threads)
-    opened = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
+    opened = [benchmark for name, folder in places for benchmark in open_benchmarks(name, folder, names_in(subsets))]
     if limit is not None:
-        for one in opened:
-            one.draw(limit, seed)
+        for benchmark in opened:
+            benchmark.draw(limit, seed)
     asked = with_prompts(names_in(models), names_in(prompts))
     runs = {name: names_in(models) for name, models in (seeds or {}).items()}
     return _reported(run(opened, asked, out, cached, running, on_progress), opened, out, runs)
@@ -83,9 +83,9 @@ def put_scores(
     if questions is not None:
         written, opened = score_answers(file, questions, model, out, folders, threshold)
         return _reported(written, opened, out)
-    opened = [one for name, folder in folders.items() for one in open_benchmarks(name, folder)]
+    opened = [benchmark for name, folder in folders.items() for benchmark in open_benchmarks(name, folder)]
     if len(opened) > 1:
-        parts = ", ".join(one.name for one in opened)
+        parts = ", ".join(benchmark.name for benchmark in opened)
         raise WrongUse(f"{file}: one table is about one kind of question, and this dataset asks {parts}; use questions")
     return _reported([take_scores(file, opened[0], model, out, threshold)], opened, out)
 
@@ -104,7 +104,7 @@ def _reported(
         facts = {name: about.get(name, {}) for name in ("left_out", "unanswered")}
         facts |= {"cut_texts": about.get("cut_texts", 0), "figures": measured["all"], "by_subset": measured["by"]}
         scored.append({**asdict(file), "path": str(file.path), **facts})
-    page = write_report(out, {one.name: one for one in opened}, seeds=seeds)[0]
+    page = write_report(out, {benchmark.name: benchmark for benchmark in opened}, seeds=seeds)[0]
     return {"scores": scored, "report": str(page)}
 
 

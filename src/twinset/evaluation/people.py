@@ -133,8 +133,8 @@ def write_people(people: People, run: Path, data: str | None = None) -> list[Pat
             raise WrongUse(
                 f"{model.path}: scores of another state of {root} than people saw; score again: twinset eval run"
             )
-        both = len(sampled.intersection(names["key"].to_pylist()))
-        counts = {"people were not asked": len(names) - both, "not all four questions are decided": both - len(table)}
+        asked = len(sampled.intersection(names["key"].to_pylist()))
+        counts = {"people were not asked": len(names) - asked, "not all four questions are decided": asked - len(table)}
         about = model.about.model_dump(include={"benchmark", "title", "data_digest"})
         about |= {"model": PEOPLE, "model_digest": digest([people.decided.to_pylist()])}
         about["left_out"] = {reason: count for reason, count in counts.items() if count}

@@ -31,7 +31,7 @@ def write_submissions(
     if not benchmark.submissions:
         raise WrongUse(f"--benchmark {benchmark.name}: its targets are public; score it with twinset eval run")
     running = running or Running()
-    found: dict[str, dict[str, object]] = {subset: {} for subset in benchmark.subsets}
+    rankings: dict[str, dict[str, object]] = {subset: {} for subset in benchmark.subsets}
     left_out = Counter[str]()
     similarities = similarities_of(open_model(model, running), cache or default_cache(), running)
     for window in windows(benchmark, lambda key, where, reason: left_out.update([reason]), similarities.by_pairs):
@@ -41,18 +41,18 @@ def write_submissions(
             if isinstance(query, Query) and query.key not in unusable:
                 form = benchmark.submissions[query.subset]
                 names = ranked(query, similarities.gallery(query), form.places)
-                found[query.subset][query.key.rpartition("/")[2]] = [form.entry(name) for name in names]
+                rankings[query.subset][query.key.rpartition("/")[2]] = [form.entry(name) for name in names]
     if left_out:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common())
         raise WrongUse(f"{benchmark.place}: {reasons}; a server takes all queries or none: fetch what is missing")
-    for subset, answers in found.items():
+    for subset, answers in rankings.items():
         form = benchmark.submissions[subset]
         write_text(out / form.file, json.dumps({**form.header, **answers}))
-    return [out / benchmark.submissions[subset].file for subset in found]
+    return [out / benchmark.submissions[subset].file for subset in rankings]
 
 
 def ranked(query: Query, scores: np.ndarray[tuple[int, ...], np.dtype[np.float32]], places: int) -> list[str]:
     """The names of the files of the entries that score highest, without suffix; scores of shape (entries,)."""
     order = np.argsort(-scores, kind="stable")
     entries = (query.gallery[at] for at in order[: places + len(query.excluded)] if at not in query.excluded)
-    return [Path(one.where).stem for one in entries if isinstance(one, Picture)][:places]
+    return [Path(entry.where).stem for entry in entries if isinstance(entry, Picture)][:places]

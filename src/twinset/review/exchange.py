@@ -84,13 +84,13 @@ def import_answers(path: Path, desk: ReviewDesk, annotator: str | None = None) -
     tasks, before, now = {task.candidate.key: task for task in stage.tasks}, desk.store.answers(), utc_now()
     answers: dict[tuple[Asked, str], Answer] = {}
     problems: list[str] = []
-    others = unanswered = 0
+    other_stages = unanswered = 0
     for place, row in _rows(path):
         if not row.get("answer"):
             unanswered += 1
             continue
         if row.get("stage", stage.name) != stage.name:
-            others += 1
+            other_stages += 1
             continue
         try:
             answer, task = _checked({"at": now, **row, **({"annotator": annotator} if annotator else {})}, tasks)
@@ -110,7 +110,7 @@ def import_answers(path: Path, desk: ReviewDesk, annotator: str | None = None) -
         new = desk.store.save_all(answers.values())
     except AnsweredOtherwise as error:  # since the rows were checked
         raise WrongUse(f"{path}: {error}; nothing was imported. Correct that row, and import again") from error
-    return Imported(new, len(answers) - new, others, unanswered)
+    return Imported(new, len(answers) - new, other_stages, unanswered)
 
 
 def _checked(row: Row, tasks: Mapping[str, ReviewTask]) -> tuple[Answer, ReviewTask]:

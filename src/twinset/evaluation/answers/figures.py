@@ -76,12 +76,12 @@ def _rows(path: Path, order: str) -> Iterator[tuple[Any, ...]]:
     except ValidationError as error:
         raise WrongUse(f"{path}: {problems_of(error)}; write the object that docs/scores.md shows") from error
     true = 1 + ORDERS.index(order)
-    for key, one in answers.items():
-        captions = (one.caption, one.negative_caption)
-        reading = parse(one.answer, captions if true == 1 else captions[::-1])
-        choice, published = next(iter(reading.choices), None), as_published(one.answer)
+    for key, row in answers.items():
+        captions = (row.caption, row.negative_caption)
+        reading = parse(row.answer, captions if true == 1 else captions[::-1])
+        choice, published = next(iter(reading.choices), None), as_published(row.answer)
         yield (
-            *(f"{order}/{path.name}", path.stem, order, key, PurePosixPath(one.filename).stem, *captions, one.answer),
+            *(f"{order}/{path.name}", path.stem, order, key, PurePosixPath(row.filename).stem, *captions, row.answer),
             *(choice, reading.reason, choice and choice == true, published and published == true),
         )
 
@@ -141,15 +141,15 @@ def _paired(answers: pl.DataFrame) -> pl.DataFrame:
 
 def _measured(rows: pl.DataFrame, figures: Mapping[str, pl.Expr], seed: int, resamples: int) -> dict[str, Figure]:
     """The mean of each column, nulls left out; a number of 0.5 is a coin."""
-    found = {}
+    measured = {}
     for name, values in figures.items():
         scores = rows.select(s00=values, group="image").drop_nulls()
         if len(scores):
             scored = scores.cast({"s00": pl.Float64}).with_columns(s01=1 - pl.col("s00"))
             figure = measure(scored.to_arrow(), (), seed, resamples).all.figures["accuracy"]
             chance = figure.expected if scores["s00"].dtype == pl.Float64 else None
-            found[name] = replace(figure, expected=chance)
-    return found
+            measured[name] = replace(figure, expected=chance)
+    return measured
 
 
 def scores(straight: int | None, swapped: int | None) -> tuple[float, float]:

@@ -34,7 +34,7 @@ def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _matches(patterns: tuple[re.Pattern[str], ...], text: str) -> list[re.Match[str]]:
-    return [found for pattern in patterns for found in pattern.finditer(text)]
+    return [match for pattern in patterns for match in pattern.finditer(text)]
 
 
 #: Mentions of caption 1 and 2; of both in one phrase, such as "(1) or (2)", or one's number with the other's text.
@@ -123,7 +123,7 @@ _DECLINES = re.compile(r"\b(?:sorry|can't|cannot|can not|unable to|not able to|w
 def plain(text: str) -> str:
     """Text folded for comparison: compatible characters and capitals alike, no decoration, single spaces."""
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_DECORATION)
-    kept = "".join(one if one == "\n" or unicodedata.category(one)[0] != "C" else " " for one in folded)
+    kept = "".join(letter if letter == "\n" or unicodedata.category(letter)[0] != "C" else " " for letter in folded)
     return re.sub(r" ?\n[ \n]*", "\n", re.sub(r"[^\S\n]+", " ", kept)).strip()
 
 
@@ -133,14 +133,14 @@ def marked(text: str, captions: Sequence[str]) -> str:
         return _MARKS[alone[1]]
     quoted = [plain(caption).strip(_ENDING) for caption in captions]
     # The longer one first, since it can hold the other. Equal captions tell nothing.
-    for caption, mark in sorted(zip(quoted, (ONE, TWO), strict=False), key=lambda one: -len(one[0])):
+    for caption, mark in sorted(zip(quoted, (ONE, TWO), strict=False), key=lambda quote: -len(quote[0])):
         if caption and len({*quoted}) == 2:
             if text.strip(_ENDING) == caption:
                 return mark
             if len(caption.split()) >= _LEAST_WORDS and caption in text:
                 text = re.sub(rf"(?<!\w){re.escape(caption)}(?!\w){_STOP_WITHIN}", mark, text)
     for pattern in _MENTIONS:
-        text = pattern.sub(lambda found: found["kept"] + _MARKS[found["number"]], text)
+        text = pattern.sub(lambda match: match["kept"] + _MARKS[match["number"]], text)
     return _TOGETHER.sub(PAIR, _LISTED.sub(" ", _AGAIN.sub(r"\1", text)))
 
 
@@ -150,18 +150,18 @@ def parse(answer: str, captions: Sequence[str] = ()) -> Reading:
     if reason:
         return Reading((), reason)
     text = marked(spoken, captions)
-    rejected = {found.start("mark") for found in _matches(_REJECTED, text)}
-    begun = [found for found in _matches(_BEGINS_LINE, text) if found.start("mark") not in rejected]
+    rejected = {match.start("mark") for match in _matches(_REJECTED, text)}
+    begun = [match for match in _matches(_BEGINS_LINE, text) if match.start("mark") not in rejected]
     chosen = _matches(_CHOSEN, text)
-    if len({found["mark"] for found in begun}) == 1:  # else a list of both
+    if len({match["mark"] for match in begun}) == 1:  # else a list of both
         chosen += begun
-    verdicts = [(found.start("mark"), found["mark"]) for found in chosen if found.start("mark") not in rejected]
-    verdicts += [(found.start(), "neither") for found in _matches(_NEITHER, text)]
-    verdicts += [(found.start(), "both") for found in _matches(_BOTH, text)]
+    verdicts = [(match.start("mark"), match["mark"]) for match in chosen if match.start("mark") not in rejected]
+    verdicts += [(match.start(), "neither") for match in _matches(_NEITHER, text)]
+    verdicts += [(match.start(), "both") for match in _matches(_BOTH, text)]
     if verdicts:
         last = max(verdicts)[1]
         return Reading((_NUMBERS[last],)) if last in _NUMBERS else Reading((), last)
-    mentions = {found[0] for found in re.finditer(_MARK, text) if found.start() not in rejected}
+    mentions = {match[0] for match in re.finditer(_MARK, text) if match.start() not in rejected}
     if len(mentions) == 1:
         return Reading((_NUMBERS[mentions.pop()],))
     if mentions or PAIR in text:

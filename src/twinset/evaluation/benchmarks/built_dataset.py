@@ -111,9 +111,8 @@ class BuiltDataset(Reader):
     def _samples(self, tar: str, kept: int, size: int) -> Iterator[tuple[str, Stored[Any], Pictures]]:
         """Places and samples of a tar, their images empty, with the pictures that read these."""
         where, count = f"{self.store.root}/{tar}", 0
-        found = self.store.size(tar)
-        if found != size:
-            state = "absent" if found is None else f"{found:,} bytes, its receipt says {size:,}"
+        if (actual := self.store.size(tar)) != size:
+            state = "absent" if actual is None else f"{actual:,} bytes, its receipt says {size:,}"
             raise WrongUse(f"{where}: {state}; {REBUILD}")
         with naming(REBUILD, BrokenTar), self.store.open(tar) as stream:
             members = member_slices(stream, where)
@@ -202,9 +201,9 @@ def _asked(sample: Stored[Any], pictures: Pictures, subset: str, where: str) -> 
         case "triplet":
             if "distractor" not in pictures:
                 return LeftOut(where, NO_DISTRACTOR)
-            group, category, others = record.image_ids["reference"], "", ["distractor"]
+            group, category, other_roles = record.image_ids["reference"], "", ["distractor"]
         case _:  # many templates share a reference
-            group, category, others = record.source.files["reference"].path, record.task, [*GALLERY]
+            group, category, other_roles = record.source.files["reference"].path, record.task, [*GALLERY]
     return Query(
         key=sample.key,
         subset=subset,
@@ -212,6 +211,6 @@ def _asked(sample: Stored[Any], pictures: Pictures, subset: str, where: str) -> 
         category=category,
         image=pictures["reference"],
         text=texts["condition"],
-        gallery=[pictures[role] for role in ("target", *others) if role in pictures],
+        gallery=[pictures[role] for role in ("target", *other_roles) if role in pictures],
         targets=frozenset({0}),
     )

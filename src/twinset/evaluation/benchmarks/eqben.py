@@ -86,23 +86,23 @@ class EqBen(Reader):
         return [*known, *sorted(self._read.keys() - {*known})]
 
     def paths(self, subset: str) -> Sequence[Path]:
-        return list(dict.fromkeys(found.path for found in self._read[subset]))
+        return list(dict.fromkeys(entry.path for entry in self._read[subset]))
 
     def items(self, subset: str) -> Iterator[Item]:
         files: dict[Pair, Path] = {}
-        for number, found in enumerate(self._read[subset]):
-            pair, key = found.pair, found.pair.key
-            if (first := files.setdefault(replace(pair, key=None), found.path)) != found.path:
-                raise WrongUse(f"{found.where}: this pair is in {first} too, and would count twice; remove one file")
+        for number, entry in enumerate(self._read[subset]):
+            pair, key = entry.pair, entry.pair.key
+            if (first := files.setdefault(replace(pair, key=None), entry.path)) != entry.path:
+                raise WrongUse(f"{entry.where}: this pair is in {first} too, and would count twice; remove one file")
             try:
-                images = self._find(pair.image0, found.where), self._find(pair.image1, found.where)
+                images = self._find(pair.image0, entry.where), self._find(pair.image1, entry.where)
             except AbsentImage as absent:
-                yield LeftOut(f"{found.where}: {absent}", MISSING)
+                yield LeftOut(f"{entry.where}: {absent}", MISSING)
                 continue
             yield Matching(
                 key=f"{subset}/{key}" if isinstance(key, str) else f"{subset}/{number:06d}",
                 subset=subset,
-                group=found.video or _group_of(subset, pair.image0),
+                group=entry.video or _group_of(subset, pair.image0),
                 category=subset,
                 images=images,
                 captions=(pair.caption0, pair.caption1),
@@ -124,9 +124,9 @@ class EqBen(Reader):
         """The pairs of all files, by subset."""
         names = sorted(path for folder in self.folders for path in (self.data / folder).glob("*.json"))
         by_subset: dict[str, list[Found]] = {}
-        for found in (found for path in names for found in _pairs(path)):
-            folder = PurePosixPath(found.pair.image0).parts[0]
-            by_subset.setdefault(SUBSETS.get(folder, found.path.stem), []).append(found)
+        for entry in (entry for path in names for entry in _pairs(path)):
+            folder = PurePosixPath(entry.pair.image0).parts[0]
+            by_subset.setdefault(SUBSETS.get(folder, entry.path.stem), []).append(entry)
         return by_subset
 
 

@@ -25,12 +25,12 @@ def listing(folder: Path | None = None) -> list[dict[str, Any]]:
     if folder is not None and not folder.is_dir():
         raise WrongUse(f"{folder}: there is no such folder; name one that holds benchmarks")
     places = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())] if folder is not None else []
-    listed, said = [], ("name", "title", "citation", "licence", "expects", "obtained")
+    listed, fields = [], ("name", "title", "citation", "licence", "expects", "obtained")
     for name in BENCHMARKS.kinds():
         reader = BENCHMARKS.find(name)
         size = {"examples": sum(reader.counts.values()) or None, "subsets": dict(reader.counts)}
         present = list(filter(None, (_looked_at(name, place) for place in places)))
-        listed.append({**{field: getattr(reader, field) for field in said}, **size, "present": present})
+        listed.append({**{field: getattr(reader, field) for field in fields}, **size, "present": present})
     return listed
 
 

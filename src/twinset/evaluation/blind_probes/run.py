@@ -107,8 +107,8 @@ def _asked(pairs: Pairs, place: int) -> Matching:
 
 def _features(store: FeatureStore, names: Sequence[Sequence[bytes]]) -> list[Floats]:
     """Features by name, (2, d) for each two names."""
-    found = store.find(name for two in names for name in two)
-    return [np.stack([found[name] for name in two]) for two in names]
+    features = store.find(name for two in names for name in two)
+    return [np.stack([features[name] for name in two]) for two in names]
 
 
 def detected(detectors: Detectors, texts: Floats, images: Floats | None) -> dict[str, NDArray[np.float64]]:

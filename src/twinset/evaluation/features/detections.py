@@ -24,8 +24,8 @@ class Detections(Scorer):
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.path = name, path
         self.categories: dict[str, set[str]] = {}
-        found = open_scores(path).read(["image", "category"])
-        images, categories = found.texts("image", empty=False).to_pylist(), found.texts("category").to_pylist()
+        table = open_scores(path).read(["image", "category"])
+        images, categories = table.texts("image", empty=False).to_pylist(), table.texts("category").to_pylist()
         for image, category in zip(images, categories, strict=True):
             self.categories.setdefault(Path(image).stem, set()).update({condition_name(category)} - {""})
 

@@ -44,7 +44,7 @@ class ByPairs(Similarities):
 
     def compute(self, examples: Sequence[Asked], pictures: dict[bytes, Picture], texts: dict[bytes, str]) -> None:
         asked: dict[bytes, dict[bytes, str]] = {}  # of each image by name: texts by the name of the pair
-        for picture, text in (pair for one in examples for pair in pairs_of(one)):
+        for picture, text in (pair for example in examples for pair in pairs_of(example)):
             if isinstance(name := self.pictures.name_or_problem(picture), bytes):
                 asked.setdefault(name, {})[self._pair(picture, text)] = text
         missing = set(self.store.missing(pair for of_image in asked.values() for pair in of_image))
@@ -66,8 +66,8 @@ class ByPairs(Similarities):
         return self.scorer.score(images, texts)
 
     def _pair(self, picture: Picture, text: str) -> bytes:
-        said = f"{text.asked} {text.answers[text.right]}" if isinstance(text, OwnQuestion) else text
-        return pair_name(self.pictures.name(picture), text_name(said))
+        statement = f"{text.asked} {text.answers[text.right]}" if isinstance(text, OwnQuestion) else text
+        return pair_name(self.pictures.name(picture), text_name(statement))
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
         return self._scores(product(images, texts)).reshape(len(images), len(texts))
@@ -121,21 +121,21 @@ class ByChoices(Similarities):
 
     def compute(self, examples: Sequence[Asked], pictures: dict[bytes, Picture], texts: dict[bytes, str]) -> None:
         self._choices = {}
-        for lot in lots((one for one in examples if isinstance(one, Matching)), self.batch):
-            names = {self.pictures.name_or_problem(picture) for one in lot for picture in one.images}
+        for lot in lots((example for example in examples if isinstance(example, Matching)), self.batch):
+            names = {self.pictures.name_or_problem(picture) for example in lot for picture in example.images}
             wanted = [(name, picture) for name, picture in pictures.items() if name in names]
-            images = {name: image for name, _, image in self.pictures.decoded(wanted, lambda one: one)}
+            images = {name: image for name, _, image in self.pictures.decoded(wanted, lambda image: image)}
             broken = self.left_out(lot)
-            asked = {one.key: self._questions(one, images) for one in lot if one.key not in broken}
+            asked = {example.key: self._questions(example, images) for example in lot if example.key not in broken}
             # Both orders in one call: a server is asked for all of them side by side.
-            orders = [order for questions in asked.values() for both in questions.values() for order in both]
+            orders = [order for questions in asked.values() for versions in questions.values() for order in versions]
             choices = iter(self.scorer.choose(orders))
             self.computed += len(orders)
             self.asked += len(orders)
             for key, questions in asked.items():
                 chosen = {name: (next(choices), next(choices)) for name in questions}
                 self._choices[key] = choice_columns(chosen)
-                self.unanswered.update(why for both in chosen.values() for why in both if isinstance(why, str))
+                self.unanswered.update(why for answers in chosen.values() for why in answers if isinstance(why, str))
 
     def _questions(self, example: Matching, images: Mapping[bytes, Image]) -> dict[str, tuple[Question, Question]]:
         """What is asked of an example by column, as shown in order and in reverse."""
@@ -167,8 +167,8 @@ _PLACES: dict[tuple[int, ...] | str, int] = {(0,): 0, (1,): 1, (0, 1): 0, (1, 0)
 def choice_columns(chosen: Mapping[str, tuple[tuple[int, ...] | str, ...]]) -> dict[str, float | None]:
     """Columns of `MATCHING_CHOICES` from what was chosen in order and in reverse, by column."""
     row: dict[str, float | None] = {}
-    for name, both in chosen.items():
-        straight, swapped = map(_PLACES.get, both)
+    for name, answers in chosen.items():
+        straight, swapped = map(_PLACES.get, answers)
         if name == "pairing":
             row |= {"order12": float(straight == 0), "order21": float(swapped == 1)}
         row[name] = scores(straight, swapped)[name in ("ineg2t", "tneg2i")]

@@ -62,7 +62,7 @@ def write_scores(
         tables.append(scored)
         on_progress(sum(map(len, tables)) + len(lost))
     left_out, unanswered, cut = Counter(reason for *_, reason in lost), similarities.unanswered, len(similarities.cut)
-    reasons, silences = (", ".join(f"{n:,} {why}" for why, n in one.most_common()) for one in (left_out, unanswered))
+    reasons, silences = (", ".join(f"{n:,} {why}" for why, n in whys.most_common()) for whys in (left_out, unanswered))
     if not tables:
         why = reasons or "it has none"
         raise WrongUse(f"{benchmark.name}: not one example can be scored ({why}); is --data the right folder?")
@@ -179,19 +179,19 @@ def ranks(scores: Floats, targets: frozenset[int], excluded: frozenset[int]) -> 
     wrong = ~target
     wrong[sorted(excluded)] = False
     best = scores[target].max()  # the best of several targets: finding one is enough
-    others = np.sort(scores[wrong])
-    lower, no_lower = (np.searchsorted(others, scores[target], side) for side in ("left", "right"))
+    wrong_scores = np.sort(scores[wrong])
+    lower, no_lower = (np.searchsorted(wrong_scores, scores[target], side) for side in ("left", "right"))
     ranked = np.flatnonzero(wrong | target)
     order = np.lexsort((ranked, target[ranked], -scores[ranked]))  # by score; a tie counts against the target
     return {
-        "higher": int((others > best).sum()),
-        "tied": int((others == best).sum()),
+        "higher": int((wrong_scores > best).sum()),
+        "tied": int((wrong_scores == best).sum()),
         "entries": int(wrong.sum() + target.sum()),
         "targets": int(target.sum()),
         "tied_targets": int((scores[target] == best).sum()),
         "best_wrong": int(np.where(wrong, scores, -np.inf).argmax()) if wrong.any() else None,
         examples.TOP: ranked[order][: examples.FIRST].tolist(),
-        "above": (len(others) - no_lower).tolist(),
+        "above": (len(wrong_scores) - no_lower).tolist(),
         "level": (no_lower - lower).tolist(),
     }
 

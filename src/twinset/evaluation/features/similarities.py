@@ -118,17 +118,17 @@ class Similarities:
 
     def left_out(self, examples: Sequence[Asked]) -> Left:
         """Examples with an image that cannot be used."""
-        galleries = {id(one.gallery): one.gallery for one in examples if isinstance(one, Query)}
+        galleries = {id(example.gallery): example.gallery for example in examples if isinstance(example, Query)}
         problems = {place: self._problem(gallery) for place, gallery in galleries.items()}
         left = Left()
-        for one in examples:
-            shared = problems[id(one.gallery)] if isinstance(one, Query) else None
-            if problem := self._problem(own_pictures(one)) or shared:
-                left[one.key] = problem
+        for example in examples:
+            shared = problems[id(example.gallery)] if isinstance(example, Query) else None
+            if problem := self._problem(own_pictures(example)) or shared:
+                left[example.key] = problem
         return left
 
     def _problem(self, shown: Gallery) -> Unusable | None:
-        names = (self.pictures.name_or_problem(one) for one in shown if isinstance(one, Picture))
+        names = (self.pictures.name_or_problem(entry) for entry in shown if isinstance(entry, Picture))
         return next((name for name in names if isinstance(name, Unusable)), None)
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
@@ -175,7 +175,8 @@ class ByFeatures(Similarities):
     def features(self, shown: Gallery) -> Floats:
         """Features of pictures or texts that were prepared, shape (n, d), not normalised."""
         names = [
-            [self.pictures.name(one)] if isinstance(one, Picture) else [*map(text_name, all_said(one))] for one in shown
+            [self.pictures.name(entry)] if isinstance(entry, Picture) else [*map(text_name, all_said(entry))]
+            for entry in shown
         ]
         known = self.store.find(name for several in names for name in several)
         # Of several the mean of the normalised ones, as open_clip's zero-shot classifier.

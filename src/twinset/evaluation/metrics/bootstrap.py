@@ -47,15 +47,15 @@ def percents(
     frame = pl.DataFrame({str(place): column for place, column in enumerate(columns)})
     # Clusters with the same sums are one way to be one, in an order that does not depend on that of the rows.
     ways = frame.group_by(frame.columns).len("clusters").sort(frame.columns)
-    counts, both = ways["clusters"].to_numpy().astype(np.int64), ways.drop("clusters").to_numpy()
+    counts, sums = ways["clusters"].to_numpy().astype(np.int64), ways.drop("clusters").to_numpy()
     if clusters == len(groups):
-        both = np.hstack([np.nan_to_num(both), ~np.isnan(both)])
-    again = resampled(both, counts, resamples, seed, label)
+        sums = np.hstack([np.nan_to_num(sums), ~np.isnan(sums)])
+    again = resampled(sums, counts, resamples, seed, label)
     chances = np.full(len(runs), 1 / len(runs))
     weights = np.random.default_rng(seed).multinomial(len(runs), chances, len(again))
     drawn = np.einsum("dr,dhrf->dhf", weights, again.reshape(len(again), 2, len(runs), len(runs[0])))
-    each = (counts @ both).reshape(2, len(runs), -1)
-    asked_of = counts @ (both[:, both.shape[1] // 2 :] > 0)
+    each = (counts @ sums).reshape(2, len(runs), -1)
+    asked_of = counts @ (sums[:, sums.shape[1] // 2 :] > 0)
     asking, rows = asked_of.reshape(len(runs), -1).min(axis=0), each[1].min(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         whole, shares = 100 * each[0] / each[1], 100 * drawn[:, 0] / drawn[:, 1]

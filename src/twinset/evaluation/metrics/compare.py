@@ -69,7 +69,7 @@ def compare(
     Raises:
         WrongUse: a key twice in a file, no key in common, or tables of different kinds.
     """
-    files = [open_scores(one) for one in (a, b)]
+    files = [open_scores(source) for source in (a, b)]
     apart, by = parted(files, by)
     readings, sides, column, only = opened(files, by, group, key or (), None)
     where = f"{files[0].where} and {files[1].where}"
@@ -85,7 +85,7 @@ def compare(
         first, second = (reading.rows(chosen(side, rows)) for reading, side in zip(readings, sides, strict=True))
         differences = dict[str, Floats]()
         for name in dict.fromkeys([*first.asked, *second.asked]):
-            of_a, of_b = (one.strict.get(name, np.full(len(rows), np.nan)) for one in (first, second))
+            of_a, of_b = (values.strict.get(name, np.full(len(rows), np.nan)) for values in (first, second))
             if name in FIGURE_PARTS or name.startswith(MEAN):
                 continue
             if (np.isnan(of_a) != np.isnan(of_b)).any():
@@ -102,8 +102,8 @@ def compare(
                 "low": low, "high": high, "only_a": only_a, "only_b": only_b,
                 "p": mcnemar(only_a, only_b),
             })  # fmt: skip
-    for count, file, other in zip(only, files, files[::-1], strict=True):
-        notes += [f"{count:,} rows of {file.where} are not in {other.where} and are left out"] if count else []
+    for count, file, other_file in zip(only, files, files[::-1], strict=True):
+        notes += [f"{count:,} rows of {file.where} are not in {other_file.where} and are left out"] if count else []
     notes += [note for reading in readings for note in reading.notes] + ([NO_GROUP] if column is None else [])
     notes += [] if lines else ["no figure is asked of the same rows in both files"]
     corrected = [{**line, "p_holm": p} for line, p in zip(lines, holm([line["p"] for line in lines]), strict=True)]
@@ -115,4 +115,4 @@ def holm(p: Sequence[float]) -> list[float]:
     """Holm's correction: the i-th smallest of m is multiplied by m - i + 1, and none is below a smaller one's."""
     order, values = np.argsort(p, kind="stable"), np.array(p, np.float64)
     values[order] = np.maximum.accumulate(np.minimum(1, np.arange(len(p), 0, -1) * values[order]))
-    return [float(one) for one in values]
+    return [float(value) for value in values]

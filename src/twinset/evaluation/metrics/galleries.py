@@ -27,8 +27,8 @@ def of_errors(table: Batch) -> RowValues:
     within = errors.astype(np.float32)[:, None] <= np.asarray(THRESHOLDS, np.float32)
     shares = np.add.reduceat(within, begins, axis=0, dtype=np.float64) / gaps[:, None]
     names = [f"grounding@{seconds}" for seconds in THRESHOLDS]
-    found = [shares == 1, shares]
-    return RowValues(*({"grounding": one.mean(1), **dict(zip(names, one.T * 1.0, strict=True))} for one in found))
+    hits = [shares == 1, shares]
+    return RowValues(*({"grounding": hit.mean(1), **dict(zip(names, hit.T * 1.0, strict=True))} for hit in hits))
 
 
 def of_ranks(table: Batch) -> RowValues:
@@ -76,7 +76,7 @@ def mean_average_precision(above: Sequence[Floats], level: Sequence[Floats]) -> 
         above, level: of each target of a query in turn, how many wrong entries score higher, and how many the same.
     """
     rows = [(np.asarray(a, np.int64), np.asarray(b, np.int64)) for a, b in zip(above, level, strict=True)]
-    strict, expected = ([precision(*one) for one in part] for part in ([(a + b, 0 * b) for a, b in rows], rows))
+    strict, expected = ([precision(*row) for row in part] for part in ([(a + b, 0 * b) for a, b in rows], rows))
     names = [f"map@{k}" for k in PLACES]
     return RowValues(*(dict(zip(names, np.array(part).T, strict=True)) for part in (strict, expected)))
 
@@ -87,7 +87,7 @@ def semantic_map(above: Sequence[Floats], level: Sequence[Floats], tags: Sequenc
     every, values = sorted(set().union(*aspects)), mean_average_precision(above, level)
 
     def of(column: Floats) -> dict[str, Floats]:
-        return {f"map@10 {one}": np.where([one in asked for asked in aspects], column, np.nan) for one in every}
+        return {f"map@10 {tag}": np.where([tag in asked for asked in aspects], column, np.nan) for tag in every}
 
     return RowValues(of(values.strict["map@10"]), of(values.expected["map@10"]))
 

@@ -60,18 +60,18 @@ def of_scores(table: Batch, threshold: float | None, silent: float = np.nan) -> 
     s10, s11 = np.full((2, len(table)), np.nan)
     if {*SCORES} <= table.columns.keys():
         s10, s11 = (table.numbers(name, nullable=True) for name in SCORES[2:])
-    one = np.isnan(s10)
-    if (halves := one != np.isnan(s11)).any():
+    single = np.isnan(s10)
+    if (halves := single != np.isnan(s11)).any():
         what = "one is null; give both scores, or neither where there is one image"
         raise table.wrong("columns s10 and s11", halves, what)
     finer = [_right(s00, s01), _right(s11, s10), _right(s00, s10), _right(s11, s01)]
-    chances = _two_images([_of(~one, finer[0]), *finer[1:]], _group(s00, s01, s10, s11))
-    values = certain({**chances, "group_match": _right(s00 + s11, s01 + s10), "accuracy": _of(one, finer[0])})
+    chances = _two_images([_of(~single, finer[0]), *finer[1:]], _group(s00, s01, s10, s11))
+    values = certain({**chances, "group_match": _right(s00 + s11, s01 + s10), "accuracy": _of(single, finer[0])})
     strict = dict(values.strict)
     if threshold is not None:
         limits = [table.as_stored(name, threshold) for name in SCORES[:2]]
         answered = (s00 != s01) | (s00 != table.as_stored(SCORES[0], silent))
-        caption, foil = _of(one, answered & (s00 > limits[0])), _of(one, answered & (s01 <= limits[1]))
+        caption, foil = _of(single, answered & (s00 > limits[0])), _of(single, answered & (s01 <= limits[1]))
         strict |= {"acc": (caption + foil) / 2, "p_c": caption, "p_f": foil}
     for direction, change in zip(DIRECTIONS, equivariance(s00, s01, s10, s11), strict=True):
         strict[f"mean_equivariance_{direction}"] = np.abs(change)
@@ -88,14 +88,14 @@ def of_choices(table: Batch) -> RowValues:
         if wrong.any():
             raise table.wrong(f"column {name}", wrong, "is not 1, 0.5 or 0; say which choice is right")
     text, image, pair = asked[1], asked[2], asked[4]
-    one = asked[0] & ~(text | image | pair)
-    halves = (asked[0] != (text | one)) | (image != asked[3]) | (asked[4:] != pair).any(0)
+    single = asked[0] & ~(text | image | pair)
+    halves = (asked[0] != (text | single)) | (image != asked[3]) | (asked[4:] != pair).any(0)
     if (wrong := halves | ~asked.any(0)).any():
         what = "some are null; a direction needs the choices of both, with one image only ipos2t"
         raise table.wrong("choices", wrong, what)
-    finer = [_of(~one, choices[0]), *choices[1:4]]
+    finer = [_of(~single, choices[0]), *choices[1:4]]
     values = certain(
-        {**_two_images(finer, np.where(pair, choices[4], np.prod(finer, axis=0))), "accuracy": _of(one, choices[0])}
+        {**_two_images(finer, np.where(pair, choices[4], np.prod(finer, axis=0))), "accuracy": _of(single, choices[0])}
     )
     orders = {name: _of(pair, order == 1) for name, order in zip(ORDERS, choices[5:], strict=True)}
     group = np.where(pair, np.prod([*orders.values()], axis=0), values.strict["group"])

@@ -47,7 +47,7 @@ def measure(
             and the remedy. Runs have other examples.
     """
     sources = [source] if isinstance(source, pa.Table | str | Path) else source
-    files = [open_scores(one) for one in sources]
+    files = [open_scores(run) for run in sources]
     keys = [KEY] if len(files) > 1 or KEY in files[0].names else []
     apart, by = parted(files, by)
     readings, tables, column, lacking = opened(files, by, group, keys, threshold)
@@ -98,15 +98,15 @@ def _measured(
 ) -> Measured:
     """Figures of some rows of one run or of several; label: of the random numbers."""
     runs = [reading.rows(table) for reading, table in zip(readings, tables, strict=True)]
-    asked = [name for name in runs[0].asked if all(name in one.strict for one in runs)]
-    shares = [{name: one.strict[name] for name in asked if not name.startswith(MEAN)} for one in runs]
-    means = {name: np.array([np.nanmean(one.strict[name]) for one in runs]) for name in asked if name.startswith(MEAN)}
+    asked = [name for name in runs[0].asked if all(name in run.strict for run in runs)]
+    shares = [{name: run.strict[name] for name in asked if not name.startswith(MEAN)} for run in runs]
+    means = {name: np.array([np.nanmean(run.strict[name]) for run in runs]) for name in asked if name.startswith(MEAN)}
     rows = {name: int((~np.isnan(runs[0].strict[name])).sum()) for name in means}
     groups, figures = clusters(tables[0], group), dict[str, Figure]()
     spreads = {name: _of_mean(runs[0].strict[name], groups) for name in means if resamples and len(runs) == 1}
-    known = [name for name in asked if all(name in one.expected for one in runs)]
-    expected = {name: 100 * float(np.mean([np.nanmean(one.expected[name]) for one in runs])) for name in known}
-    ties = [one.ties for one in runs if one.ties is not None]
+    known = [name for name in asked if all(name in run.expected for run in runs)]
+    expected = {name: 100 * float(np.mean([np.nanmean(run.expected[name]) for run in runs])) for name in known}
+    ties = [run.ties for run in runs if run.ties is not None]
     del runs  # what the bootstrap does not need: of millions of rows gigabytes
     for name, share in percents(shares, groups, seed, resamples, label).items():
         figures[name] = _figure(share.runs, share.rows, expected.get(name), *interval(share.again))

@@ -44,7 +44,7 @@ class RowValues:
 
 def certain(chances: Mapping[str, Floats]) -> RowValues:
     """Row values from chances of being right under random breaking of ties: strictly right is what is certain."""
-    return RowValues({name: np.where(np.isnan(one), np.nan, one == 1) for name, one in chances.items()}, chances)
+    return RowValues({name: np.where(np.isnan(right), np.nan, right == 1) for name, right in chances.items()}, chances)
 
 
 def chosen(table: Batch, rows: Places) -> Batch:
@@ -58,9 +58,9 @@ def common(tables: Sequence[Batch], key: Sequence[str]) -> list[Batch]:
     for number, table in enumerate(tables):
         texts = {name: pl.Series(table.texts(name)) for name in key}
         rows.append(pl.DataFrame(texts or {"": range(len(table))}).with_row_index(f"\x1frow {number}"))
-    both = reduce(lambda first, second: first.join(second, list(key) or "", maintain_order="left"), rows)
-    both = both.sort(list(key) or "")
-    return [chosen(table, both[f"\x1frow {number}"].to_numpy()) for number, table in enumerate(tables)]
+    joined = reduce(lambda first, second: first.join(second, list(key) or "", maintain_order="left"), rows)
+    joined = joined.sort(list(key) or "")
+    return [chosen(table, joined[f"\x1frow {number}"].to_numpy()) for number, table in enumerate(tables)]
 
 
 def labelled(table: Batch, by: Sequence[str]) -> Iterator[tuple[str, Places]]:

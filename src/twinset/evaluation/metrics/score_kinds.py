@@ -89,12 +89,12 @@ def reading_of(file: ScoreFile, threshold: float | None = None) -> Reading:
     metrics = {name: NAMED_METRICS.find(name) for name in (named if isinstance(named, list) else ())}
     notes = list[str]()
     for name, metric in (metrics | {name: METRICS.find(name) for name in METRICS.kinds()}).items():
-        parameters = [one for one in inspect.signature(metric).parameters if one != "threshold"]
+        parameters = [parameter for parameter in inspect.signature(metric).parameters if parameter != "threshold"]
         if {*parameters} <= there:
             kind, columns = kind or name, (*columns, *parameters)
             parts.append(partial(_of_metric, name, metric, parameters, threshold))
         elif name in metrics:
-            absent = ", ".join(one for one in parameters if one not in there)
+            absent = ", ".join(column for column in parameters if column not in there)
             notes.append(f"{name} is not measured: {file.where} has no column {absent}")
     if not parts:
         kinds = "; or ".join(", ".join(names) for names in COLUMNS)
@@ -117,7 +117,7 @@ def _of_metric(name: str, metric: Metric, columns: list[str], threshold: float |
         if np.shape(right) != (len(table),) or not right.all():
             problem = f"{figure} is not 0 to 1, or NaN where it is not asked, for each of {len(table)} rows; correct it"
             raise WrongUse(f"metric {name}: {problem}")
-    return RowValues({figure: np.asarray(one, np.float64) for figure, one in values.strict.items()}, values.expected)
+    return RowValues({name: np.asarray(column, np.float64) for name, column in values.strict.items()}, values.expected)
 
 
 def _values(table: Batch, name: str, annotation: object) -> Any:

@@ -38,14 +38,14 @@ def take_scores(
         WrongUse: a key is there twice or is not the benchmark's, no example has a row, or a score is missing.
     """
     opened, every = open_scores(file), [*benchmark.examples()]
-    left_out = Counter(one.reason for one in every if isinstance(one, LeftOut))
-    examples = [one for one in every if not isinstance(one, LeftOut)]
+    left_out = Counter(example.reason for example in every if isinstance(example, LeftOut))
+    examples = [example for example in every if not isinstance(example, LeftOut)]
     if not examples:
         raise WrongUse(f"{benchmark.title}: all examples are left out; there is nothing to score")
     refuse_shared_files([benchmark], [model], out)
     schema, columns = _columns(opened, benchmark.name, examples[0])
     rows = _read(opened, schema, columns)
-    identity = pl.DataFrame([{name: getattr(one, name) for name, _ in IDENTITY} for one in examples])
+    identity = pl.DataFrame([{name: getattr(example, name) for name, _ in IDENTITY} for example in examples])
     opened.refuse_repeats([KEY], "keep one row of each")
     for (strange,) in rows.join(identity, KEY, "anti").select(KEY).head(1).iter_rows():
         raise WrongUse(f"{file}: the key {strange!r} is not of {benchmark.name}; remove its row")
@@ -76,9 +76,9 @@ def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Sche
     wanted = []
     for schema in TABLES.get(type(example), ()):
         names = [name for name in schema.names[len(IDENTITY) :] if name != TOP]
-        found = {name: called for name in names for called in (CALLED.get(name, ""), name) if called in file.names}
-        if {*names} - optional <= found.keys():
-            return schema, found
+        columns = {name: called for name in names for called in (CALLED.get(name, ""), name) if called in file.names}
+        if {*names} - optional <= columns.keys():
+            return schema, columns
         wanted.append(", ".join(name for name in names if name not in optional))
     needed = "; or ".join(wanted) or "scores of pairs, as twinset eval questions asks for"
     raise WrongUse(f"{file.where}: no scores in its columns: {file.listed}; {benchmark} needs {needed}")

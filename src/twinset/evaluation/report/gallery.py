@@ -143,10 +143,10 @@ def mistake_blocks(out: Path, results: BenchmarkResults, benchmark: Benchmark | 
 
 def _better(mistake: Mistake, model: str, answers: Mapping[str, Mapping[str, Mistake]]) -> list[tuple[str, Mistake]]:
     """The other model that answers a question best, where one is right."""
-    others = [(name, of[mistake.key]) for name, of in answers.items() if name != model and mistake.key in of]
+    rivals = [(name, of[mistake.key]) for name, of in answers.items() if name != model and mistake.key in of]
     # Scores that are equal, or on the threshold, are wrong; 0 entries before the target, or 0 seconds, are right.
-    of_scores = {"s00", "margin"}
-    right = [(name, one) for name, one in others if one.by < 0 or (one.by == 0 and of_scores.isdisjoint(one.scores))]
+    by_rank = {"s00", "margin"}.isdisjoint
+    right = [(name, answer) for name, answer in rivals if answer.by < 0 or (answer.by == 0 and by_rank(answer.scores))]
     return sorted(right, key=lambda answer: answer[1].by)[:1]
 
 

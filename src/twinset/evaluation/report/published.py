@@ -57,9 +57,9 @@ def published() -> tuple[Published, ...]:
 def _rows(table: dict[str, Any], paper: str) -> Iterator[Published]:
     source = f"{paper}, {table['table']}" + (f" ({table['note']})" if "note" in table else "")
     columns = tuple((part, name) for part, names in table["columns"].items() for name in names)
-    means = {name: tuple(one for one in columns if one[0] in parts) for name, parts in table.get("means", {}).items()}
+    means = {name: tuple(col for col in columns if col[0] in parts) for name, parts in table.get("means", {}).items()}
     if average := table.get("average"):
-        means[MEAN] = tuple(one for one in columns if average in (ALL, one[1]))
+        means[MEAN] = tuple(col for col in columns if average in (ALL, col[1]))
     for row in table["rows"]:
         figures = dict[str, dict[str, float]]()
         for (part, name), cell in zip(columns, row.get("cells", [None] * len(columns)), strict=True):

@@ -27,20 +27,20 @@ def benchmark_tables(results: BenchmarkResults) -> list[Table]:
 
 def _models(results: BenchmarkResults, part: str) -> Iterator[tuple[str, str, str, str, Measured]]:
     """Of a part of the frame: label, model, how a row calls it, and the kind of row."""
-    for label, model, kind, one in results.measured(part):
+    for label, model, kind, measured in results.measured(part):
         name = f"{model}, mean of {len(results.seeds[model])}" if kind == "mean" else model
-        yield label, model, name, "seed" if kind == "seed" else "model", one
+        yield label, model, name, "seed" if kind == "seed" else "model", measured
 
 
 def _parts(results: BenchmarkResults) -> Made:
     """All examples, with chance, people and papers; then subsets and categories."""
     figures, heads = results.figures, ["model", *COUNTS, *results.figures]
-    whole = [_row([name], kind, one, figures) for _, _, name, kind, one in _models(results, ALL) if one.figures]
+    whole = [_row([name], kind, total, figures) for _, _, name, kind, total in _models(results, ALL) if total.figures]
     yield ALL, "all examples", heads, 1, [*whole, *_beside(results)] if whole else []
     for part, head in ((SUBSET, "subset"), (CATEGORY, "subset / category")):
         rows = defaultdict[str, list[Row]](list)
-        for label, _, name, kind, one in _models(results, part):
-            rows[label].append(_row([label, name], kind, one, figures))
+        for label, _, name, kind, measured in _models(results, part):
+            rows[label].append(_row([label, name], kind, measured, figures))
         for label in rows if part == SUBSET else ():
             if label in results.chance:
                 rows[label].append(_values([label, "chance"], results.chance[label], figures, "chance", RANDOM))
@@ -50,8 +50,8 @@ def _parts(results: BenchmarkResults) -> Made:
         yield f"by-{part}", f"by {part}", [head, *heads], 2, every
 
 
-def _row(labels: list[str], kind: str, one: Measured, figures: Sequence[str]) -> Row:
-    return Row([*labels, one.n, one.groups, one.ties, *(one.figures.get(name) for name in figures)], kind)
+def _row(labels: list[str], kind: str, part: Measured, figures: Sequence[str]) -> Row:
+    return Row([*labels, part.n, part.groups, part.ties, *(part.figures.get(name) for name in figures)], kind)
 
 
 def _values(labels: list[str], values: Mapping[str, float], figures: Sequence[str], kind: str, source: str) -> Row:
@@ -70,7 +70,7 @@ def _beside(results: BenchmarkResults) -> list[Row]:
         printed = [row for row in printed if row.kind != "chance"]
         rows.append(("chance", "chance", dict(chance), [RANDOM]))
     for row in sorted(printed, key=lambda row: ("chance", "human", "published").index(row.kind)):
-        same = [one for one in rows if one[1] == row.name and row.figures[""].items() <= one[2].items()]
+        same = [above for above in rows if above[1] == row.name and row.figures[""].items() <= above[2].items()]
         if same:
             same[0][3].append(row.source)
         else:
@@ -81,16 +81,16 @@ def _beside(results: BenchmarkResults) -> list[Row]:
 def _beside_papers(results: BenchmarkResults) -> Made:
     """A table for each published one that tells subsets apart: its columns, our models above its rows."""
     measured = defaultdict[str, dict[str, Measured]](dict)
-    for label, model, _, one in (*results.measured(SUBSET), *results.measured(CATEGORY)):
-        measured[model][label] = one
+    for label, model, _, subset in (*results.measured(SUBSET), *results.measured(CATEGORY)):
+        measured[model][label] = subset
     parted = [row for row in results.published if {part for part, _ in row.columns} - {""}]
     for number, (_, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
-        first, *others = group
+        first, *other_papers = group
         rows = []
         for _, model, name, kind, _ in _models(results, ALL):
             runs = [_columns(measured[run], first) for run in results.seeds.get(model, [model])]
             rows.append(Row([name, *map(_mean, zip(*runs, strict=True))], kind))
-        for paper in (first, *others):
+        for paper in (first, *other_papers):
             rows.append(Row([paper.name, *(_mean([cell]) for cell in paper.cells())], paper.kind, paper.source))
         heads = ["model", *(f"{part}\n{name}" for part, name in first.columns), *first.means]
         yield f"papers-{number}", "beside published results", heads, 1, rows
@@ -116,11 +116,11 @@ def _mean(values: Sequence[float | None]) -> Figure | None:
 def _pooled(measured: Mapping[str, Measured], paper: Published, column: Column) -> float | None:
     """The figure of the subsets or categories that a column of a paper is of, over their rows."""
     part, name = column
-    parts = [[one for label, one in measured.items() if _is(label, of)] for of in paper.pooled.get(part, [part])]
-    every = [one for of_part in parts for one in of_part]
-    if not all(parts) or not all(name in one.figures for one in every):
+    parts = [[subset for label, subset in measured.items() if _is(label, of)] for of in paper.pooled.get(part, [part])]
+    every = [subset for of_part in parts for subset in of_part]
+    if not all(parts) or not all(name in subset.figures for subset in every):
         return None
-    figures = [one.figures[name] for one in every]
+    figures = [subset.figures[name] for subset in every]
     return sum(figure.rows * figure.value for figure in figures) / sum(figure.rows for figure in figures)
 
 
@@ -147,17 +147,17 @@ def _probes(results: BenchmarkResults) -> Made:
     every = {ALL: results.probes.all, **results.probes.by}
     rows = []
     for name, probed in every.items():
-        for probe, one in probed.probes.items():
-            right = Figure(one.expected, None, one.low, one.high)  # the interval is of the expected figure
-            cells: list[Cell] = [name, probe, one.guess, one.n, one.groups, right, one.ties]
-            rows.append(Row([*cells, "yes" if one.solves else "no"]))
+        for probe, guessed in probed.probes.items():
+            right = Figure(guessed.expected, None, guessed.low, guessed.high)  # the interval is of the expected figure
+            cells: list[Cell] = [name, probe, guessed.guess, guessed.n, guessed.groups, right, guessed.ties]
+            rows.append(Row([*cells, "yes" if guessed.solves else "no"]))
     heads = ["examples", "blind probe", "guess", "n", "groups", "right", "ties %", "solves"]
     yield "probes", "what blind probes get right, ties broken at random", heads, 2, rows
     names = [*results.probes.all.detectors]
     rows = [
-        Row([part, one.pairs, *(Figure(one.detectors[name]) for name in names)], "part")
-        for part, one in every.items()
-        if names and one.detectors.keys() >= {*names}
+        Row([part, probed.pairs, *(Figure(probed.detectors[name]) for name in names)], "part")
+        for part, probed in every.items()
+        if names and probed.detectors.keys() >= {*names}
     ]
     title = "what detectors get right that compare no image with a caption"
     yield "detectors", title, ["examples", "n", *names], 1, rows

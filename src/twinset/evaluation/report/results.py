@@ -164,30 +164,30 @@ def measured_run(
             or they answered different states of its files.
     """
     scored = score_files(out)
-    known = list(dict.fromkeys(one.about.model for one in scored))
+    known = list(dict.fromkeys(file.about.model for file in scored))
     runs = dict[str, list[str]]()
-    for name, patterns in (seeds or {}).items():
-        absent = [one for one in patterns if not any(fnmatchcase(model, one) or model == one for model in known)]
-        runs[name] = [model for model in known if model in patterns or any(fnmatchcase(model, one) for one in patterns)]
+    for name, globs in (seeds or {}).items():
+        absent = [glob for glob in globs if not any(fnmatchcase(model, glob) or model == glob for model in known)]
+        runs[name] = [model for model in known if model in globs or any(fnmatchcase(model, glob) for glob in globs)]
         if name in known or absent or len(runs[name]) < 2:
             problem = f"names two or more of {', '.join(known)} by a name of its own"
-            raise WrongUse(f"--seeds {name}={','.join(patterns)}: {', '.join(absent) or name} is wrong; it {problem}")
-    files = groupby(scored, key=lambda one: one.about.benchmark)
-    return [_benchmark(out, name, list(answers), runs, seed, resamples) for name, answers in files]
+            raise WrongUse(f"--seeds {name}={','.join(globs)}: {', '.join(absent) or name} is wrong; it {problem}")
+    files = groupby(scored, key=lambda file: file.about.benchmark)
+    return [_benchmark(out, name, list(of_name), runs, seed, resamples) for name, of_name in files]
 
 
 def _benchmark(
     out: Path, name: str, scored: Sequence[ModelAnswers], runs: Mapping[str, list[str]], seed: int, resamples: int
 ) -> BenchmarkResults:
-    if other := [one for one in scored if one.asked != scored[0].asked]:
+    if unlike := [file for file in scored if file.asked != scored[0].asked]:
         raise WrongUse(
-            f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
+            f"{unlike[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
         )
-    models = {one.about.model: one for one in scored}
+    models = {file.about.model: file for file in scored}
     seeds = {mean: names for mean, names in runs.items() if {*names} & models.keys()}
     of_seeds, lines = {model for names in seeds.values() for model in names}, list[dict[str, Any]]()
-    for model, one in models.items():
-        lines += _lines(name, model, "seed" if model in of_seeds else "model", [one.path], seed, resamples)
+    for model, file in models.items():
+        lines += _lines(name, model, "seed" if model in of_seeds else "model", [file.path], seed, resamples)
     for mean, names in seeds.items():
         states = {models[model].about.data_digest if model in models else f"no scores of {model}" for model in names}
         if len(states) > 1:
@@ -204,11 +204,11 @@ def _benchmark(
         name=name,
         title=scored[0].about.title,
         asked=scored[0].asked,
-        models=[ModelResults(one, totals[model], worst_mistakes(one)) for model, one in models.items()],
+        models=[ModelResults(file, totals[model], worst_mistakes(file)) for model, file in models.items()],
         frame=frame,
         figures=figures,
-        chance=chance({one.path: frame.filter(model=model)["figure"].drop_nulls() for model, one in models.items()}),
-        published=rows if all(_is_whole(one, reader) for one in scored) else [],
+        chance=chance({file.path: frame.filter(model=model)["figure"].drop_nulls() for model, file in models.items()}),
+        published=rows if all(_is_whole(file, reader) for file in scored) else [],
         differences=differences,
         not_compared=not_compared,
         probes=probes_of(out, name),
@@ -227,10 +227,10 @@ def _lines(
     by_category = measure(paths, ["subset", "category"], seed, resamples).by if finer else {}
     parts = {ALL: {"": by_subset.all}, SUBSET: by_subset.by, CATEGORY: by_category}
     for part, measured in parts.items():
-        for label, one in measured.items():
+        for label, of_label in measured.items():
             row: dict[str, Any] = {"benchmark": benchmark, "part": part, "label": label, "model": model, "kind": kind}
-            row |= {"n": one.n, "groups": one.groups, "ties": one.ties}
-            for name, figure in one.figures.items() or [(None, None)]:
+            row |= {"n": of_label.n, "groups": of_label.groups, "ties": of_label.ties}
+            for name, figure in of_label.figures.items() or [(None, None)]:
                 yield {**row, "figure": name, **{field: getattr(figure, field, None) for field in _FIGURE}}
 
 
@@ -272,14 +272,14 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
         name: {"by_subset": {}, "by_category": {}} for name in results.frame["model"]
     }
     for part in (ALL, SUBSET, CATEGORY):
-        for label, model, _, one in results.measured(part):
+        for label, model, _, of_label in results.measured(part):
             of_part = measured[model] if part == ALL else measured[model][f"by_{part}"]
-            of_part[label or ALL] = one.as_json()
+            of_part[label or ALL] = of_label.as_json()
     models = {}
     for each in results.models:
         about = each.scored.about
         facts = {"model_digest": about.model_digest, "data_digest": about.data_digest, "left_out": about.left_out}
-        models[each.name] = {**facts, **measured[each.name], "mistakes": [asdict(one) for one in each.mistakes]}
+        models[each.name] = {**facts, **measured[each.name], "mistakes": [asdict(mistake) for mistake in each.mistakes]}
     return {
         **{"title": results.title, "asked": results.asked, "same_data": results.same_data, "models": models},
         "seeds": {name: {"models": names, **measured[name]} for name, names in results.seeds.items()},

@@ -133,7 +133,7 @@ def _written(
     """Rows with their cells as text: what `marked` gives in these styles, other people's text escaped."""
     marks = marked(table)
     for line, (row, cells) in enumerate(table.shown()):
-        texts = [escape(_text(one, head)) for one, head in zip(cells, table.heads, strict=True)]
+        texts = [escape(_text(cell, head)) for cell, head in zip(cells, table.heads, strict=True)]
         yield row, [styles.get(marks.get((line, n), ""), "{}").format(text) for n, text in enumerate(texts)]
 
 
@@ -167,7 +167,7 @@ _SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 def escaped(text: str) -> str:
     """Somebody's text for LaTeX with ``\\usepackage[T1]{fontenc}``; control characters become spaces."""
     printable = "".join(letter if letter.isprintable() else " " for letter in text)
-    return _SPECIAL.sub(lambda found: _LATEX[found.group()], printable)
+    return _SPECIAL.sub(lambda match: _LATEX[match.group()], printable)
 
 
 def as_latex(table: Table) -> str:

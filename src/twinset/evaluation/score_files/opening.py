@@ -235,7 +235,7 @@ def wide_enough(schema: pa.Schema, numbers: Floats) -> pa.Schema:
     """A schema, in float64 where it has float32 and that would make equal what is not."""
     if len(np.unique(numbers.astype(np.float32))) == len(np.unique(numbers)):
         return schema
-    return pa.schema([one.with_type(pa.float64()) if one.type == pa.float32() else one for one in schema])
+    return pa.schema([field.with_type(pa.float64()) if field.type == pa.float32() else field for field in schema])
 
 
 def save_scores(table: pa.Table, about: Mapping[str, Any], path: Path) -> None:

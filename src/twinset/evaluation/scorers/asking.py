@@ -75,11 +75,11 @@ def server_settings(text: str, model: str, max_tokens: int) -> OpenAI:
     given = {"kind": "openai", "model": model, "base_url": os.environ.get(ADDRESS, "")}
     given |= {"api_key_variable": KEY} if os.environ.get(KEY) else {}
     try:
-        others = _OBJECT.validate_json(os.environ.get(SETTINGS) or "{}")
-        if twice := sorted(given.keys() & others.keys()):
+        extra = _OBJECT.validate_json(os.environ.get(SETTINGS) or "{}")
+        if twice := sorted(given.keys() & extra.keys()):
             what = f"{SETTINGS} has {twice[0]}, which --model, {ADDRESS} or {KEY} says"
             raise WrongUse(f"--model {text}: {what}; remove it")
-        settings = OpenAI.model_validate({"max_tokens": max_tokens, "temperature": 0, **given, **others})
+        settings = OpenAI.model_validate({"max_tokens": max_tokens, "temperature": 0, **given, **extra})
     except ValidationError as error:
         raise WrongUse(f"--model {text}: {problems_of(error)}; correct {ADDRESS} or {SETTINGS}: {_EXAMPLE}") from error
     if settings.api_key_variable is not None:

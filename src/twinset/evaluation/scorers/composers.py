@@ -63,7 +63,7 @@ class Combiner(Composer):
             what = f"reads features of {last.out_features} numbers, and {self.encoder.name} gives {images.shape[1]}"
             raise WrongUse(f"{self.name}: {what}; name the CLIP that it was trained with")
         with torch.inference_mode():
-            read = (torch.from_numpy(one.copy()).to(last.weight.device) for one in (images, texts))
+            read = (torch.from_numpy(features.copy()).to(last.weight.device) for features in (images, texts))
             return unit(self._network(*read).float().cpu().numpy())
 
 
@@ -157,7 +157,7 @@ def _kind(make: Callable[..., Composer], form: str) -> ModelKind:
     return ModelKind(partial(_open, make, form), form, form.count(":") + 1, partial(_check, form))
 
 
-IMAGE_ONLY, TEXT_ONLY, IMAGE_TEXT = (_kind(partial(Averaged, image_share=one), "ENCODER") for one in (1.0, 0.0, 0.5))
+IMAGE_ONLY, TEXT_ONLY, IMAGE_TEXT = (_kind(partial(Averaged, image_share=part), "ENCODER") for part in (1.0, 0.0, 0.5))
 COMBINER = _kind(_combiner, "FILE:ENCODER")
 FOCUS_ATTRIBUTE = _kind(FocusAttribute, "ATTRIBUTE_TYPES.json:ENCODER")
 CHANGE_ATTRIBUTE = _kind(ChangeAttribute, "NAMES.json:ENCODER")

@@ -69,8 +69,8 @@ class PromptedChooser(_Prompted, Chooser):
         if any(isinstance(caption, OwnQuestion) for question in questions for caption in question.captions):
             what = "chooses captions, and the benchmark asks questions of its own"
             raise NotApplicable(f"{self.name}: {what}; name openai-yesno:MODEL or vlm:FOLDER")
-        answers = self.ask([self._asked(one) for one in questions])
-        return [self._read(answer, one) for answer, one in zip(answers, questions, strict=True)]
+        answers = self.ask([self._asked(question) for question in questions])
+        return [self._read(answer, question) for answer, question in zip(answers, questions, strict=True)]
 
     def _asked(self, question: Question) -> Asked:
         images = question.images
@@ -106,7 +106,7 @@ def joined(first: Image, second: Image) -> Image:
     from PIL import Image as images
 
     height = min(first.height, second.height)
-    left, right = (one.resize((max(1, round(one.width * height / one.height)), height)) for one in (first, second))
+    left, right = (side.resize((max(1, round(side.width * height / side.height)), height)) for side in (first, second))
     beside = images.new("RGB", (left.width + right.width, height))
     beside.paste(left, (0, 0))
     beside.paste(right, (left.width, 0))

@@ -27,7 +27,7 @@ def filled(form: str, captions: Sequence[str]) -> str:
     caption holds is never read as a place.
     """
     names = dict(zip(["caption"] if len(captions) == 1 else _TWO, captions, strict=True))
-    return _PLACE.sub(lambda found: names.get(found[1], found[0]), form)
+    return _PLACE.sub(lambda match: names.get(match[1], match[0]), form)
 
 
 class Prompt(BaseModel):
@@ -51,7 +51,7 @@ class Prompt(BaseModel):
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        return tuple(one for one in ("text", "image", "pairing") if getattr(self, one) is not None)
+        return tuple(direction for direction in ("text", "image", "pairing") if getattr(self, direction) is not None)
 
     @model_validator(mode="after")
     def _has_places(self) -> Self:
@@ -60,7 +60,7 @@ class Prompt(BaseModel):
         for key in self.directions:
             places = ["caption"] if key == "image" or self.asks == "yes" else _TWO
             if sorted(_PLACE.findall(getattr(self, key))) != places:
-                raise ValueError(f"{key}: must have {' and '.join(f'{{{one}}}' for one in places)}, each once")
+                raise ValueError(f"{key}: must have {' and '.join(f'{{{place}}}' for place in places)}, each once")
         return self
 
 

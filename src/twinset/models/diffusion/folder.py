@@ -75,12 +75,12 @@ class PipelineFolder:
 
     def files(self) -> dict[str, Path]:
         """What decides the pictures, by path in the folder, sorted: weights, configurations, words."""
-        found = {INDEX: self.folder / INDEX}
+        files = {INDEX: self.folder / INDEX}
         for part, place in self.places.items():
             paths = [place / name for name in SETTINGS if (place / name).is_file()]
             paths += weights_of(place, self.classes[part])
-            found |= {f"{part}/{path.relative_to(place).as_posix()}": path for path in paths}
-        return dict(sorted(found.items()))
+            files |= {f"{part}/{path.relative_to(place).as_posix()}": path for path in paths}
+        return dict(sorted(files.items()))
 
     def weights(self) -> tuple[MediaFile, ...]:
         """The weights alone, those of the denoiser first, as sources of what is drawn with them."""
@@ -118,10 +118,10 @@ def find_pipeline(name: str, editing: bool, unet: str | None = None) -> Pipeline
     index = read_json(path)
     kind = class_for(index.get("_class_name"), editing)
     if not kind:
-        what, other = ("edits", "draw") if editing else ("draws", "edit")
+        verb, other_verb = ("edits", "draw") if editing else ("draws", "edit")
         raise WrongUse(
-            f"{path}: _class_name is {str(index.get('_class_name'))[:80]!r}; no class of this name {what} here. Known "
-            f"are {', '.join(classes(editing))}; models that {other} have an engine of their own"
+            f"{path}: _class_name is {str(index.get('_class_name'))[:80]!r}; no class of this name {verb} here. Known "
+            f"are {', '.join(classes(editing))}; models that {other_verb} have an engine of their own"
         )
     parts = PIPELINES[kind].parts
     named = {part for part, value in index.items() if isinstance(value, list) and not part.startswith("_")}
@@ -136,9 +136,9 @@ def find_pipeline(name: str, editing: bool, unet: str | None = None) -> Pipeline
         places["unet"] = unet_folder(unet)
     for part, place in places.items():
         _check_part(unet if part == "unet" and unet else name, place, classes_of[part])
-    found = PipelineFolder(folder, kind, index, classes_of, places)
-    check_whole(places[found.denoiser] / "config.json", "sample_size", LARGEST, absent=1)
-    return found
+    pipeline = PipelineFolder(folder, kind, index, classes_of, places)
+    check_whole(places[pipeline.denoiser] / "config.json", "sample_size", LARGEST, absent=1)
+    return pipeline
 
 
 def unet_folder(name: str) -> Path:

@@ -133,45 +133,45 @@ class OpenPipeline:
         }
 
 
-def _precision(settings: DiffusionModel, found: PipelineFolder) -> str:
+def _precision(settings: DiffusionModel, folder: PipelineFolder) -> str:
     if settings.precision != "auto":
         return settings.precision
     if settings.device == "cpu":
         return "float32"
-    return "float16" if found.denoiser == "unet" else "bfloat16"
+    return "float16" if folder.denoiser == "unet" else "bfloat16"
 
 
-def _opened(found: PipelineFolder, scheduler: str, dtype: torch.dtype) -> Any:
+def _opened(folder: PipelineFolder, scheduler: str, dtype: torch.dtype) -> Any:
     """A pipeline of diffusers, with all parts on the CPU."""
-    kind = getattr(diffusers, found.name)
+    kind = getattr(diffusers, folder.name)
     takes = inspect.signature(kind.__init__).parameters
-    parts = {part: _part(found, part, dtype) for part in found.classes}
-    _check_words(found, parts)
+    parts = {part: _part(folder, part, dtype) for part in folder.classes}
+    _check_words(folder, parts)
     if scheduler != "own":
         name, given = SAMPLERS[scheduler]
-        with loading(found.places["scheduler"]):
+        with loading(folder.places["scheduler"]):
             parts["scheduler"] = getattr(diffusers, name).from_config(parts["scheduler"].config, **given)
     flags = {
-        name: value for name, value in {**found.index, **MADE_WITH}.items() if type(value) is bool and name in takes
+        name: value for name, value in {**folder.index, **MADE_WITH}.items() if type(value) is bool and name in takes
     }
-    absent = {name: None for name, one in takes.items() if one.default is inspect.Parameter.empty and name != "self"}
-    with loading(found.folder):
+    absent = {name: None for name, param in takes.items() if param.default is param.empty and name != "self"}
+    with loading(folder.folder):
         return kind(**{**absent, **parts, **flags})
 
 
-def _part(found: PipelineFolder, part: str, dtype: torch.dtype) -> Any:
+def _part(folder: PipelineFolder, part: str, dtype: torch.dtype) -> Any:
     """One part, by the class that the table allows."""
-    place, name = found.places[part], found.classes[part]
+    place, name = folder.places[part], folder.classes[part]
     if name in SCHEDULERS:
         with loading(place):
             return getattr(diffusers, name).from_pretrained(place, local_files_only=True)
     if name in PROCESSORS:
-        words = load_beside(transformers.Qwen2TokenizerFast, found.places["tokenizer"])
+        words = load_beside(transformers.Qwen2TokenizerFast, folder.places["tokenizer"])
         images, videos = load_beside(transformers.Qwen2VLImageProcessor, place), transformers.Qwen2VLVideoProcessor()
         return transformers.Qwen2VLProcessor(images, words, videos, chat_template="")
     if name in TOKENIZERS:
         words = load_beside(getattr(transformers, TOKENIZERS[name]), place)
-        words.chat_template = CHAT if found.row.framed else None
+        words.chat_template = CHAT if folder.row.framed else None
         return words
     variant = "fp16" if ".fp16." in weights_of(place, name)[0].name else None
     library: Any = transformers if name in ENCODERS else diffusers
@@ -179,14 +179,14 @@ def _part(found: PipelineFolder, part: str, dtype: torch.dtype) -> Any:
     return load_network(getattr(library, name), place, dtype, left_over, use_safetensors=True, variant=variant)
 
 
-def _check_words(found: PipelineFolder, parts: Mapping[str, Any]) -> None:
+def _check_words(folder: PipelineFolder, parts: Mapping[str, Any]) -> None:
     """Raise `WrongUse` where a tokenizer and its text encoder are of different models."""
     for part, words in parts.items():
         encoder = parts.get(part.replace("tokenizer", "text_encoder"))
         if part.startswith("tokenizer") and encoder is not None:
             config = encoder.config.get_text_config()
             longest = config.max_position_embeddings if _is_clip(words) else 0
-            check_vocabulary(words, config.vocab_size, found.places[part], longest)
+            check_vocabulary(words, config.vocab_size, folder.places[part], longest)
 
 
 def _is_clip(words: Any) -> bool:

@@ -54,10 +54,10 @@ class DiffusionModel(OnDevice):
 
     def found(self) -> PipelineFolder:
         """The model's folder; raises as `models.diffusion.folder.find_pipeline`."""
-        found = find_pipeline(self.model, self.editing, self.unet)
-        if self.scheduler != "own" and "unet" not in found.classes:
+        folder = find_pipeline(self.model, self.editing, self.unet)
+        if self.scheduler != "own" and "unet" not in folder.classes:
             raise WrongUse(f"{self.model}: its noise schedule is not a UNet's; leave scheduler out")
-        return found
+        return folder
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         if "models" in needs:

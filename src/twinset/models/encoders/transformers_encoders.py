@@ -45,7 +45,7 @@ class TransformersModel:
         import transformers
 
         self.name = name
-        libraries = {one: version(one) for one in LIBRARIES}
+        libraries = {library: version(library) for library in LIBRARIES}
         self._digest = digest([type(self).__name__, files.digest(), libraries, self.precision + self.cleaning])
         self.device = running.start()
         self.tokenizer, network = load_with_tokenizer(self.network, files, "float32")

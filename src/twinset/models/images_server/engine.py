@@ -65,9 +65,9 @@ class ImagesModel(PaidModel[ServedImages]):
             text = json.loads(content)["data"][0]["b64_json"]
             open_image(base64.b64decode(text, validate=True))
         except (ValueError, LookupError, TypeError, RecursionError, binascii.Error, UnreadableImage) as error:
-            said = content.decode("utf-8", "replace")
+            body = content.decode("utf-8", "replace")
             last = isinstance(error, LookupError | TypeError) and b'"error"' not in content
-            raise (WrongForm if last else BrokenAnswer)(f"no picture as b64_json ({error!r:.100}): {said!r}") from error
+            raise (WrongForm if last else BrokenAnswer)(f"no picture as b64_json ({error!r:.100}): {body!r}") from error
         return Answer(text, STOP)
 
     def most(self, request: answers.Request) -> Tally:
@@ -85,8 +85,8 @@ class ImagesModel(PaidModel[ServedImages]):
 
         Raises `BuildFailed`: the model cannot be used now, or a file that was kept is not there any more.
         """
-        for one in self.answered(requests):
-            yield ("", one.text) if one.finish == REFUSED else (one.text, self._read(one.text))
+        for answer in self.answered(requests):
+            yield ("", answer.text) if answer.finish == REFUSED else (answer.text, self._read(answer.text))
 
     def _read(self, sha256: str) -> Pixels:
         path = self._file(sha256)
@@ -126,13 +126,13 @@ class ServedPainter(ImageGenerator):
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         size = self.settings.size
-        found = self.model.drawn([_asked(one.prompt, one.seed) for one in requests])
-        for one, (sha256, pixels) in zip(requests, found, strict=True):
+        pictures = self.model.drawn([_asked(request.prompt, request.seed) for request in requests])
+        for request, (sha256, pixels) in zip(requests, pictures, strict=True):
             if isinstance(pixels, str):
-                yield Rejected(one.key, "refused", pixels[:200])
+                yield Rejected(request.key, "refused", pixels[:200])
             elif (given := f"{pixels.shape[1]}x{pixels.shape[0]}") != size:
-                yield Rejected(one.key, "other-size", f"{given} instead of {size}")
+                yield Rejected(request.key, "other-size", f"{given} instead of {size}")
             elif (pixels == pixels[0, 0]).all():
-                yield Rejected(one.key, "blank")
+                yield Rejected(request.key, "blank")
             else:
-                yield Drawn(one.key, pixels, {**_provenance(self.settings, sha256, one.seed), "size": size})
+                yield Drawn(request.key, pixels, {**_provenance(self.settings, sha256, request.seed), "size": size})

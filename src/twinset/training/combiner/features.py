@@ -42,10 +42,10 @@ class FeatureBatches(Batches):
         images = {role: [picture(self.examples, example, role) for example in examples] for role in self.image_roles}
         texts = {role: [example.texts[role] for example in examples] for role in self.text_roles}
         shown = zip(*images.values(), strict=True) if images else [()] * len(examples)
-        said = zip(*texts.values(), strict=True)
+        all_captions = zip(*texts.values(), strict=True)
         asked = [
             Matching(key=str(number), subset="", group="", images=pictures, captions=captions)
-            for number, (pictures, captions) in enumerate(zip(shown, said, strict=True))
+            for number, (pictures, captions) in enumerate(zip(shown, all_captions, strict=True))
         ]
         for problem in self._features.prepare(asked).values():
             raise BuildFailed(f"{problem.where}: {problem.reason}; run the build of its dataset again, then resume")

@@ -141,7 +141,7 @@ class ExampleSet:
 
     def facts(self) -> list[dict[str, Any]]:
         """Each dataset for a model card: `Origin.facts`, its digest, and how many examples it gives."""
-        return [{**one.origin.facts(), "digest": one.digest, "examples": len(one.table)} for one in self.datasets]
+        return [{**data.origin.facts(), "digest": data.digest, "examples": len(data.table)} for data in self.datasets]
 
     def check_unchanged(self) -> None:
         """Raise `BuildFailed` where a dataset is not what it was when it was opened."""

@@ -185,7 +185,7 @@ class MinedBatches:
 
         def score(images: Tensor, texts: Tensor) -> Tensor:
             (shown, which), (read, what) = (torch.unique(numbers, return_inverse=True) for numbers in (images, texts))
-            return self._start.read(pixels(shown.numpy()), [self._texts[one] for one in read.tolist()])(which, what)
+            return self._start.read(pixels(shown.numpy()), [self._texts[text] for text in read.tolist()])(which, what)
 
         firsts = np.unique(self.labels[0], return_index=True)[1]  # an example of each image
         torch.manual_seed(stream_seed(settings.seed, "neighbours"))  # ViLT reads patches in a random order

@@ -135,10 +135,10 @@ def _write_tables(design: Design, scores: Mapping[str, Mapping[str, Sequence[Pat
     }
     tables = []
     for name, test in design.tests.items():
-        arms = _means(test, measured, design.arms) if test.mean_of else measured.get(name)
-        if arms:
+        if arms := _means(test, measured, design.arms) if test.mean_of else measured.get(name):
             tables.append(Table(name, test.title, ["arm", *test.heads], 1, [*_rows(design, name, arms)]))
-    left_out = "; ".join(test.title for name, test in design.tests.items() if name not in {one.name for one in tables})
+    made = {table.name for table in tables}
+    left_out = "; ".join(test.title for name, test in design.tests.items() if name not in made)
     lacking = f"\nNot tested here: {left_out}.\n" if left_out else ""
     text = "\n".join(f"## {as_markdown(table, {})}" for table in tables)
     write_text(out / "grid.md", f"# {design.paper}\n\n{NOTE}\n\n{text}{lacking}")

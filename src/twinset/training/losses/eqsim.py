@@ -104,8 +104,8 @@ class EqSim(Equivariance):
 
 def close_pairs(logits: Tensor) -> Tensor:
     """1 for each close pair, otherwise 0, symmetric, shape (n, n); 0 on the diagonal."""
-    others, number = logits.clone().fill_diagonal_(-torch.inf), min(CLOSE, len(logits) - 1)
-    texts, images = (rows.topk(number, dim=1).indices for rows in (others, others.T))
+    off_diagonal, number = logits.clone().fill_diagonal_(-torch.inf), min(CLOSE, len(logits) - 1)
+    texts, images = (rows.topk(number, dim=1).indices for rows in (off_diagonal, off_diagonal.T))
     near = torch.zeros_like(logits).scatter_(1, texts, 1.0) + torch.zeros_like(logits).scatter_(1, images, 1.0).T
     return (near + near.T).clamp(max=1)
 

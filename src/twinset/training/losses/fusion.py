@@ -95,10 +95,10 @@ class FusionEqSim(Equivariance):
 
     def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
         parts = (scores.own[:, None], scores.changed_text, scores.changed_image, scores.both)
-        own, text, image, both = (part.sigmoid() for part in parts)
+        own, text, image, negative = (part.sigmoid() for part in parts)
         near = close.to(own.dtype)
         every = torch.ones_like(near)
         of_v1 = share(every - near if self.v1 == "distant" else every)
         of_v2 = share(near if self.v2 == "close" else every)
-        sides = ((own - text) - (both - image), (own - image) - (both - text))
+        sides = ((own - text) - (negative - image), (own - image) - (negative - text))
         return self.total(text - image, of_v1, sides, of_v2)

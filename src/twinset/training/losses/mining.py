@@ -25,7 +25,7 @@ Labels = NDArray[np.int64]
 
 def negatives_of_all(labels: Labels) -> int:
     """Number of negatives that there are for every example, at least."""
-    alike = sum(np.bincount(one)[one] for one in labels) - (len(labels) - 1)
+    alike = sum(np.bincount(numbers)[numbers] for numbers in labels) - (len(labels) - 1)
     return int(labels.shape[1] - np.max(alike))
 
 
@@ -40,11 +40,11 @@ def texts_of_neighbours(near: NDArray[np.int32], labels: Labels) -> Neighbours:
     parts = np.split(by_image, np.cumsum(np.bincount(labels[0], minlength=len(near)))[:-1])
     rows = []
     for own, images in zip(parts, near, strict=True):
-        found = np.concatenate([by_image[:0], *(parts[image] for image in images if image != ABSENT)])
-        rows.append(found[~np.isin(labels[1, found], labels[1, own])])
+        examples = np.concatenate([by_image[:0], *(parts[image] for image in images if image != ABSENT)])
+        rows.append(examples[~np.isin(labels[1, examples], labels[1, own])])
     places = np.full((len(near), max(map(len, rows))), ABSENT, np.int64)
-    for row, found in zip(places, rows, strict=True):
-        row[: len(found)] = found
+    for row, examples in zip(places, rows, strict=True):
+        row[: len(examples)] = examples
     return places
 
 
@@ -62,9 +62,9 @@ def score_neighbours(score: Score, places: Neighbours, labels: Labels, most: int
     at_a_time = max(1, most // places.shape[1]) * places.shape[1]
     with torch.no_grad():
         for start in range(0, len(images), at_a_time):
-            some = images[start : start + at_a_time], slots[start : start + at_a_time]
-            pairs = torch.from_numpy(firsts[some[0]]), torch.from_numpy(places[some])
-            scores[some] = score(*pairs).float().cpu().numpy()
+            entries = images[start : start + at_a_time], slots[start : start + at_a_time]
+            pairs = torch.from_numpy(firsts[entries[0]]), torch.from_numpy(places[entries])
+            scores[entries] = score(*pairs).float().cpu().numpy()
     return np.take_along_axis(places, np.argsort(-scores, axis=1, kind="stable"), 1)
 
 

@@ -71,7 +71,7 @@ def write_report(
         "validations": _validations(rows),
         "left_out": sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])}),  # each once
     }
-    datasets = [{"use": use, **one, "tars": len(one.get("shards", []))} for use in data for one in data[use]]
+    datasets = [{"use": use, **facts, "tars": len(facts.get("shards", []))} for use in data for facts in data[use]]
     sources = {"weights": result["sha256"], "identity": result["identity"], **data}
     chosen = settings.model_dump(mode="json")
     named = _without_folders({"settings": chosen, "datasets": datasets, "sources": sources, **values})
