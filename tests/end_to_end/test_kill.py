@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.end_to_end.conftest import contents
@@ -44,3 +45,16 @@ def test_killed_in_every_stage(
     assert result.returncode == 0, result.stderr
     assert contents(out) == whole
     assert twinset("verify", out, "--media").returncode == 0
+
+
+@pytest.mark.slow
+def test_children_end_with_a_killed_build(start_twinset: Any, tmp_path: Path) -> None:
+    """Faces are found in child processes: those of a build that was killed do not live on."""
+    out = tmp_path / "out"
+    build = start_twinset("build", "demo", "--only", "eq-youcook2", "--workers", "2", "--out", out)
+    wait_until(lambda: list((out / "_spool").glob("*")))
+    children = psutil.Process(build.pid).children(recursive=True)
+    build.kill()
+    build.wait()
+    assert children
+    wait_until(lambda: not [child for child in children if child.is_running() and child.status() != "zombie"])

@@ -18,7 +18,7 @@ LINES = {
     "cards": 1699,
     "review": 1467,
     "training": 4595,
-    "evaluation": 7792,
+    "evaluation": 7800,
     "cli": 1550,
     "demo": 152,
     "extras": 5410,

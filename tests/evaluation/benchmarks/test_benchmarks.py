@@ -292,7 +292,7 @@ def test_it_is_read_by_its_declaration(cups: type[Pairs], tmp_path: Path) -> Non
     rows = ("x,a.jpg,a red cup,a blue cup,colour", "y,gone.jpg,a,b,", "z,a.jpg,a cup,a cup,", "w,a.jpg,a cup,a jug,")
     first, absent, same, last = cups(written(tmp_path, *rows)).examples()
     assert isinstance(first, Matching) and first.images[0].read() == picture(1)
-    assert (first.key, first.category, first.group) == ("test/x", "colour", "a")
+    assert (first.key, first.category, first.group) == ("test/x", "colour", "a.jpg")
     assert first.captions == ("a red cup", "a blue cup")
     assert isinstance(absent, LeftOut) and (absent.where, absent.reason) == (
         f"{tmp_path}/test.csv line 3: gone.jpg", "missing image",

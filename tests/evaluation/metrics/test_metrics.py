@@ -192,6 +192,21 @@ def diagonal(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> dict[str, Fl
     return {"diagonal": np.where(np.isnan(s10), np.nan, s00 + s11 > s01 + s10)}
 
 
+def lenient(s00: Floats, s01: Floats, least: float = 0.0) -> dict[str, Floats]:
+    """With a parameter that is no column."""
+    return {"lenient": s00 - s01 > least}  # type: ignore[dict-item]
+
+
+def misspelt(s0: Floats) -> dict[str, Floats]:
+    """Of a column that no table has."""
+    raise NotImplementedError
+
+
+def failing(s00: Floats) -> dict[str, Floats]:
+    """With a fault."""
+    raise ZeroDivisionError("a fault")
+
+
 def agreed(said: Floats, meant: Any) -> RowValues:
     """Of a table of no other kind, with a number and a plain mean."""
     same = np.array([a == (b == "yes") for a, b in zip(said, meant, strict=True)], np.float64)
@@ -222,6 +237,15 @@ def test_an_installed_metric_is_measured_and_compared_beside_the_figures(monkeyp
     assert lines["diagonal"]["low"] < lines["diagonal"]["difference"] < lines["diagonal"]["high"]
     one_image = pa.table({"s00": [1.0, 2.0], "s01": [0.0, 3.0], "s10": [0.0, None], "s11": [1.0, None]})
     assert measure(one_image).all.figures["diagonal"].value == 100  # of the row that is asked
+
+
+def test_a_metric_without_its_columns_is_noted_and_one_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, lenient, misspelt)
+    results = measure(scores(1))
+    assert "lenient" in results.all.figures and "misspelt is not measured: table has no column s0" in results.notes
+    install(monkeypatch, failing)
+    with pytest.raises(WrongUse, match="metric failing: ZeroDivisionError: a fault"):
+        measure(scores(1))
 
 
 def test_a_table_of_no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,7 @@ def test_figures_of_papers_stay_with_their_heads_and_the_best_are_marked() -> No
     ]
     found = compact(Table("all", "title", heads, 1, rows))
     assert found.heads == ["model", "I2T", "Group"] and found.rows[0].cells[0] == "chance"
+    assert compact(Table("all", "title", heads, 1, rows), {"ipos2t"}).heads == ["model", "I2T", "ipos2t", "Group"]
     assert marked(found) == {(2, 1): BEST, (1, 1): SECOND}  # where all tie, none is the best
     tied = [Row([name, Figure(value)]) for name, value in (("a", 25.0), ("b", 25.001), ("c", 20.0))]
     assert marked(Table("all", "title", ["model", "Group"], 1, tied)) == {(0, 1): BEST, (1, 1): BEST, (2, 1): SECOND}

@@ -169,7 +169,7 @@ def test_papers_stand_beside_what_is_whole(
     texts = [page, *(path.read_text() for path in (tmp_path / "tables").glob("winoground-all*"))]
     assert len(texts) == 1 + 3 * pairs and all(bool(re.search(PAPERS, text)) == shown for text in texts)
     assert not pairs or all(f"W (n = 8{'' if shown else ' of 400'}): all examples" in text for text in texts)
-    warned = "".join(f"; left out: {count} {reason}. Its figures are of" for reason, count in lost.items())
+    warned = "".join(f"; left out: {count} {reason}. The figures are of" for reason, count in lost.items())
     assert warned in page and ("what papers report of the whole is not shown" in page) == bool(lost)
     beside = [path.read_text() for path in (tmp_path / "tables").glob("genecis-papers-*.csv")]
     assert all(re.search(r"m,.*\d\.", text) for text in beside[:1])

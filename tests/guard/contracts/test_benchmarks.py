@@ -175,3 +175,4 @@ def test_cocos_names_of_one_image_are_one_group(number: int) -> None:
     names = [f"{prefix}{number:012d}.jpg" for prefix in ("", "COCO_val2014_", "COCO_train2014_")]
     assert len({image_group(name) for name in names}) == 1
     assert image_group(f"VisualDialog_val2018_{number:012d}.jpg") not in {image_group(name) for name in names}
+    assert image_group("a/1.jpg") != image_group("b/1.jpg"), "two photos of one number in two folders"

@@ -19,7 +19,7 @@ from twinset.shards.media.media_folder import COCO_PREFIXES
 
 Item = Matching | Query | Statement | Grounding | LeftOut
 
-VERSION = 4  # part of digests; raised when a reader asks other examples of the same files
+VERSION = 5  # part of digests; raised when a reader asks other examples of the same files
 MISSING, SAME_CAPTIONS = "missing image", "both captions are the same"
 
 
@@ -236,16 +236,19 @@ class Pairs(Reader):
     """A set of pairs, a row each: two captions of one image or of two, of which the first belongs to the first image.
 
     image_columns: one or two. caption_columns: the caption and its negative, or those of both images. key_column: what
-    tells rows apart; their numbers when empty. category_column: the subset is the category when empty.
+    tells rows apart; their numbers when empty. category_column: the subset is the category when empty. group_column:
+    rows of one group, such as those that share a photo, are resampled together; `group` says what they are when empty.
     """
 
     image_columns: ClassVar[Sequence[str]] = ("image",)
     caption_columns: ClassVar[Sequence[str]] = ("caption", "negative_caption")
     key_column: ClassVar[str] = ""
     category_column: ClassVar[str] = ""
+    group_column: ClassVar[str] = ""
 
     def columns(self) -> Sequence[str]:
-        return [name for name in (*self.caption_columns, self.key_column, self.category_column) if name]
+        more = self.key_column, self.category_column, self.group_column
+        return [name for name in (*self.caption_columns, *more) if name]
 
     def captions(self, row: Row) -> Sequence[str]:
         """The captions of a row."""
@@ -256,7 +259,9 @@ class Pairs(Reader):
         return (row.word(self.category_column) if self.category_column else "") or row.subset
 
     def group(self, row: Row) -> str:
-        """Rows of one group are resampled together: those of one image, by its name, or each row of two."""
+        """What is resampled together: rows of a ``group_column``, of one image by its name, or each row of two."""
+        if self.group_column:
+            return row.value(self.group_column, NAME)
         alone = len(self.image_columns) == 1 and row.stored is None
         return image_group(str(row.fields[self.image_columns[0]])) if alone else self.key(row)
 
@@ -296,8 +301,9 @@ def all_alike(gallery: Sequence[str], targets: Iterable[int]) -> frozenset[int]:
 
 
 def image_group(name: str) -> str:
-    """The group of an image by the name of its file; COCO called the same image differently in 2014 and 2017."""
-    stem = PurePosixPath(name).stem
+    """The group of an image by its path; COCO called the same image differently in 2014 and 2017, with 12 digits."""
+    path = PurePosixPath(name).with_suffix("")
+    stem = path.name
     for prefix in COCO_PREFIXES:
         stem = stem.removeprefix(prefix)
-    return stem
+    return stem if len(stem) == 12 and stem.isdecimal() else path.as_posix()

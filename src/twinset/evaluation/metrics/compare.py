@@ -16,8 +16,8 @@ from twinset.evaluation.metrics.measure import NO_GROUP, opened, parted
 from twinset.evaluation.metrics.row_values import ALL, MEAN, Floats, chosen, clusters, labelled, refuse_all
 from twinset.evaluation.score_files.opening import open_scores
 
-#: Figures that no comparison and no chart has: parts of others, or means of them.
-FIGURE_PARTS = {*FINER, *ORDERS, "group_match", "acc", "p_c", "p_f", "grounding", "text_detection", "image_detection"}
+#: Figures that no comparison has: parts of others, or means of them.
+_PARTS = {*FINER, *ORDERS, "group_match", "acc", "p_c", "p_f", "grounding", "text_detection", "image_detection"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def compare(
         differences = dict[str, Floats]()
         for name in dict.fromkeys([*first.asked, *second.asked]):
             of_a, of_b = (values.strict.get(name, np.full(len(rows), np.nan)) for values in (first, second))
-            if name in FIGURE_PARTS or name.startswith(MEAN):
+            if name in _PARTS or name.startswith(MEAN):
                 continue
             if (np.isnan(of_a) != np.isnan(of_b)).any():
                 notes.append(f"{name} is not compared: it is not asked of the same rows in both")

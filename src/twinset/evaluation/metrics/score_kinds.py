@@ -89,11 +89,12 @@ def reading_of(file: ScoreFile, threshold: float | None = None) -> Reading:
     metrics = {name: NAMED_METRICS.find(name) for name in (named if isinstance(named, list) else ())}
     notes = list[str]()
     for name, metric in (metrics | {name: METRICS.find(name) for name in METRICS.kinds()}).items():
-        parameters = [parameter for parameter in inspect.signature(metric).parameters if parameter != "threshold"]
+        asked = inspect.signature(metric).parameters.values()
+        parameters = [column.name for column in asked if column.name != "threshold" and column.default is column.empty]
         if {*parameters} <= there:
             kind, columns = kind or name, (*columns, *parameters)
             parts.append(partial(_of_metric, name, metric, parameters, threshold))
-        elif name in metrics:
+        elif name in metrics or name not in KINDS:
             absent = ", ".join(column for column in parameters if column not in there)
             notes.append(f"{name} is not measured: {file.where} has no column {absent}")
     if not parts:
@@ -110,7 +111,10 @@ def _of_metric(name: str, metric: Metric, columns: list[str], threshold: float |
     given = {column: _values(table, column, parameters[column].annotation) for column in columns}
     if "threshold" in parameters:
         given["threshold"] = threshold if threshold is None else table.as_stored(columns[0], threshold)
-    values = metric(**given)
+    try:
+        values = metric(**given)
+    except Exception as error:
+        raise WrongUse(f"metric {name}: {type(error).__name__}: {error}; correct it") from error
     values = values if isinstance(values, RowValues) else RowValues(values)
     for figure, column in values.strict.items():
         right = figure.startswith(MEAN) | np.isnan(column) | ((np.asarray(column) >= 0) & (np.asarray(column) <= 1))

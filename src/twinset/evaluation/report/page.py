@@ -11,13 +11,11 @@ from twinset.cards.page import as_uri, runs
 from twinset.cards.rendering import render
 from twinset.contracts.canonical import finite
 from twinset.evaluation.examples import Benchmark
-from twinset.evaluation.metrics.compare import FIGURE_PARTS
-from twinset.evaluation.metrics.row_values import MEAN
 from twinset.evaluation.report.distributions import equivariance_panels, plot
 from twinset.evaluation.report.gallery import mistake_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, as_json, measured_run
-from twinset.evaluation.report.tables import as_csv, as_latex, as_markdown, compact, decimals, differs, number
+from twinset.evaluation.report.tables import SHORT, as_csv, as_latex, as_markdown, compact, decimals, differs, number
 from twinset.shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -31,9 +29,8 @@ def explained(figures: Iterable[str]) -> str:
 
 
 def charted(figures: Sequence[str]) -> list[str]:
-    """Percent that are not parts of others; all figures where there are no such."""
-    main = [name for name in figures if name not in FIGURE_PARTS and not name.startswith(MEAN)]
-    return main or list(figures)
+    """Those that papers print, and those that installed packages bring; all figures where there are no such."""
+    return [name for name in figures if name in SHORT or not explained([name])] or list(figures)
 
 
 def write_report(
@@ -68,7 +65,7 @@ def write_report(
                 "mistakes": list(mistake_blocks(out, results, benchmark)),
             }
         )
-    totals = run_tables(run)
+    totals, own = run_tables(run), {name for results in run for name in charted(results.figures)}
     page = render(
         "report.html.j2", TEMPLATES, sections=sections, totals=totals, picture=as_uri, runs=runs, decimals=decimals,
         differs=differs, explained=explained, number=number, charted=charted,
@@ -77,7 +74,7 @@ def write_report(
     files = {out / "report.html": page, out / "results.json": results_json}
     for table in [*tables, *totals]:
         files[out / "tables" / f"{table.name}.csv"] = as_csv(table)
-        short = compact(table)
+        short = compact(table, own)
         if len(short.heads) > short.labels:
             files[out / "tables" / f"{table.name}.tex"] = as_latex(short)
             files[out / "tables" / f"{table.name}.md"] = as_markdown(short)

@@ -23,6 +23,7 @@ from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.metrics.galleries import RANKS
 from twinset.evaluation.metrics.matching import FINER, ORDERS
 from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.score_kinds import reading_of
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
 from twinset.evaluation.report.model_answers import Asked, ModelAnswers, score_files
 from twinset.evaluation.report.published import Published, published
@@ -108,7 +109,7 @@ class BenchmarkResults:
     figures: names in order, of all models. chance: percent by subset ("": all) and figure, where it is the same for all
     models that have the figure.
     differences: rows of `metrics.compare.Comparison.table`, with the names of both models, ``model`` and ``other``.
-    not_compared: what of two models is not, and why.
+    notes: what is not measured or not compared, and why.
     probes: what the data give away.
     seeds: models by the name of their mean. whole: examples of the release; 0 where it is not known.
     """
@@ -122,7 +123,7 @@ class BenchmarkResults:
     chance: Mapping[str, Mapping[str, float]]
     published: Sequence[Published]
     differences: Sequence[Mapping[str, Any]]
-    not_compared: Sequence[str]
+    notes: Sequence[str]
     probes: Probes | None
     seeds: Mapping[str, Sequence[str]]
     whole: int
@@ -199,7 +200,8 @@ def _benchmark(
     totals = dict(frame.filter(part=ALL).select("model", "n").rows())
     rows = [row for row in published() if row.benchmark == name]
     reader = BENCHMARKS.find(name) if name in BENCHMARKS.kinds() else Reader
-    differences, not_compared = _differences(scored, seed, resamples)
+    differences, notes = _differences(scored, seed, resamples)
+    notes += [f"{file.about.model}: {note}" for file in scored for note in reading_of(open_scores(file.path)).notes]
     return BenchmarkResults(
         name=name,
         title=scored[0].about.title,
@@ -210,7 +212,7 @@ def _benchmark(
         chance=chance({file.path: frame.filter(model=model)["figure"].drop_nulls() for model, file in models.items()}),
         published=rows if all(_is_whole(file, reader) for file in scored) else [],
         differences=differences,
-        not_compared=not_compared,
+        notes=notes,
         probes=probes_of(out, name),
         seeds=seeds,
         whole=sum(reader.counts.values()),
@@ -248,9 +250,7 @@ def _is_whole(scored: ModelAnswers, release: type[Reader]) -> bool:
 
 
 def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """Every model against every other, and what is not compared; none where they answered different states of the
-    benchmark.
-    """
+    """Every model against every other, with notes; none where they answered different states of the benchmark."""
     lines, notes = list[dict[str, Any]](), list[str]()
     if len({answers.about.data_digest for answers in scored}) == 1:
         for a, b in combinations(scored, 2):
@@ -283,5 +283,5 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
     return {
         **{"title": results.title, "asked": results.asked, "same_data": results.same_data, "models": models},
         "seeds": {name: {"models": names, **measured[name]} for name, names in results.seeds.items()},
-        **{"chance": results.chance, "differences": results.differences, "notes": results.not_compared},
+        **{"chance": results.chance, "differences": results.differences, "notes": results.notes},
     }

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,11 +65,12 @@ class Table:
             before = row.cells
 
 
-def compact(table: Table) -> Table:
-    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first,
-    and of seeds there is their mean.
+def compact(table: Table, figures: Collection[str] = ()) -> Table:
+    """The figures of a table that papers print, under their heads, and those of ``figures``, without counts and
+    intervals; chance goes first, and of seeds there is their mean.
     """
-    short = ["\n".join([*lines[:-1], SHORT.get(lines[-1], "")]) for lines in (head.split("\n") for head in table.heads)]
+    names = SHORT | {name: SHORT.get(name, name) for name in figures}
+    short = ["\n".join([*lines[:-1], names.get(lines[-1], "")]) for lines in (head.split("\n") for head in table.heads)]
     heads = [*table.heads[: table.labels], *short[table.labels :]]
     kept = [place for place, head in enumerate(heads) if head.split("\n")[-1]]
     parts = list(dict.fromkeys(row.cells[0] if table.labels > 1 else "" for row in table.rows))
