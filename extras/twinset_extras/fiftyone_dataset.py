@@ -35,7 +35,7 @@ def write_fiftyone(shards: Iterator[Shard], folder: Path) -> None:
 def _slices(sample: Stored[Any], shard: Shard, folder: Path) -> Iterator[Fields]:
     """The images of a sample, each with all fields of it."""
     number = {"$oid": hashlib.sha256(f"{shard.subset}/{sample.key}".encode()).hexdigest()[:24]}
-    fields = {"key": sample.key, "subset": shard.subset, "tags": [shard.split], **sample.texts}
+    fields: Fields = {"key": sample.key, "subset": shard.subset, "tags": [shard.split], **sample.texts}
     for name, value in sample.json.model_dump().items():
         if isinstance(value, str):
             fields.setdefault(_OF_FIFTYONE.get(name, name), value)

@@ -17,11 +17,11 @@ LINES = {
     "models": 4920,
     "cards": 1699,
     "review": 1467,
-    "training": 4595,
+    "training": 4599,
     "evaluation": 7800,
     "cli": 1550,
     "demo": 152,
-    "extras": 5410,
+    "extras": 5413,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -66,7 +66,10 @@ class ImageNet(Reader):
     @cached_property
     def _folders(self) -> Mapping[Path, list[Path]]:
         """Folders of classes, each with its images."""
-        return image_folders(self.data, ("val", "imagenet/val", "."), lambda name: True)
+        called = (self.data / NAMES).is_file()  # else any folder of folders of images would be taken for classes
+        return image_folders(self.data, ("val", "imagenet/val"), lambda name: True) or image_folders(
+            self.data, (".",), lambda name: called or name.isdecimal() or SYNSET.fullmatch(name) is not None
+        )
 
     @cached_property
     def _classes(self) -> Sequence[Ensemble]:

@@ -52,6 +52,10 @@ class ClipTask(Task[Batch]):
         if settings.warmup >= self.steps and process.rank == 0:
             message = "warmup: %d steps, and the run has %d: the learning rate never reaches --lr; lower --warmup"
             _LOG.warning(message, settings.warmup, self.steps)
+        unused = "negative_text" not in self.batches.text_roles and self.data.training.lacking("negative_text") is None
+        if unused and process.rank == 0:
+            message = "objective: %s does not read the negative captions of the data; negative-texts does"
+            _LOG.warning(message, settings.objective)
         self._chunk = settings.batch // process.world // settings.accumulate  # examples of a pass
         self._validation = None
         if (examples := self.data.validation) is not None:
