@@ -62,10 +62,10 @@ def _verdicts(part: Filter, samples: Sequence[Any]) -> list[Any]:
 
 def _expect_same(part: Filter, samples: Sequence[Any], first: Sequence[Any], again: Sequence[Any], when: str) -> None:
     tolerance = 0.0 if part.runs_on() is None else CLOSE
-    for sample, *both in zip(samples, first, again, strict=True):
-        (said, score), (said_again, score_again) = map(_parts, both)
-        same = said == said_again and math.isclose(score, score_again, rel_tol=tolerance, abs_tol=tolerance)
-        problem = f"{both[0]} at first, {both[1]} {when}; a verdict depends on the sample alone"
+    for sample, *verdicts in zip(samples, first, again, strict=True):
+        (outcome, score), (outcome_again, score_again) = map(_parts, verdicts)
+        same = outcome == outcome_again and math.isclose(score, score_again, rel_tol=tolerance, abs_tol=tolerance)
+        problem = f"{verdicts[0]} at first, {verdicts[1]} {when}; a verdict depends on the sample alone"
         assert same, f"{_name(sample)}: {problem}"
 
 

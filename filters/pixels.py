@@ -78,7 +78,7 @@ class NearIdentical(Filter):
     reasons: ClassVar[Mapping[str, str]] = {"near-identical": "the two frames hardly differ"}
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        scores = [difference(*both) for both in reduced(pairs, thumbnail)]
+        scores = [difference(*thumbnails) for thumbnails in reduced(pairs, thumbnail)]
         return [Drop("near-identical", score) if score < self.threshold else Keep() for score in scores]
 
 
@@ -120,5 +120,5 @@ class SceneCut(Filter):
             check_opencv(key)
 
     def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        scores = [similarity(*both) for both in reduced(pairs, histogram)]
+        scores = [similarity(*histograms) for histograms in reduced(pairs, histogram)]
         return [Drop("scene-cut", score) if score < self.similarity else Keep() for score in scores]

@@ -47,7 +47,7 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
             "start it with prefect server start, set PREFECT_API_AUTH_STRING to its NAME:PASSWORD, or unset "
             "PREFECT_API_URL to build without a server"
         ) from error
-    name = f"build-{recipe.name}" if f"build-{recipe.name}" in {one.name for one in FLOWS} else FLOWS[0].name
+    name = f"build-{recipe.name}" if f"build-{recipe.name}" in {known.name for known in FLOWS} else FLOWS[0].name
     run_name = f"{recipe.name} in {out}"
     run = flow(name=name, flow_run_name=run_name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
     with tags(*labels_of(out), recipe.name):

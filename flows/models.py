@@ -77,9 +77,9 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
         out: folder of the run.
         settings, task: as `twinset.train`, such as ``{"objective": "negative-texts"}``.
     """
-    found = twinset.train(data, out, task=task, on_progress=_log, **(settings or {}))
+    summary = twinset.train(data, out, task=task, on_progress=_log, **(settings or {}))
     _show("train", out)
-    return found
+    return summary
 
 
 def _log(step: int, steps: int, row: dict[str, Any]) -> None:

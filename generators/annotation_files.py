@@ -224,10 +224,10 @@ def records(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Ite
     """
 
     def chosen(names: Sequence[str]) -> Sequence[str]:
-        found = choose(names)
-        if repeated := next((name for name in found if names.count(name) > 1), ""):
+        columns = choose(names)
+        if repeated := next((name for name in columns if names.count(name) > 1), ""):
             raise WrongUse(f"{path}: two columns are called {repeated!r}; rename one")
-        return found
+        return columns
 
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     numbered: Iterable[tuple[int, Any]]
@@ -274,7 +274,7 @@ def delimiter_of(line: str) -> str:
     """The one that a table's first line has most of, or names as Excel does; a comma where it has none."""
     if named := NAMED_DELIMITER.fullmatch(line):
         return named[1]
-    return max(DELIMITERS, key=line.count) if any(one in line for one in DELIMITERS) else ","
+    return max(DELIMITERS, key=line.count) if any(delimiter in line for delimiter in DELIMITERS) else ","
 
 
 def _table_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[tuple[int, Record]]:

@@ -127,7 +127,7 @@ def _check_records(source: Source, generator: Source, planned: Sequence[Candidat
                     continue
             missed = fewer != planned or shorter.excluded != generator.excluded
             assert missed, f"{where}: the plan is the same; count it with self.excluded.add(reason, place)"
-            moved = [one for one in fewer if before.get(one.identity) != one]  # of what counts positions, most
+            moved = [new for new in fewer if before.get(new.identity) != new]  # of what counts positions, most
             if number == 0 and len(fewer) >= FEWEST and 2 * len(moved) >= len(fewer):
                 raise AssertionError(
                     f"{where}: identity {moved[0].identity} is that of another record; take what the source calls a "
@@ -178,13 +178,13 @@ def _check_forms(provenance: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
     first: tuple[str, Any] | None = None
     for key, about in provenance:
         first = first or (key, _form(about))
-        other = f"that of {first[0]} is {first[1]}; give all the same keys and types"
-        assert _form(about) == first[1], f"{key}: provenance {_form(about)}, {other}"
+        problem = f"that of {first[0]} is {first[1]}; give all the same keys and types"
+        assert _form(about) == first[1], f"{key}: provenance {_form(about)}, {problem}"
 
 
 def _form(value: Any) -> Any:
     """The JSON type of a value: of an object by key."""
-    return {name: _form(one) for name, one in value.items()} if isinstance(value, Mapping) else type(value).__name__
+    return {name: _form(field) for name, field in value.items()} if isinstance(value, Mapping) else type(value).__name__
 
 
 def _check_media(generator: Source, rejected: Rejected) -> None:

@@ -62,21 +62,21 @@ def planned(row: Mapping[str, Any]) -> dict[str, Any]:
         "captions0": (row["caption0"],),
         "captions1": (row["caption1"],),
         "image_sha256s": tuple(row[name] for name in HASHED),
-        "sources": tuple(canonical_json(one).decode() for one in row["sources"]),
+        "sources": tuple(canonical_json(source).decode() for source in row["sources"]),
     }
 
 
-def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRecord]) -> CopiedPair:
+def copied(pairs: FinishedStage, candidate: CopiedPairCandidate, stored: Stored[PairRecord]) -> CopiedPair:
     """The sample, under the candidate's key. Raises `BrokenTar`: its images are not those that were planned from."""
-    sha256s = dict(zip(IMAGES, one.image_sha256s, strict=True))
-    pairs.check_images(one.tar, stored, sha256s)
+    sha256s = dict(zip(IMAGES, candidate.image_sha256s, strict=True))
+    pairs.check_images(candidate.tar, stored, sha256s)
     return CopiedPair(
-        key=one.key,
-        group=one.group,
-        split=one.split,
+        key=candidate.key,
+        group=candidate.group,
+        split=candidate.split,
         provenance=stored.json.provenance,
         scores=dict(stored.json.scores),
-        sources=tuple(MediaFile(**json.loads(file)) for file in one.sources),
+        sources=tuple(MediaFile(**json.loads(file)) for file in candidate.sources),
         caption0=stored.texts["caption0"],
         caption1=stored.texts["caption1"],
         fields=stored.fields,

@@ -151,10 +151,10 @@ class OptionalImages(Source):
         """Samples with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
         read: Mapping[str, Frame | UnusableImage] = {}
         if self._images is not None:
-            read = self._images.read(name for one in candidates for name in one.media_names)
-        for one in candidates:
-            image = read.get(one.media_names[0])
-            yield image.rejected(one.key) if isinstance(image, UnusableImage) else self.sample(one, image)
+            read = self._images.read(name for candidate in candidates for name in candidate.media_names)
+        for candidate in candidates:
+            image = read.get(candidate.media_names[0])
+            yield image.rejected(candidate.key) if isinstance(image, UnusableImage) else self.sample(candidate, image)
 
     def sample(self, candidate: Any, image: Frame | None) -> Sample:
         """What is made of a candidate. image: None where an index is made."""

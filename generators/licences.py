@@ -28,11 +28,11 @@ def coco_terms(content: Mapping[str, Any]) -> dict[str, Terms]:
     Raises ValueError: ``licenses`` is not a list of objects with id, name and url.
     """
     listed = content.get("licenses") or []
-    if not isinstance(listed, list) or not all(isinstance(one, dict) and "id" in one for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(row, dict) and "id" in row for row in listed):
         raise ValueError("licenses is not a list of objects with id, name and url")
-    licences = {str(one["id"]): listed_licence(str(one.get("name") or ""), str(one.get("url") or "")) for one in listed}
+    licences = {str(row["id"]): listed_licence(str(row.get("name") or ""), str(row.get("url") or "")) for row in listed}
     terms = dict[str, Terms]()
-    for image in (one for one in content["images"] if isinstance(one, dict)):
+    for image in (entry for entry in content["images"] if isinstance(entry, dict)):
         licence = licences.get(str(image.get("license")), "")
         stated = terms_named(licence, "", str(image.get("flickr_url") or ""))
         terms[str(image.get("id"))] = Terms(licence) if isinstance(stated, str) else stated

@@ -125,7 +125,7 @@ def templates(*folders: Path) -> jinja2.Environment:
     """The templates of some folders; of those with one name, that of the first folder."""
     import jinja2  # a plan does without
 
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folders),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=jinja2.StrictUndefined,
@@ -133,14 +133,14 @@ def templates(*folders: Path) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    found.filters |= _FILTERS | {"card_block": card_block}
-    return found
+    environment.filters |= _FILTERS | {"card_block": card_block}
+    return environment
 
 
 def card_block(source: SourceSettings, name: str, reports: Mapping[str, Any] | None = None) -> str:
     """Markdown of a block of a source's card template; empty without one. reports: JSON of the class's, by name."""
     if source.card_template is None:
         return ""
-    found = templates(source.card_template.parent).get_template(source.card_template.name)
-    context = found.new_context({"source": source, "reports": reports or {}})
-    return "".join(found.blocks[name](context)) if name in found.blocks else ""
+    template = templates(source.card_template.parent).get_template(source.card_template.name)
+    context = template.new_context({"source": source, "reports": reports or {}})
+    return "".join(template.blocks[name](context)) if name in template.blocks else ""

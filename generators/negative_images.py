@@ -104,17 +104,17 @@ class NegativeImages(DerivingTerms, EngineSource):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
         """A text pair each, or why nothing was drawn; raises what `ImageGenerator.draw` raises."""
         planned = cast(Sequence[ImageCandidate], candidates)
-        drawn = self.worker.draw([Request(one.key, one.sides[0], one.prompt, self._seed(one)) for one in planned])
-        for one, result in zip(planned, drawn, strict=True):
-            yield result if isinstance(result, Rejected) else self._pair(one, result)
+        drawn = self.worker.draw([Request(pair.key, pair.sides[0], pair.prompt, self._seed(pair)) for pair in planned])
+        for candidate, result in zip(planned, drawn, strict=True):
+            yield result if isinstance(result, Rejected) else self._pair(candidate, result)
 
     def _seed(self, candidate: ImageCandidate) -> int:
         # Signed 64 bits hold it, which is what Parquet and JSON readers take a whole number for.
         return int(generator_for(self.stage.seed, self.stage.name, candidate.scene).integers(2**63))
 
     def _pair(self, candidate: ImageCandidate, drawn: Drawn) -> TextPair:
-        first, *others = drawn.sources or (MediaFile(f"drawn by {self.engine.kind}", 0, ""),)
-        told = {name: getattr(candidate, name) for name in _TOLD}
+        first, *further_sources = drawn.sources or (MediaFile(f"drawn by {self.engine.kind}", 0, ""),)
+        recorded = {name: getattr(candidate, name) for name in _TOLD}
         return TextPair(
             **candidate.placed,
             image=Frame(candidate.key, drawn.pixels, -1.0, first),
@@ -122,6 +122,6 @@ class NegativeImages(DerivingTerms, EngineSource):
             negative_caption=candidate.sides[1],
             type=candidate.type,
             subtype=candidate.subtype,
-            provenance={**told, "seed": self._seed(candidate), "engine": dict(drawn.provenance)},
-            sources=tuple(others),
+            provenance={**recorded, "seed": self._seed(candidate), "engine": dict(drawn.provenance)},
+            sources=tuple(further_sources),
         )

@@ -77,7 +77,7 @@ class TextPairs(OptionalImages):
     @property
     def scored(self) -> Mapping[str, str]:  # type: ignore[override]  # of installed scorers, which are not all light
         scorers = [scorer_of(score)[1] for score in ("vera", "cola", "similarity")]
-        return {column: one.title for one in scorers for column in one.columns()}
+        return {column: scorer.title for scorer in scorers for column in scorer.columns()}
 
     version = 4
     libraries = ("numpy", "pillow", "polars")

@@ -37,16 +37,16 @@ class Box:
         """In pixels."""
         return self.width * self.height
 
-    def overlaps(self, other: Box) -> bool:
+    def overlaps(self, box: Box) -> bool:
         """Whether a pixel is in both."""
-        across = max(self.left, other.left) < min(self.left + self.width, other.left + other.width)
-        return across and max(self.top, other.top) < min(self.top + self.height, other.top + other.height)
+        across = max(self.left, box.left) < min(self.left + self.width, box.left + box.width)
+        return across and max(self.top, box.top) < min(self.top + self.height, box.top + box.height)
 
-    def around(self, others: Sequence[Box]) -> Box:
+    def around(self, boxes: Sequence[Box]) -> Box:
         """The smallest box that holds this one and others."""
-        every = (self, *others)
-        left, top = min(one.left for one in every), min(one.top for one in every)
-        right, bottom = max(one.left + one.width for one in every), max(one.top + one.height for one in every)
+        every = (self, *boxes)
+        left, top = min(box.left for box in every), min(box.top for box in every)
+        right, bottom = max(box.left + box.width for box in every), max(box.top + box.height for box in every)
         return Box(left, top, right - left, bottom - top)
 
     def at_least(self, side: int, width: int, height: int) -> Box:
@@ -137,20 +137,20 @@ def regions(first: Pixels, second: Pixels, threshold: float, grain: int, least: 
         np.minimum.at(first_of[axis], of, at)
         np.maximum.at(last_of[axis], of, at)
     edges = zip(*first_of.tolist(), *(last_of - first_of + 1).tolist(), strict=True)
-    found = [Box(*edge) for edge, last in zip(edges, last_of[0], strict=True) if last >= 0]
-    found = [box for box in found if box.area >= least]  # few, so that they can be compared with each other
-    return sorted(_apart(found), key=lambda box: (-box.area, box.top, box.left))
+    boxes = [Box(*edge) for edge, last in zip(edges, last_of[0], strict=True) if last >= 0]
+    boxes = [box for box in boxes if box.area >= least]  # few, so that they can be compared with each other
+    return sorted(_apart(boxes), key=lambda box: (-box.area, box.top, box.left))
 
 
 def _apart(boxes: list[Box]) -> list[Box]:
     """Boxes of which those that overlap are one, until none do."""
-    found: list[Box] = []
+    apart: list[Box] = []
     for box in boxes:
-        while others := [one for one in found if one.overlaps(box)]:
-            found = [one for one in found if one not in others]
-            box = box.around(others)
-        found.append(box)
-    return found
+        while overlapping := [kept for kept in apart if kept.overlaps(box)]:
+            apart = [kept for kept in apart if kept not in overlapping]
+            box = box.around(overlapping)
+        apart.append(box)
+    return apart
 
 
 def shifts(first: Pixels, second: Pixels, where: Bools | None = None) -> NDArray[np.float64]:
@@ -161,8 +161,8 @@ def shifts(first: Pixels, second: Pixels, where: Bools | None = None) -> NDArray
     """
     import cv2
 
-    greys = [cv2.cvtColor(one, cv2.COLOR_RGB2GRAY) for one in (first, second)]
-    found = []
+    greys = [cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY) for picture in (first, second)]
+    moved = []
     for tile in _tiles(greys[0].shape, TILE, whole=True):
         middle = greys[0][tile][RADIUS:-RADIUS, RADIUS:-RADIUS]
         texture = float(middle.std())
@@ -171,18 +171,18 @@ def shifts(first: Pixels, second: Pixels, where: Bools | None = None) -> NDArray
         apart = np.asarray(cv2.matchTemplate(greys[1][tile], middle, cv2.TM_SQDIFF), np.float64) / middle.size
         down, right = divmod(int(apart.argmin()), apart.shape[1])
         if apart[down, right] >= CLOSER * apart[RADIUS, RADIUS]:
-            found.append(0.0 if apart[RADIUS, RADIUS] < texture**2 else math.nan)
+            moved.append(0.0 if apart[RADIUS, RADIUS] < texture**2 else math.nan)
         else:
             at = down + _vertex(apart[:, right], down) - RADIUS, right + _vertex(apart[down], right) - RADIUS
-            found.append(round(math.hypot(*at), 1))
-    return np.array(found)
+            moved.append(round(math.hypot(*at), 1))
+    return np.array(moved)
 
 
 def _vertex(values: NDArray[np.float64], at: int) -> float:
     """How far the lowest point of the parabola through a smallest value and its neighbours lies from it."""
     if not 0 < at < len(values) - 1:
         return 0.0
-    before, here, after = (float(one) for one in values[at - 1 : at + 2])
+    before, here, after = (float(value) for value in values[at - 1 : at + 2])
     bend = before - 2 * here + after
     return 0.5 * (before - after) / bend if bend > 0 else 0.0
 
@@ -202,11 +202,11 @@ def _ssim(first: Pixels, second: Pixels) -> NDArray[np.float64]:
     def smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(cv2.GaussianBlur(values, (11, 11), 1.5))
 
-    one, other = (cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.float64) for pixels in (first, second))
-    mean0, mean1 = smooth(one), smooth(other)
-    var0, var1 = smooth(one * one) - mean0**2, smooth(other * other) - mean1**2
-    both = smooth(one * other) - mean0 * mean1
+    grey0, grey1 = (cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.float64) for pixels in (first, second))
+    mean0, mean1 = smooth(grey0), smooth(grey1)
+    var0, var1 = smooth(grey0 * grey0) - mean0**2, smooth(grey1 * grey1) - mean1**2
+    covariance = smooth(grey0 * grey1) - mean0 * mean1
     c1, c2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
     # (2 m0 m1 + c1)(2 cov + c2) / ((m0^2 + m1^2 + c1)(var0 + var1 + c2))
-    top = (2 * mean0 * mean1 + c1) * (2 * both + c2)
+    top = (2 * mean0 * mean1 + c1) * (2 * covariance + c2)
     return np.asarray(top / ((mean0**2 + mean1**2 + c1) * (var0 + var1 + c2)))

@@ -39,12 +39,12 @@ class DrawnNegatives(DrawnPairs):
         """A drawing a row."""
         for batch in self.stage.earlier(self.negatives).batches(["identity", *TERMS, *COLUMNS.names]):
             for row in batch.to_pylist():
-                both = row["caption"], row["negative_caption"]
-                old, new = zip(*spans(*both), strict=True)
+                captions = row["caption"], row["negative_caption"]
+                old, new = zip(*spans(*captions), strict=True)
                 yield EditedCandidate(
                     **self.identified(*json.loads(row["identity"]), shows=(Terms.of(row),)),
-                    captions0=(both[0],),
-                    captions1=(both[1],),
+                    captions0=(captions[0],),
+                    captions1=(captions[1],),
                     change=row["subtype"] or "edit",
                     words0=" ".join(chain.from_iterable(old)),
                     words1=" ".join(chain.from_iterable(new)),

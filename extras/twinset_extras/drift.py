@@ -52,8 +52,8 @@ class Drift(Filter):
         first, second = sample.image0.pixels, sample.image1.pixels
         if first.shape != second.shape:
             return Drop("other-size")
-        found = shifts(first, second)
-        known = found[~np.isnan(found)]  # what changed is not found again
+        tile_shifts = shifts(first, second)
+        known = tile_shifts[~np.isnan(tile_shifts)]  # what changed is not found again
         moved = round(float(np.quantile(known, STILL)), 1) if len(known) else 0.0
         if moved > self.shift:
             return Drop("moved", moved)

@@ -79,7 +79,7 @@ class RankImages(ReviewQuestion):
         """Images by their mean place; one without a place has the next after the last. Never a tie: equal means are
         ordered by number.
         """
-        given = [one.answer.split(" ") for one in answers]
+        given = [answer.answer.split(" ") for answer in answers]
         sums = defaultdict[str, int](int)
         for image in {image for order in given for image in order}:
             sums[image] = sum(order.index(image) if image in order else len(order) for order in given)
@@ -141,30 +141,30 @@ class ImageRankings(Decisions):
         """
         words = {word for role in captions for word in _words(row[role])}
 
-        def distance(one: tuple[Row, str]) -> tuple[float, float]:
-            said = _words(one[0][one[1]])
-            return -len(said & words) / max(len(said | words), 1), self._place(one[0]["key"])
+        def distance(shown: tuple[Row, str]) -> tuple[float, float]:
+            own = _words(shown[0][shown[1]])
+            return -len(own & words) / max(len(own | words), 1), self._place(shown[0]["key"])
 
-        every = (one for batch in table.to_batches(max_chunksize=BATCH) for one in batch.to_pylist())
-        others = ((one, role) for one in every if one["group"] != row["group"] for role in captions)
-        found, seen, groups = list[tuple[Row, str]](), set[str](), set[str]()
-        for one, role in [*((row, role) for role in captions), *nsmallest(POOL, others, distance)]:
+        every = (sample for batch in table.to_batches(max_chunksize=BATCH) for sample in batch.to_pylist())
+        candidates = ((sample, role) for sample in every if sample["group"] != row["group"] for role in captions)
+        chosen, seen, groups = list[tuple[Row, str]](), set[str](), set[str]()
+        for sample, role in [*((row, role) for role in captions), *nsmallest(POOL, candidates, distance)]:
             image = captions[role]
-            sha256 = one[f"{image}_sha256"]
-            if sha256 not in seen and (one is row or one["group"] not in groups):
-                found.append((one, image))
+            sha256 = sample[f"{image}_sha256"]
+            if sha256 not in seen and (sample is row or sample["group"] not in groups):
+                chosen.append((sample, image))
             seen.add(sha256)
-            groups.add(one["group"])
-            if len(found) == self.images:
+            groups.add(sample["group"])
+            if len(chosen) == self.images:
                 break
-        return found
+        return chosen
 
     def _task(self, row: Row, role: str, images: list[tuple[Row, str]]) -> TaskCandidate:
         return self.task(
             row["key"],
             role,
             texts=(row[role],),
-            images=[(f"{one['key']}/{image}", one["tar"], one[f"{image}_sha256"]) for one, image in images],
+            images=[(f"{sample['key']}/{image}", sample["tar"], sample[f"{image}_sha256"]) for sample, image in images],
             subject=row["key"],
             split=row["split"],
             group=row["key"],
@@ -183,7 +183,7 @@ def places_of(task: TaskCandidate, choice: str) -> list[int]:
     """How many images a decision puts before each image of a task that is ranked, in their order."""
     order = choice.split(" ")
     options = RankImages().layout(task).options
-    return [order.index(one.value) if one.value in order else len(order) for one in options]
+    return [order.index(option.value) if option.value in order else len(order) for option in options]
 
 
 def query_of(task: TaskCandidate) -> str:

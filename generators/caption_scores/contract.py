@@ -33,12 +33,12 @@ def check_scorer(settings: ScorerSettings, texts: Sequence[str] = TEXTS) -> None
     weights = settings.weights()
     scorer = settings.open("cpu")
     first = _scores(settings, scorer, texts, len(texts))
-    for said, others in (
+    for arrangement, scores in (
         ("in another order", _scores(settings, scorer, texts[::-1], len(texts))[::-1]),
         ("one text a pass", _scores(settings, scorer, texts, 1)),
     ):
-        same = np.allclose(first, others, rtol=0, atol=CLOSE if weights else 0)
-        assert same, f"other scores {said}; a score depends on its text alone"
+        same = np.allclose(first, scores, rtol=0, atol=CLOSE if weights else 0)
+        assert same, f"other scores {arrangement}; a score depends on its text alone"
 
 
 def _scores(settings: ScorerSettings, scorer: Scorer, texts: Sequence[str], micro_batch: int) -> np.ndarray:

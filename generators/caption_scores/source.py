@@ -58,13 +58,13 @@ class CaptionScores(OnDevice, RowStage):
     @field_validator("scorers")
     @classmethod
     def _one_of_each(cls, scorers: tuple[CaptionScorer, ...]) -> tuple[CaptionScorer, ...]:
-        if len({one.score for one in scorers}) < len(scorers):
+        if len({scorer.score for scorer in scorers}) < len(scorers):
             raise ValueError("two scorers of one kind would fill one column; name one, or two stages")
         return scorers
 
     @property
     def scores_given(self) -> tuple[str, ...]:
-        return tuple(one.score for one in self.scorers)
+        return tuple(scorer.score for scorer in self.scorers)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)

@@ -125,8 +125,8 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
 
 def stated_terms(fields: Mapping[str, Any]) -> Terms | str:
     """Terms of named fields, or the reason to leave the record out. LAION has ``?`` for unknown licences."""
-    licence, *others = (_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL))
-    return terms_named("" if licence.strip() == "?" else licence, *others)
+    licence, *credit_and_url = (_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL))
+    return terms_named("" if licence.strip() == "?" else licence, *credit_and_url)
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:

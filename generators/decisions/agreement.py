@@ -34,8 +34,8 @@ def share_of(purpose: str, key: str) -> float:
 
 def kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
     """Cohen's kappa (1960) of the categories that two annotators gave, task by task; None where all are the same."""
-    n, given, others = len(first), Counter(first), Counter(second)
-    by_chance = sum(given[value] * others[value] for value in given) / n**2
+    n, given, given_second = len(first), Counter(first), Counter(second)
+    by_chance = sum(given[value] * given_second[value] for value in given) / n**2
     observed = sum(map(eq, first, second)) / n
     return None if by_chance == 1 else (observed - by_chance) / (1 - by_chance)
 

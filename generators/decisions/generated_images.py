@@ -67,7 +67,7 @@ class ImageDecisions(Decisions):
         return self.task(
             *identity,
             texts=(text,),
-            images=[*((name, "", "") for name in photos), *(tuple(one.values()) for one in row["images"])],
+            images=[*((name, "", "") for name in photos), *(tuple(image.values()) for image in row["images"])],
             subject=row["key"],
             split=self.stage.split,
             group=sample_key(self.stage.name, *identity),

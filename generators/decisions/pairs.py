@@ -146,7 +146,7 @@ class HumanBaseline(PairDecisions):
                 right.setdefault((task.subject, annotator), {})[query] = choice == query[-1]
         kinds = {task.subject: task.kind_name for task in self.gathered.tasks}
         outcomes = [
-            {"pair": pair, "kind": kinds[pair], "annotator": name or None, "right": [own.get(one) for one in QUERIES]}
+            {"pair": pair, "kind": kinds[pair], "annotator": name or None, "right": [*map(own.get, QUERIES)]}
             for (pair, name), own in sorted(right.items())
         ]
         stage = self.pairs.rstrip("/").rpartition("/")[2]

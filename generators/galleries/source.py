@@ -377,12 +377,12 @@ class AttributeTemplates(DerivingTerms, Templates):
         for name, attribute, number in rows.select("object", "attribute", "number").iter_rows():
             reference = self._instances[number]
             alike = [own for own in reference.positive if own in attributes]
-            others = gallery(number, attribute, alike, self.random(f"{kind}/{attribute}/{reference.id}"))
-            if others is None:
+            members = gallery(number, attribute, alike, self.random(f"{kind}/{attribute}/{reference.id}"))
+            if members is None:
                 self.excluded.add("reference-without-gallery", f"instance {reference.id} as {name} for {attribute}")
                 continue
             condition = kind if self.task == "focus" else attribute
-            shown = [reference, *(self._instances[other] for other in others.tolist())]
+            shown = [reference, *(self._instances[member] for member in members.tolist())]
             yield self.template(
                 condition,
                 [{"image_id": each.image, "instance_bbox": [*each.box], "instance_id": each.id} for each in shown],
@@ -396,8 +396,8 @@ class AttributeTemplates(DerivingTerms, Templates):
         name = self._instances[reference].object_name
         matches = np.concatenate([self._has[name, own] for own in alike])
         target = self._pick(self._has[name, attribute], 1, [reference], random)
-        others = np.setdiff1d(self._lacks[name, attribute], matches)
-        distractors = self._pick(others, 9, np.append(matches, reference), random)
+        lacking = np.setdiff1d(self._lacks[name, attribute], matches)
+        distractors = self._pick(lacking, 9, np.append(matches, reference), random)
         return None if target is None or distractors is None else np.append(target, distractors)
 
     def _change(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
@@ -409,9 +409,9 @@ class AttributeTemplates(DerivingTerms, Templates):
         same = self._pick(self._lacks[name, attribute], 5, np.append(matches, reference), random)
         if target is None or same is None:
             return None
-        names = [other for other in self._names[attribute] if _words(name).isdisjoint(_words(other))]
-        others = np.concatenate([np.zeros(0, np.int64), *(self._has[other, attribute] for other in names)])
-        different = self._pick(others, 9, np.concatenate([matches, [reference], same]), random)
+        names = [other_name for other_name in self._names[attribute] if _words(name).isdisjoint(_words(other_name))]
+        having = np.concatenate([np.zeros(0, np.int64), *(self._has[other_name, attribute] for other_name in names)])
+        different = self._pick(having, 9, np.concatenate([matches, [reference], same]), random)
         return None if different is None else np.concatenate([target, different, same])
 
     def _pick(self, pool: Numbers, count: int, used: Numbers | list[int], random: Random) -> Numbers | None:

@@ -208,7 +208,7 @@ class GeneratedPairs(Source):
 
     def _generated(self, planned: Sequence[GeneratedPairCandidate]) -> dict[str, tuple[Frame, Stored[Any]]]:
         """Frame and stored sample of each generated image, by its key; each tar is read once."""
-        tars = {one.key1: one.tar1 for one in planned} | {one.key0: one.tar0 for one in planned if not one.photo}
+        tars = {pair.key1: pair.tar1 for pair in planned} | {pair.key0: pair.tar0 for pair in planned if not pair.photo}
         generated = {}
         for key, stored in self._images.samples((tar, key) for key, tar in tars.items()).items():
             content = stored.images["image"]

@@ -118,15 +118,15 @@ class QuestionSource(EngineSource):
         asked = [(image, text) for of_key in inquiries.values() for image, texts in of_key for text in texts]
         follows = f" {self.engine.instruction}".rstrip()
         given = self.worker.ask([question(text + follows, (image,), YES_NO) for image, text in asked])
-        if len(given) != len(asked) or not all(0 <= (one.probability or 0) <= 1 for one in given):
+        if len(given) != len(asked) or not all(0 <= (answer.probability or 0) <= 1 for answer in given):
             what = f"no probability, 0 to 1, for each of {len(asked):,} questions"
             raise BuildFailed(f"{self.engine.kind}: gives {what}; correct its package")
         remaining, answers = iter(given), dict[str, list[Answers] | Rejected]()
         for key, of_key in inquiries.items():
-            told = [{text: next(remaining) for text in texts} for _, texts in of_key]
-            answers[key] = [{text: one.probability or 0.0 for text, one in of_image.items()} for of_image in told]
-            for text, one in (pair for of_image in reversed(told) for pair in reversed(of_image.items())):
-                if one.probability is None:
-                    reason = "refused" if one.finish == REFUSED else "no-answer"
-                    answers[key] = Rejected(key, reason, f"{one.text[:200] or one.finish}: {text[:200]}")
+            by_image = [{text: next(remaining) for text in texts} for _, texts in of_key]
+            answers[key] = [{text: answer.probability or 0.0 for text, answer in image.items()} for image in by_image]
+            for text, answer in (pair for image in reversed(by_image) for pair in reversed(image.items())):
+                if answer.probability is None:
+                    reason = "refused" if answer.finish == REFUSED else "no-answer"
+                    answers[key] = Rejected(key, reason, f"{answer.text[:200] or answer.finish}: {text[:200]}")
         return answers

@@ -97,33 +97,33 @@ class ImageVerification(QuestionSource):
             OutOfMemory: a pass of the engine does not fit.
         """
         planned = cast(Sequence[VerifiedCandidate], candidates)
-        readable = [one for one in planned if max(map(len, one.captions)) <= LONGEST]
-        questions = self.questions_about(text for one in readable for text in one.captions)
-        asked = [one for one in readable if questions[one.captions[0]]]
-        stored = self.earlier().samples((one.tar, one.image_key) for one in asked)
-        answers = self.answers({one.key: [self._inquiry(one, stored[one.image_key], questions)] for one in asked})
-        for one in planned:
-            given = answers.get(one.key)
+        readable = [pair for pair in planned if max(map(len, pair.captions)) <= LONGEST]
+        questions = self.questions_about(text for pair in readable for text in pair.captions)
+        asked = [pair for pair in readable if questions[pair.captions[0]]]
+        stored = self.earlier().samples((pair.tar, pair.image_key) for pair in asked)
+        answers = self.answers({pair.key: [self._inquiry(pair, stored[pair.image_key], questions)] for pair in asked})
+        for pair in planned:
+            given = answers.get(pair.key)
             if given is None:
-                reason = "no-question" if one in readable else "caption-too-long"
-                yield Rejected(one.key, reason, one.captions[0][:200])
+                reason = "no-question" if pair in readable else "caption-too-long"
+                yield Rejected(pair.key, reason, pair.captions[0][:200])
             elif isinstance(given, Rejected):
                 yield given
             else:
-                provenance = stored[one.image_key].json.provenance
-                yield self._judged(one, [questions[text] for text in one.captions], given[0], provenance)
+                provenance = stored[pair.image_key].json.provenance
+                yield self._judged(pair, [questions[text] for text in pair.captions], given[0], provenance)
 
     def _inquiry(
-        self, one: VerifiedCandidate, stored: Stored[Any], questions: Mapping[str, Sequence[ImageQuestion]]
+        self, candidate: VerifiedCandidate, stored: Stored[Any], questions: Mapping[str, Sequence[ImageQuestion]]
     ) -> tuple[ShownImage, tuple[str, ...]]:
         """The questions of both captions about an image."""
-        self.earlier().check_images(one.tar, stored, {"image": one.image_sha256})
-        asked = tuple(dict.fromkeys(question.question for text in one.captions for question in questions[text]))
+        self.earlier().check_images(candidate.tar, stored, {"image": candidate.image_sha256})
+        asked = tuple(dict.fromkeys(question.question for text in candidate.captions for question in questions[text]))
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
-        return ShownImage(stored.images["image"], media_type, one.image_key), asked
+        return ShownImage(stored.images["image"], media_type, candidate.image_key), asked
 
     def _judged(
-        self, one: VerifiedCandidate, questions: Asked, answers: Answers, provenance: Mapping[str, Any]
+        self, candidate: VerifiedCandidate, questions: Asked, answers: Answers, provenance: Mapping[str, Any]
     ) -> TableRows | Rejected:
         """The row of an image with the answers to the questions of its caption; rejected where its score is too low."""
         own, original = questions
@@ -131,17 +131,17 @@ class ImageVerification(QuestionSource):
         number, score = provenance.get("number"), self.questions.score(own, answers)
         if score < (self.threshold or 0):
             wrong = next((question for question in answered if question["yes"] < YES), answered[0])
-            return Rejected(one.key, f"wrong-{wrong['kind']}", f"score {score:.3f}; {wrong['question'][:200]}")
+            return Rejected(candidate.key, f"wrong-{wrong['kind']}", f"score {score:.3f}; {wrong['question'][:200]}")
         row: dict[str, Any] = {
-            "image_key": one.image_key,
-            "image_sha256": one.image_sha256,
+            "image_key": candidate.image_key,
+            "image_sha256": candidate.image_sha256,
             "caption_id": str(provenance.get("caption_id") or ""),
-            "caption": one.captions[0],
-            "negative_caption": one.captions[1],
+            "caption": candidate.captions[0],
+            "negative_caption": candidate.captions[1],
             "questions": json.dumps(answered, ensure_ascii=False),
             "question_count": len(own),
             "caption_score": score,
             "original_score": self.questions.score(original, answers) if original else None,
             "number": number if isinstance(number, int) else 0,
         }
-        return TableRows(one.key, [row])
+        return TableRows(candidate.key, [row])

@@ -81,7 +81,7 @@ class Entry(Settings):
         """Whether this thing can lie on ``under``, both of ordinary size."""
         if not self.can_lie_on_top or under.top is None:
             return False
-        return all(own <= OVERHANG * other for own, other in zip(self.footprint, under.top, strict=True))
+        return all(own <= OVERHANG * below for own, below in zip(self.footprint, under.top, strict=True))
 
     def shown_by(self, available: Collection[str]) -> list[str]:
         """Those of its assets that are available."""
@@ -171,8 +171,8 @@ class PairSampler:
                 f"{subset}: the assets show only {len(self.objects)} objects and {len(self.sets)} attribute sets of the"
                 " vocabulary; name a manifest that has more of them in the source's `assets`"
             )
-        self._beside = {name: [other for other in self.objects if other != name] for name in self.objects}
-        self._carried = {name: [o for o in others if self._fits(o, name)] for name, others in self._beside.items()}
+        self._beside = {name: [o for o in self.objects if o != name] for name in self.objects}
+        self._carried = {name: [o for o in names if self._fits(o, name)] for name, names in self._beside.items()}
 
     def __iter__(self) -> Iterator[tuple[Drawn, str, str]]:
         while True:
@@ -191,7 +191,7 @@ class PairSampler:
         sets = {}
         for kind, members in self._vocabulary.sets.items():
             mapped = [name for name, entry in members.items() if entry.shown_by(self._available)]
-            paired = tuple(n for n in mapped if kinds - {kind} and any(told_apart(n, other) for other in mapped))
+            paired = tuple(n for n in mapped if kinds - {kind} and any(told_apart(n, second) for second in mapped))
             if paired:
                 sets[kind] = paired
             for name in members:
@@ -210,15 +210,15 @@ class PairSampler:
         beside = self._carried if "on-top" in relations else self._beside
         subject = self._pick("subject", [name for name in beside if beside[name]], relations)
         name = self._new("object", beside[subject], subject, frozenset(relations))
-        thing = self._asset(name)
-        return Drawn("location", thing, thing, self._asset(subject), *relations, 1, 1)
+        asset = self._asset(name)
+        return Drawn("location", asset, asset, self._asset(subject), *relations, 1, 1)
 
     def _counting(self) -> Drawn:
         """One kind of thing, two counts of it."""
         name = self._pick("object", self.objects)
         counts = self._new("counts", list(permutations(COUNTS, 2)), name)
-        thing = self._asset(name)
-        return Drawn("counting", thing, thing, None, "", "", *counts)
+        asset = self._asset(name)
+        return Drawn("counting", asset, asset, None, "", "", *counts)
 
     def _attribute(self) -> Drawn:
         """Two members of one set at the same place beside a thing that is not of their kind."""
@@ -259,21 +259,21 @@ class PairSampler:
 
     def _caption(self, which: Literal[0, 1], drawn: Drawn) -> str:
         """The caption of one of the two images, in one of the wordings that mean the same."""
-        thing, relation, number = (
+        asset, relation, number = (
             (drawn.object0, drawn.relation0, drawn.count0),
             (drawn.object1, drawn.relation1, drawn.count1),
         )[which]
-        entry = self._vocabulary.entry(thing.name)
+        entry = self._vocabulary.entry(asset.name)
         if drawn.subject is None or not relation:
             template = self._pick(f"template{which}", COUNTING_TEMPLATES, number, drawn)
             place = self._pick(f"place{which}", PLACES, template, number, drawn)
-            counted, verb = _counted(thing.name, entry, number), "are" if number > 1 else "is"
+            counted, verb = _counted(asset.name, entry, number), "are" if number > 1 else "is"
             return template.format(object=counted, verb=verb, place=place)
         verb = self._pick(f"verb{which}", VERBS, relation)
         place = self._pick(f"place{which}", PHRASES[relation], verb)
         if entry.unit == "pair":
             verb = "are" + verb.removeprefix("is")
-        return f"The {thing.sized()} {verb} {place} the {drawn.subject.sized()}."
+        return f"The {asset.sized()} {verb} {place} the {drawn.subject.sized()}."
 
 
 def told_apart(first: str, second: str) -> bool:
@@ -281,8 +281,8 @@ def told_apart(first: str, second: str) -> bool:
 
     Two colours are one: what is blue and white is not white.
     """
-    words, others = (set(name.replace(" and ", "&").split()) for name in (first, second))
-    return not (words <= others or others <= words)
+    words, other_words = (set(name.replace(" and ", "&").split()) for name in (first, second))
+    return not (words <= other_words or other_words <= words)
 
 
 def all_black(name: str) -> bool:

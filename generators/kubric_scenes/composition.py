@@ -74,7 +74,7 @@ DYNAMICS = {
 class Standing:
     """A thing that stands in a scene. carried: whether it lies on the subject, else on the floor."""
 
-    thing: NamedAsset
+    named: NamedAsset
     model: Model
     placement: Placement
     carried: bool = False
@@ -99,7 +99,7 @@ def compose(drawn: Drawn, shelf: AssetShelf, rng: np.random.Generator, attempt: 
         things0, things1 = _count(drawn, model_of(drawn.object0, shelf), rng, elevation - FLATTER)
     else:
         things0, things1 = _relate(drawn, shelf, rng, elevation - FLATTER)
-    points = np.concatenate([thing.points for thing in {id(t): t for t in (*things0, *things1)}.values()])
+    points = np.concatenate([standing.points for standing in {id(t): t for t in (*things0, *things1)}.values()])
     return frame_things(points, elevation, FLOORS[int(rng.integers(len(FLOORS)))]), things0, things1
 
 
@@ -120,17 +120,17 @@ def _relate(drawn: Drawn, shelf: AssetShelf, rng: np.random.Generator, flattest:
     gap, spot = float(rng.uniform(*GAP)), float(rng.uniform())
 
     # Both members of a set stand where the larger one has room.
-    models = [model_of(thing, shelf) for thing in (drawn.object0, drawn.object1)]
+    models = [model_of(named, shelf) for named in (drawn.object0, drawn.object1)]
     bounds = [np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0) for model in models]
     room = vector(np.max(bounds, axis=0))
 
-    def stand(thing: NamedAsset, model: Model, relation: str) -> Standing:
+    def stand(named: NamedAsset, model: Model, relation: str) -> Standing:
         if relation == "on-top":
             x, y, height = resting_place(subject.points, subject.model.faces, room[:2], spot)
             dropped = model.on_floor(x, y, turned, height + DROP)
-            return Standing(thing, model, *settle(shelf, subject.placement, dropped))
+            return Standing(named, model, *settle(shelf, subject.placement, dropped))
         x, y = _beside(room, relation, gap, subject, flattest)
-        return Standing(thing, model, model.on_floor(x, y, turned))
+        return Standing(named, model, model.on_floor(x, y, turned))
 
     first = stand(drawn.object0, models[0], drawn.relation0)
     return (first, subject), (stand(drawn.object1, models[1], drawn.relation1), subject)
@@ -162,8 +162,8 @@ def _count(drawn: Drawn, model: Model, rng: np.random.Generator, flattest: float
     apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), rows])
     places = _scatter(most, apart, rng)
     placements = [model.on_floor(float(x), float(y), _turn(COUNTED_TURN, rng)) for x, y in places]
-    things = tuple(Standing(drawn.object0, model, placement) for placement in placements)
-    return things[: drawn.count0], things[: drawn.count1]
+    standings = tuple(Standing(drawn.object0, model, placement) for placement in placements)
+    return standings[: drawn.count0], standings[: drawn.count1]
 
 
 def _scatter(most: int, apart: Points, rng: np.random.Generator) -> Points:
@@ -229,12 +229,12 @@ def settle(shelf: AssetShelf, carrier: Placement, dropped: Placement) -> tuple[P
         bodies = []
         for placement in (carrier, dropped):
             traits = {"scale": placement.scale, "position": placement.position, "quaternion": placement.quaternion}
-            thing = shelf.create(placement.asset, static=placement is carrier, **traits)
+            prop = shelf.create(placement.asset, static=placement is carrier, **traits)
             try:
-                scene += thing
+                scene += prop
             except module.pb.error as error:
                 raise shelf.unusable(placement.asset, f"PyBullet cannot load its URDF ({error})") from error
-            bodies.append(thing.linked_objects[view])
+            bodies.append(prop.linked_objects[view])
         for body in range(bullet.getNumBodies()):
             bullet.changeDynamics(bullet.getBodyUniqueId(body), -1, **DYNAMICS)
         # Kubric allows no slop at all, so that contacts open and close for ever: 60 of 72 things came to rest, now 72.

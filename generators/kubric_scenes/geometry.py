@@ -112,13 +112,13 @@ class Model:
         return _turned(self.points, placement.quaternion) + placement.position
 
 
-def model_of(thing: NamedAsset, shelf: AssetShelf) -> Model:
+def model_of(named: NamedAsset, shelf: AssetShelf) -> Model:
     """The model of a thing; raises what reading its mesh raises."""
-    vertices, faces = shelf.mesh(thing.asset)
+    vertices, faces = shelf.mesh(named.asset)
     points = vertices.astype(np.float64)
-    length = load_vocabulary().entry(thing.name).extent * SIZES[thing.size]
+    length = load_vocabulary().entry(named.name).extent * SIZES[named.size]
     scale = length / float(np.ptp(points, axis=0).max())
-    return Model(thing.asset, scale, points * scale, faces)
+    return Model(named.asset, scale, points * scale, faces)
 
 
 def _turned(points: Points, rotation: Quaternion) -> Points:

@@ -72,19 +72,19 @@ class Instance:
     carried: bool
 
 
-def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[Instance]:
+def measure(standings: Sequence[Standing], view: View, picture: Picture) -> list[Instance]:
     """Every thing of a scene in its picture, in order."""
     resolution = picture.instances.shape[0]
-    found = []
-    for number, standing in enumerate(things, start=1):
+    instances = []
+    for number, standing in enumerate(standings, start=1):
         mask = picture.instances == number
         corners, _ = project(standing.points, view, resolution)
         faces = standing.model.faces
         outline = paint(corners[faces], range(len(faces)), mask.shape) >= 0
         pixels = int(mask.sum())
-        found.append(
+        instances.append(
             Instance(
-                **asdict(standing.thing),
+                **asdict(standing.named),
                 box=Image.fromarray(mask).getbbox() or (0, 0, 0, 0),
                 pixels=pixels,
                 visible=round(min(1.0, pixels / max(1, int(outline.sum()))), 4),
@@ -95,7 +95,7 @@ def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[In
                 carried=standing.carried,
             )
         )
-    return found
+    return instances
 
 
 def _foot(mask: NDArray[np.bool_], outline: NDArray[np.bool_]) -> float:
@@ -106,13 +106,13 @@ def _foot(mask: NDArray[np.bool_], outline: NDArray[np.bool_]) -> float:
     return min(1.0, int(mask[lowest:].sum()) / int(outline[lowest:].sum()))
 
 
-def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:
+def foresee(standings: Sequence[Standing], view: View, resolution: int) -> Picture:
     """Outlines as they will hide each other, without light: every triangle painted, the farthest first.
 
     Its pixels are black and its depth that of each triangle's middle. Good enough to see that a thing will be hidden.
     """
     corners, depths, owners = [], [], []
-    for number, standing in enumerate(things, start=1):
+    for number, standing in enumerate(standings, start=1):
         faces = standing.model.faces
         pixels, distance = project(standing.points, view, resolution)
         corners.append(pixels[faces])
@@ -133,9 +133,9 @@ def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Pi
 
     seen: its instances, in the order of `generators.kubric_scenes.composition`.
     """
-    thing = (drawn.object0, drawn.object1)[number]
+    expected = (drawn.object0, drawn.object1)[number]
     count = (drawn.count0, drawn.count1)[number]
-    named = [thing.asset] * count + ([drawn.subject.asset] if drawn.subject is not None else [])
+    named = [expected.asset] * count + ([drawn.subject.asset] if drawn.subject is not None else [])
     if [instance.asset for instance in seen] != named:
         raise Refuted("wrong-count", f"{len(seen)} things where {len(named)} were asked for, or other ones")
     relation = (drawn.relation0, drawn.relation1)[number]
@@ -152,33 +152,33 @@ def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Pi
     _prove_sizes(seen[0], seen[-1])
 
 
-def _prove_relation(relation: Relation, thing: Instance, subject: Instance, height: int) -> None:
+def _prove_relation(relation: Relation, placed: Instance, subject: Instance, height: int) -> None:
     """Raise `Refuted` unless a relation, and none of the other four, holds as the viewer sees it.
 
     height: of the picture, pixels.
     """
-    if (shown := _relation(thing, subject)) != relation:
-        raise Refuted("wrong-relation", f"{thing.name} is seen {shown or 'aslant'} of {subject.name}, not {relation}")
-    if relation == "on-top" and thing.foot < MIN_CONTACT:
-        raise Refuted("foot-hidden", f"{thing.foot:.0%} of the foot of {thing.name} is seen on {subject.name}")
+    if (shown := _relation(placed, subject)) != relation:
+        raise Refuted("wrong-relation", f"{placed.name} is seen {shown or 'aslant'} of {subject.name}, not {relation}")
+    if relation == "on-top" and placed.foot < MIN_CONTACT:
+        raise Refuted("foot-hidden", f"{placed.foot:.0%} of the foot of {placed.name} is seen on {subject.name}")
     if relation in ("in-front", "behind"):
-        near, far = (thing, subject) if relation == "in-front" else (subject, thing)
+        near, far = (placed, subject) if relation == "in-front" else (subject, placed)
         gap = (near.box[1] - far.box[3]) / height
         if far.foot < MIN_FOOT or abs(gap) < MIN_GAP:
             seen = f"{far.foot:.0%} of its foot is seen, {gap:+.1%} of the picture above"
             raise Refuted("foot-hidden", f"{far.name} could be taken to stand on {near.name}: {seen}")
 
 
-def _relation(thing: Instance, subject: Instance) -> Relation | Literal[""]:
+def _relation(placed: Instance, subject: Instance) -> Relation | Literal[""]:
     """How a thing is placed to the subject, by its mask and depth; empty where no word is plainly right."""
-    if thing.carried:
+    if placed.carried:
         return "on-top"
-    lefts, _, rights, _ = zip(thing.box, subject.box, strict=True)
+    lefts, _, rights, _ = zip(placed.box, subject.box, strict=True)
     widths = [right - left for left, right in zip(lefts, rights, strict=True)]
     aside = (lefts[0] + rights[0] - lefts[1] - rights[1]) / 2
     if abs(aside) <= MAX_ASIDE * widths[1]:
-        return "in-front" if thing.depth < subject.depth else "behind"
-    across, away, _ = np.abs(np.subtract(thing.position, subject.position))
+        return "in-front" if placed.depth < subject.depth else "behind"
+    across, away, _ = np.abs(np.subtract(placed.position, subject.position))
     if min(rights) - max(lefts) <= BESIDE_OVERLAP * min(widths) and away <= MAX_BEFORE * across:
         return "right" if aside > 0 else "left"
     return ""
@@ -235,26 +235,26 @@ def prove_spot(drawn: Drawn, first: Standing, second: Standing) -> None:
     """Raise `Refuted` unless the members of an attribute pair stand on one spot: the middles of their bounds."""
     if drawn.aspect != "attribute":
         return
-    lows, highs = (np.array([edge(one.points, axis=0) for one in (first, second)]) for edge in (np.min, np.max))
+    lows, highs = (np.array([edge(member.points, axis=0) for member in (first, second)]) for edge in (np.min, np.max))
     apart = float(np.linalg.norm(np.diff((lows + highs)[:, :2] / 2, axis=0)))
     moved = apart / float((highs - lows).max(axis=1).min())
     if moved > MAX_MOVED:
-        raise Refuted("moved", f"{second.thing.name} lies {moved:.0%} of its length beside {first.thing.name}'s place")
+        raise Refuted("moved", f"{second.named.name} lies {moved:.0%} of its length beside {first.named.name}'s place")
 
 
-def prove_change(drawn: Drawn, view: View, things: tuple[Things, Things], pictures: tuple[Picture, Picture]) -> None:
+def prove_change(drawn: Drawn, view: View, standings: tuple[Things, Things], pictures: tuple[Picture, Picture]) -> None:
     """Raise `Refuted` unless two pictures differ where the changed things are, and almost nowhere else.
 
     What carries another thing takes its shadow, and is not looked at.
 
     Args:
-        things: what stands in each, in the order of its mask's numbers.
+        standings: what stands in each, in the order of its mask's numbers.
     """
     first, second = pictures
     difference = np.abs(first.pixels.astype(np.int16) - second.pixels.astype(np.int16)).max(axis=2)
     changed, shadow = np.zeros(difference.shape, bool), np.zeros(difference.shape, bool)
-    for these, others, picture in ((*things, first), (*things[::-1], second)):
-        placements = [other.placement for other in others]
+    for these, counterparts, picture in ((*standings, first), (*standings[::-1], second)):
+        placements = [counterpart.placement for counterpart in counterparts]
         for number, standing in enumerate(these, start=1):
             if standing.placement not in placements:
                 changed |= picture.instances == number
@@ -265,19 +265,19 @@ def prove_change(drawn: Drawn, view: View, things: tuple[Things, Things], pictur
     floor = ~_around(changed | shadow) & (first.instances == 0) & (second.instances == 0)
     if (share := _share(seen, floor)) > MAX_FLOOR:
         raise Refuted("differs-elsewhere", f"{share:.1%} of the surroundings differs too")
-    carries = any(standing.carried for image in things for standing in image)
-    places = {standing.placement: place for place, standing in enumerate(things[1], start=1)}
-    for place, standing in enumerate(things[0], start=1):
+    carries = any(standing.carried for image in standings for standing in image)
+    places = {standing.placement: place for place, standing in enumerate(standings[1], start=1)}
+    for place, standing in enumerate(standings[0], start=1):
         if carries or standing.placement not in places:
             continue
         part = unchanged & (first.instances == place) & (second.instances == places[standing.placement])
         if (share := _share(seen, part)) > MAX_UNCHANGED:
-            raise Refuted("differs-elsewhere", f"{share:.1%} of {standing.thing.name} differs too")
+            raise Refuted("differs-elsewhere", f"{share:.1%} of {standing.named.name} differs too")
 
 
-def _shadow(thing: Standing, view: View, shape: tuple[int, int]) -> NDArray[np.bool_]:
+def _shadow(standing: Standing, view: View, shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Where in a picture the shadow of a thing's convex hull falls on the floor."""
-    points = thing.points
+    points = standing.points
     pixels, _ = project(points - np.array(SUN) * (points[:, 2:] / SUN[2]), view, shape[1])
     hull = np.asarray(cv2.convexHull(pixels.astype(np.float32))[:, 0], np.float64)
     return paint(hull[None], [0], shape) >= 0

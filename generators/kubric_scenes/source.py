@@ -164,22 +164,22 @@ class Kubric(Source):
 
         rng = generator_for(self.stage.seed, self.stage.name, f"{candidate.key}/{attempt}")
         noise = int(rng.integers(1 << 31))
-        view, *both = compose(drawn, self.shelf, rng, attempt)
-        proof.prove_spot(drawn, both[0][0], both[1][0])
-        for number, things in enumerate(both):
-            expected = proof.foresee(things, view, FORESEEN)
-            proof.prove_image(drawn, number, proof.measure(things, view, expected), expected)
+        view, *scenes = compose(drawn, self.shelf, rng, attempt)
+        proof.prove_spot(drawn, scenes[0][0], scenes[1][0])
+        for number, scene in enumerate(scenes):
+            expected = proof.foresee(scene, view, FORESEEN)
+            proof.prove_image(drawn, number, proof.measure(scene, view, expected), expected)
         pictures, instances = [], []
-        for number, things in enumerate(both):
-            picture = self._studio.render(view, [thing.placement for thing in things], noise)
-            seen = proof.measure(things, view, picture)
+        for number, scene in enumerate(scenes):
+            picture = self._studio.render(view, [standing.placement for standing in scene], noise)
+            seen = proof.measure(scene, view, picture)
             proof.prove_image(drawn, number, seen, picture)
             proof.prove_contrast(seen, picture)
             pictures.append(picture)
             instances.append(seen)
         first, second = pictures
-        proof.prove_change(drawn, view, (both[0], both[1]), (first, second))
-        assets = dict.fromkeys(standing.thing.asset for things in both for standing in things)
+        proof.prove_change(drawn, view, (scenes[0], scenes[1]), (first, second))
+        assets = dict.fromkeys(standing.named.asset for scene in scenes for standing in scene)
         return Pair(
             **candidate.placed,
             change=drawn.aspect,

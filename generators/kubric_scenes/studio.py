@@ -114,17 +114,17 @@ class Studio:
 
     def _arrange(self, placements: Sequence[Placement]) -> None:
         """Put the props of the placements, and nothing else, on the stage, in the order given."""
-        for thing in list(self._stage.objects):
-            self._stage.objects.unlink(thing)
+        for shown in list(self._stage.objects):
+            self._stage.objects.unlink(shown)
         used: Counter[str] = Counter()
         for number, placement in enumerate(placements, start=1):
             prop = self._prop(placement.asset, used[placement.asset])
             used[placement.asset] += 1
             prop.position, prop.quaternion = placement.position, placement.quaternion
             prop.scale = (placement.scale,) * 3
-            thing = prop.linked_objects[self._blender]
-            thing.pass_index = number
-            self._stage.objects.link(thing)
+            shown = prop.linked_objects[self._blender]
+            shown.pass_index = number
+            self._stage.objects.link(shown)
 
     def _prop(self, asset: str, number: int) -> Any:
         """The n-th object of an asset; objects of one asset share its mesh."""

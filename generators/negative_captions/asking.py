@@ -75,13 +75,13 @@ def as_data(name: str, text: str | None) -> str:
 
 def judged(candidate: NegativeCandidate, answer: Answer) -> TableRows | Rejected:
     """The negative caption in an answer, where it is one of its kind; else the reason, and what was said instead."""
-    said = answer.text[:_SHOWN]
+    excerpt = answer.text[:_SHOWN]
     if answer.finish == REFUSED:
-        return Rejected(candidate.key, "not-accepted", said)
+        return Rejected(candidate.key, "not-accepted", excerpt)
     try:
         negative = Reply.model_validate_json(answer.text).negative_caption
     except ValidationError as error:
-        return Rejected(candidate.key, "off-format", f"{misfit(error)[1]} (ended by {answer.finish}): {said}")
+        return Rejected(candidate.key, "off-format", f"{misfit(error)[1]} (ended by {answer.finish}): {excerpt}")
     if negative is None:
         return Rejected(candidate.key, "nothing-to-change")
     reason, own = problem(KINDS[candidate.negative_kind][0], candidate.caption, negative), words(candidate.caption)

@@ -76,8 +76,8 @@ def columns_of(scores: Iterable[str]) -> tuple[str, ...]:
 
     scores: names of scores. Raises `UnknownKind` where no scorer here gives one.
     """
-    others = [column for score in scores for column in scorer_of(score)[1].columns()]
-    return tuple(dict.fromkeys((*TEXT_SCORES, *others)))
+    brought = [column for score in scores for column in scorer_of(score)[1].columns()]
+    return tuple(dict.fromkeys((*TEXT_SCORES, *brought)))
 
 
 def scored_schema(numbers: Iterable[str]) -> pa.Schema:

@@ -122,10 +122,10 @@ class ReplayedNegatives(Source):
         files: list[Path] = []
         for path in self.captions:
             of_kinds = [path / f"{kind}.json" for kind in KINDS]
-            found = [path] if path.is_file() else [*filter(Path.is_file, of_kinds)] or sorted(path.glob("*.parquet"))
-            if not found:
+            matches = [path] if path.is_file() else [*filter(Path.is_file, of_kinds)] or sorted(path.glob("*.parquet"))
+            if not matches:
                 raise WrongUse(f"{path}: holds no negative captions; {_FORMS}")
-            files += found
+            files += matches
         names = [path.name for path in files]
         if repeated := next((name for name in names if names.count(name) > 1), ""):
             raise WrongUse(f"two files are called {repeated!r}, with which the ids of their records begin; rename one")

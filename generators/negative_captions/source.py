@@ -148,10 +148,10 @@ class NegativeCaptions(EngineSource, ParsedCaptions):  # type: ignore[override] 
         exchange, readings = self._exchange, self._readings([candidate.caption for candidate in asked])
         for _, candidates in groupby(asked, attrgetter("group")):
             of_image = list(candidates)
-            said = said_of([readings[candidate.caption] for candidate in of_image])
+            stated = said_of([readings[candidate.caption] for candidate in of_image])
             for candidate in of_image:
                 random = generator_for(self.stage.seed, self.stage.name, candidate.key)
-                edits = exchange.change(candidate.negative_kind, readings[candidate.caption], said, random)
+                edits = exchange.change(candidate.negative_kind, readings[candidate.caption], stated, random)
                 places = places_in(candidate.caption)  # the parser reads captions with one blank between words
                 there = [Edit(places[edit.start], places[edit.end], edit.text) for edit in edits]
                 if there:

@@ -106,12 +106,12 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
 
     def found(self) -> PipelineFolder:
         """As `DiffusionModel.found`; raises `WrongUse` too where the model has no UNet."""
-        found = super().found()
-        if found.denoiser != "unet":
+        folder = super().found()
+        if folder.denoiser != "unet":
             raise WrongUse(
-                f"{self.model}: prompt-to-prompt works on Stable Diffusion and SDXL; {found.name} has no UNet"
+                f"{self.model}: prompt-to-prompt works on Stable Diffusion and SDXL; {folder.name} has no UNet"
             )
-        return found
+        return folder
 
     # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
     isolation = "process"
@@ -175,14 +175,14 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
         image0, image1 = _in_order(*drawn.images, candidate.plain)
         if reason := broken(image0, image1, drawn.finite):
             return Rejected(candidate.key, reason)
-        unet, *others = self._model.opened.files
+        unet, *other_files = self._model.opened.files
         return Pair(
             **candidate.placed,
             change=candidate.change,
             image0=Frame(f"{candidate.key}#0", image0, -1.0, unet),
             image1=Frame(f"{candidate.key}#1", image1, -1.0, unet),
             provenance=self._provenance(candidate, alignment.kind),
-            sources=tuple(others),
+            sources=tuple(other_files),
         )
 
     def _provenance(self, candidate: EditedCandidate, alignment: str) -> dict[str, Json]:

@@ -213,8 +213,8 @@ class SceneGraphParser:
             zone = captions[start : start + ZONE]
             with self.nlp.memory_zone():
                 docs = zip(zone, self.docs(zone), strict=True)
-                found = [_relations(doc, self._parser.parse(doc), places_in(caption)) for caption, doc in docs]
-            yield from found
+                relations = [_relations(doc, self._parser.parse(doc), places_in(caption)) for caption, doc in docs]
+            yield from relations
 
     def docs(self, captions: Iterable[str]) -> Iterator[Doc]:
         """The document of each caption with one blank between words: a parser takes further ones for words."""

@@ -182,13 +182,13 @@ class SceneGraphs(ConfirmedCaptions):
         texts = [candidate.caption for candidate in captions]
         parsed = self.parser.relations(texts)
         second = [None] * len(texts) if self.second_parser is None else self.second_parser.relations(texts)
-        for caption, relations, others in zip(captions, parsed, second, strict=True):
+        for caption, relations, second_relations in zip(captions, parsed, second, strict=True):
             photo = caption.image_id.replace("\t", "\\t")  # a tab ends it in a rejection
             if not relations:
                 yield Rejected(caption.key, NO_RELATION, f"{photo}\t{caption.caption}")
                 continue
             about = {**{name: getattr(caption, name) for name in TEXTS}, PHOTO: photo}
-            confirming = None if others is None else {_in_words(other) for other in others}
+            confirming = None if second_relations is None else {_in_words(relation) for relation in second_relations}
             rows = []
             for relation in relations:
                 confirmed = None if confirming is None else _in_words(relation) in confirming

@@ -282,10 +282,10 @@ def balanced(gaps: Sequence[str], grid: int, rank: pl.Expr) -> pl.Expr:
     cells = cells_of(gaps, grid)
     # A cell and its opposite are one cell and two sides: the sign of the first bin that is not 0.
     side = pl.coalesce(*(pl.when(cell != 0).then(cell.sign()) for cell in cells), pl.lit(0))
-    both = [(cell * side).alias(f"cell{axis}") for axis, cell in enumerate(cells)]
-    one = [*both, side.alias("side")]
-    own, pair = pl.len().over(one), pl.len().over(both)
-    return (side == 0) | (rank.rank("ordinal").over(one) <= pl.min_horizontal(own, pair - own))
+    cell_pair = [(cell * side).alias(f"cell{axis}") for axis, cell in enumerate(cells)]
+    single_cell = [*cell_pair, side.alias("side")]
+    own, pair = pl.len().over(single_cell), pl.len().over(cell_pair)
+    return (side == 0) | (rank.rank("ordinal").over(single_cell) <= pl.min_horizontal(own, pair - own))
 
 
 def cells_of(gaps: Sequence[str], grid: int) -> list[pl.Expr]:

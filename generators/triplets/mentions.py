@@ -55,9 +55,9 @@ class Mentions:
         numbers: dict[Concept, int] = {}
         self.nouns = {lemma: numbers.setdefault(concept_of(lemma), len(numbers)) for lemma in lemmas.unique().sort()}
         captions = relations.index, relations.silent
-        told, silent = (rows.lazy().select("caption", image=identity(PHOTO)) for rows in captions)
+        related, silent = (rows.lazy().select("caption", image=identity(PHOTO)) for rows in captions)
         wanted = photos.unique().alias("image").to_frame().lazy()
-        texts = pl.concat([told, silent]).join(wanted, on="image", how="semi")
+        texts = pl.concat([related, silent]).join(wanted, on="image", how="semi")
         plain = pl.col("caption").str.to_lowercase().str.replace_all(r"[^\p{L}\p{N}]+", " ")
         words = texts.select("image", word=plain.str.split(" ")).explode("word")
         named = words.join(_words(relations, numbers).lazy(), on="word").select(mention_key())

@@ -36,17 +36,17 @@ class Miner(ABC):
 
     def mine(self, draws: Draws, first: int, last: int) -> pl.DataFrame:
         """Triplets by ``number``, from ``first`` to before ``last``, as `propose` has them; null where none passed."""
-        missing, attempt, found = np.arange(first, last), 0, []
+        missing, attempt, passed = np.arange(first, last), 0, []
         while len(missing) and attempt < ATTEMPTS:
             # The fewer are missing, the more attempts at each are made at once; the first that passes counts.
             tries = min(max(1, BATCH // len(missing)), ATTEMPTS - attempt)
             number, attempts = np.repeat(missing, tries), np.arange(attempt, attempt + tries)
             drawn = self.propose(draws.states(number, np.tile(attempts, len(missing)))).with_columns(number=number)
-            found.append(drawn.filter("passes").unique("number", keep="first"))
-            missing = np.setdiff1d(missing, found[-1]["number"], assume_unique=True)
+            passed.append(drawn.filter("passes").unique("number", keep="first"))
+            missing = np.setdiff1d(missing, passed[-1]["number"], assume_unique=True)
             attempt += tries
         numbers = pl.DataFrame({"number": np.arange(first, last)})
-        return numbers.join(pl.concat(found), on="number", how="left", maintain_order="left")
+        return numbers.join(pl.concat(passed), on="number", how="left", maintain_order="left")
 
     def stream(self, draws: Draws, max_uses: int | None = None) -> Iterator[pl.DataFrame]:
         """Triplets, a table a block of numbers: without end, or up to the first block whose triplets all break a limit.
@@ -75,12 +75,12 @@ class Miner(ABC):
         """Whether each may pass: of 1,000 triplets in a row, one photo or caption is the reference at most so often,
         and the target as often, and the same two captions come once. times: uses before, in this thousand."""
         names = self.pool.relations.select("row", "image", "text")
-        both = (
+        sides = (
             table.select(row=part).join(names, on="row", how="left", maintain_order="left").drop("row").iter_rows()
             for part in ("reference", "target")
         )
         admitted = []
-        for reference, target in zip(*both, strict=True):
+        for reference, target in zip(*sides, strict=True):
             uses = [(part, *use) for part, used in (("r", reference), ("t", target)) for use in enumerate(used)]
             pair = (reference[1], target[1])
             passes = pair not in times and all(times[use] < most for use in uses)

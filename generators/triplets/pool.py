@@ -100,8 +100,8 @@ class Pool:
         first = np.searchsorted(keys, wanted, side="right")
         choices = (starts + pairs)[subject] - first
         # A reference whose only choice is its own pair, which its rules bar, can never pass.
-        others = choices - (~own & (gains[pair] > lacking - SLACK))
-        self.references: Places = np.flatnonzero(eligible[subject] & (others > 0))
+        open_choices = choices - (~own & (gains[pair] > lacking - SLACK))
+        self.references: Places = np.flatnonzero(eligible[subject] & (open_choices > 0))
         if not len(self.references):
             raise WrongUse(
                 f"no triplet can be mined from these captions: {self.steps}, 0 references with a target that can pass; "

@@ -60,11 +60,11 @@ class PublishedRules(Miner):
 
     def propose(self, states: U64) -> pl.DataFrame:
         place, reference, target = self.pool.sample(states)
-        said, asked = self.pool.relations[reference], self.pool.relations[target]
-        alike = (said["pair"] == asked["pair"]) | (said["image"] == asked["image"])
+        given, asked = self.pool.relations[reference], self.pool.relations[target]
+        alike = (given["pair"] == asked["pair"]) | (given["image"] == asked["image"])
         start, count, *_ = self._places[asked["pair"]].to_numpy().T
         distractor = self._of_object[start + below(states, PUBLISHED_DISTRACTOR, count)]
-        three = said, asked, self.pool.relations[distractor]
+        three = given, asked, self.pool.relations[distractor]
         ratings = [rows[name].to_numpy() for rows in three for name in ("subject_rating", "object_rating")]
         mean = sum(ratings[1:], ratings[0]) / PUBLISHED_WORDS  # rounds as numpy does with those of one triplet
         passes = (mean > self.threshold) & (~alike.to_numpy() | (uniform(states, LATE) < self._late[place]))

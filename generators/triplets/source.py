@@ -184,11 +184,11 @@ class Triplets(Source):
                 for part in PARTS
             )
             texts = zip(*(part.iter_rows(named=True) for part in parts), strict=True)
-            for number, mean, said in zip(table["number"], table["concreteness"], texts, strict=True):
+            for number, mean, parts_said in zip(table["number"], table["concreteness"], texts, strict=True):
                 if mean is None:
                     self.excluded.add("no-triplet", f"draw {number}")
                 else:
-                    yield self._candidate(number, mean, said)
+                    yield self._candidate(number, mean, parts_said)
 
     @cached_property
     def _scratch(self) -> TemporaryDirectory[str]:
@@ -208,15 +208,15 @@ class Triplets(Source):
 
     def _candidate(self, number: int, mean: float, texts: Sequence[dict[str, str]]) -> TripletCandidate:
         """The triplet of a draw. texts: what each part says, "" for a distractor that is not asked for."""
-        said: dict[str, Any] = {f"{name}s": tuple(text[name] for text in texts) for name in (*SAID, *TEXTS)}
-        said["images"] = tuple(looked_for_by(text["image"], text["image_id"]) for text in texts)
+        columns: dict[str, Any] = {f"{name}s": tuple(text[name] for text in texts) for name in (*SAID, *TEXTS)}
+        columns["images"] = tuple(looked_for_by(text["image"], text["image_id"]) for text in texts)
         terms = [Terms.of(text) for text in texts if text["caption_id"]]
         return TripletCandidate(
             **self.identified(number, group=f"triplet-{number:07d}", shows=terms),
             number=number,
             condition=f"{texts[1]['predicate']} {texts[1]['object']}",  # of the target (GeneCIS, section 5.2)
             concreteness=mean,
-            **said,
+            **columns,
         )
 
     @cached_property
@@ -246,10 +246,10 @@ class Triplets(Source):
     def _made(
         self, candidate: TripletCandidate, reference: Frame | None, target: Frame | None, distractor: Frame | None
     ) -> Triplet:
-        told = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
+        columns = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
         relations: dict[str, Json] = {
             part: {"subject": subject, "predicate": predicate, "object": object_, "caption_id": caption}
-            for part, (subject, predicate, object_, caption) in zip(PARTS, told, strict=True)
+            for part, (subject, predicate, object_, caption) in zip(PARTS, columns, strict=True)
         }
         return Triplet(
             **candidate.placed,

@@ -73,11 +73,11 @@ class StrictRules(Miner):
 
     def propose(self, states: U64) -> pl.DataFrame:
         _, reference, target = self.pool.sample(states)
-        said, asked = self.pool.relations[reference], self.pool.relations[target]
-        total = said["rating"] + asked["rating"]
-        passes = (total > WORDS * self.threshold + EXACT) & (said["plural"] == asked["plural"])
-        passes &= ~self._mentions.of(said["image"], asked["object_noun"]) & (said["placed"] | ~asked["placed"])
-        drawn = pl.DataFrame({"reference": said["row"], "target": asked["row"], "concreteness": total / WORDS})
+        given, asked = self.pool.relations[reference], self.pool.relations[target]
+        total = given["rating"] + asked["rating"]
+        passes = (total > WORDS * self.threshold + EXACT) & (given["plural"] == asked["plural"])
+        passes &= ~self._mentions.of(given["image"], asked["object_noun"]) & (given["placed"] | ~asked["placed"])
+        drawn = pl.DataFrame({"reference": given["row"], "target": asked["row"], "concreteness": total / WORDS})
         if not self.distractors:
             return drawn.with_columns(passes=passes, distractor=pl.lit(None, pl.get_index_type()))
         start, count, own_start, own_count = self._places[asked["pair"]].to_numpy().T
@@ -110,7 +110,7 @@ def among(words: pl.Expr, *classes: str) -> pl.Expr:
 
 def steps(ratings: Mapping[str, float]) -> dict[str, pl.Expr]:
     """What is asked of each relation, by itself, as the funnel says after "relations"."""
-    rated, said, verb = [*ratings], low("predicate"), pl.col("verb")
+    rated, text, verb = [*ratings], low("predicate"), pl.col("verb")
     nouns = pl.all_horizontal(pl.col("subject_pos", "object_pos").is_in(["NOUN", "PROPN"]))
     no_thing = [
         among(low(name), "measures", "places", "parts", "clothes")
@@ -118,10 +118,10 @@ def steps(ratings: Mapping[str, float]) -> dict[str, pl.Expr]:
         for name in LEMMAS
     ]
     past = (
-        ~said.str.contains(" ", literal=True) & ~said.str.contains("(ing|s)$") & (pl.col("predicate") != pl.col(VERB))
+        ~text.str.contains(" ", literal=True) & ~text.str.contains("(ing|s)$") & (pl.col("predicate") != pl.col(VERB))
     )
-    spared = among(verb, "placing") | ((said == "with") & (verb == "pose"))
-    broken = said.str.contains(" ", literal=True) & among(first("predicate"), "unverbs") & ~said.is_in(sorted(PHRASES))
+    spared = among(verb, "placing") | ((text == "with") & (verb == "pose"))
+    broken = text.str.contains(" ", literal=True) & among(first("predicate"), "unverbs") & ~text.is_in(sorted(PHRASES))
     filled = among(first(VERB), "owning") & among(first("object_lemma"), "grounds")
     return {
         "with both words rated": pl.all_horizontal(
@@ -137,7 +137,7 @@ def steps(ratings: Mapping[str, float]) -> dict[str, pl.Expr]:
             among(first(VERB), "states", "nowhere", "unseen"),
             among(first("predicate"), "nowhere"),
             among(first(VERB), "directions") & (verb != ""),
-            said == "having",
+            text == "having",
             past,
         ),
         "whose predicate has its preposition, and its verb where it needs one": ~pl.any_horizontal(

@@ -152,8 +152,8 @@ def gaps(first: str, second: str, scores: Iterable[str] = ()) -> dict[str, pl.Ex
     import polars as pl
 
     lengths = [pl.col(name).str.len_chars().cast(pl.Int64) for name in (first, second)]
-    found = {CHARACTERS: lengths[0] - lengths[1]}
+    differences = {CHARACTERS: lengths[0] - lengths[1]}
     for score in scores:
         gap = pl.col(score + CAPTION) - pl.col(score + NEGATIVE)
-        found[score] = pl.when(gap.is_finite()).then(gap)
-    return found
+        differences[score] = pl.when(gap.is_finite()).then(gap)
+    return differences

@@ -83,8 +83,8 @@ class ImageNet(Reader):
         """imagenets: names of its classes in the order of their numbers."""
         folders = [folder.name for folder in self._folders]
         if (path := self.data / NAMES).is_file():
-            said = [line.strip().partition(" ") for _, line in lines(path) if not isinstance(line, Skipped)]
-            named = {folder: name.strip() for folder, _, name in said}
+            entries = [line.strip().partition(" ") for _, line in lines(path) if not isinstance(line, Skipped)]
+            named = {folder: name.strip() for folder, _, name in entries}
             if missing := [folder for folder in folders if not named.get(folder)]:
                 raise WrongUse(f"{path}: no name of the class {missing[0]!r}; write a line '{missing[0]} NAME'")
             return [named[folder] for folder in folders]

@@ -35,16 +35,16 @@ class ColaSingle(Reader):
         where, held = str(path), read_json(path)
         if isinstance(held, Mapping):
             held = [held.get("labels"), held.get("data")]
-        if not isinstance(held, list) or len(held) != 2 or not all(isinstance(one, list) for one in held):
+        if not isinstance(held, list) or len(held) != 2 or not all(isinstance(half, list) for half in held):
             raise WrongUse(f"{where}: not a list of labels and a list of images; {REFETCH}")
         labels, rows = held
         if not all(isinstance(label, str) and label.strip() for label in labels):
             raise WrongUse(f"{where}: a label is not a text; {REFETCH}")
         names = [_name(row, f"{where} image {number}") for number, row in enumerate(rows)]
         right, hard = (_flags(rows, at, len(labels), where) for at in (-2, -1))
-        found = [self.images.find(name, where) for name in names]
-        yield from (LeftOut(f"{where}: {name}", MISSING) for name, one in zip(names, found, strict=True) if one is None)
-        there = np.array([one is not None for one in found], np.bool_)
+        refs = [self.images.find(name, where) for name in names]
+        yield from (LeftOut(f"{where}: {name}", MISSING) for name, ref in zip(names, refs, strict=True) if ref is None)
+        there = np.array([ref is not None for ref in refs], np.bool_)
         for number, label in enumerate(labels):
             places = np.flatnonzero(hard[:, number] & there)
             targets = frozenset(np.flatnonzero(right[places, number]).tolist())
@@ -57,7 +57,7 @@ class ColaSingle(Reader):
                 group=f"{subset}/{label}",
                 image=None,
                 text=label,
-                gallery=[one for at in places if (one := found[at]) is not None],
+                gallery=[ref for at in places if (ref := refs[at]) is not None],
                 targets=targets,
             )
 
@@ -71,10 +71,10 @@ def _name(row: Any, where: str) -> str:
 
 def _flags(rows: Sequence[list[Any]], at: int, count: int, where: str) -> NDArray[np.bool_]:
     """A list of 0 and 1 of each image, one a label, shape (images, labels)."""
-    found = np.zeros((len(rows), count), np.bool_)
+    flags_of = np.zeros((len(rows), count), np.bool_)
     for number, row in enumerate(rows):
         flags = row[at]
-        if not isinstance(flags, list) or len(flags) != count or not all(one in (0, 1) for one in flags):
+        if not isinstance(flags, list) or len(flags) != count or not all(flag in (0, 1) for flag in flags):
             raise WrongUse(f"{where} image {number}: not {count} labels of 0 or 1; {REFETCH}")
-        found[number] = flags
-    return found
+        flags_of[number] = flags
+    return flags_of

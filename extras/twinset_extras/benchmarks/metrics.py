@@ -65,13 +65,13 @@ def sets(subset: Texts, group: Texts, category: Texts, higher: Floats, tied: Flo
     )
     of_pair = [*objects, "pair"]
     rows = rows.with_columns(whole=pl.col("pair").is_not_null() & (pl.col("category").n_unique().over(of_pair) == 2))
-    both = pl.col("whole") & (pl.col("pair").filter(pl.col("whole")).n_unique().over(objects) == 2)
+    whole_set = pl.col("whole") & (pl.col("pair").filter(pl.col("whole")).n_unique().over(objects) == 2)
 
     def of(values: str) -> dict[str, Floats]:
         right = pl.col(values).filter(pl.col("whole")).product()
         columns = rows.select(
             pair_accuracy=pl.when("whole").then(right.over(of_pair)),
-            set_accuracy=pl.when(both).then(right.over(objects)),
+            set_accuracy=pl.when(whole_set).then(right.over(objects)),
         )
         return {column.name: column.cast(pl.Float64).fill_null(np.nan).to_numpy() for column in columns}
 

@@ -57,8 +57,8 @@ class WhatsUp(Ranked, Listed):
 
     def category(self, row: Row) -> str:
         """The preposition of the right caption."""
-        said = self.captions(row)[0].lower().rstrip(".").split()
-        return next((word for word in reversed(said) if word in self._PREPOSITIONS), "")
+        words = self.captions(row)[0].lower().rstrip(".").split()
+        return next((word for word in reversed(words) if word in self._PREPOSITIONS), "")
 
     def group(self, row: Row) -> str:
         """Of ``mug_left_of_knife.jpeg`` both objects."""

@@ -280,7 +280,7 @@ class NaturalBench(Grouped):
         for row in super().rows(subset):
             rows = row.fields
             if "Question_Type_0" in rows:
-                if any(rows[f"{name}_{one}"] != rows[f"{name}_{other}"] for name, one, other in self._SAME):
+                if any(rows[f"{name}_{number}"] != rows[f"{name}_{copy}"] for name, number, copy in self._SAME):
                     raise WrongUse(f"{row.where}: not two questions about two images; {REFETCH}")
                 fields = {name: rows[f"Answer_{place}"] for place, name in enumerate(self._ANSWERS)}
                 fields |= {"Image_0": rows["Image_0"], "Image_1": rows["Image_1"]}
@@ -297,15 +297,15 @@ class NaturalBench(Grouped):
         answers = tuple(row.text(field) for field in self._ANSWERS)
         asked = [self._ASKED.sub("", row.text(field).strip()) for field in self._WORDS[:2]]
         wants = self._YES_NO if answers == ("Yes", "No", "No", "Yes") else self._LETTER
-        whole = [one + wants for one in asked]  # as test_set.json has it; for Parquet the released code does this
+        whole = [text + wants for text in asked]  # as test_set.json has it; for Parquet the released code does this
         if wants == self._YES_NO:
             return OwnQuestion(asked[0], whole[0]), OwnQuestion(asked[1], whole[1])
-        options = [self._OPTIONS.fullmatch(one) for one in asked]
+        options = [self._OPTIONS.fullmatch(text) for text in asked]
         if answers not in (("A", "B", "B", "A"), ("B", "A", "A", "B")) or not all(options):
             raise WrongUse(f"{row.where}: {', '.join(answers)} are not the answers of NaturalBench; {REFETCH}")
         first, second = (
-            OwnQuestion(f"{one[1]} {one['AB'.index(answer) + 2]}", question, ("a", "b"), "AB".index(answer))
-            for one, question, answer in zip(options, whole, answers[::3], strict=True)
-            if one
+            OwnQuestion(f"{option[1]} {option['AB'.index(answer) + 2]}", question, ("a", "b"), "AB".index(answer))
+            for option, question, answer in zip(options, whole, answers[::3], strict=True)
+            if option
         )
         return first, second

@@ -36,21 +36,21 @@ def choose(photo: Numbers, line: Numbers, order: U64, limits: Limits) -> list[li
     groups = Groups()
     taken: list[int] = []
     for at in np.lexsort((order, often[which])).tolist():
-        both = sorted(photo[at].tolist())
-        counted = [(of_image, one, limits.image) for one in both]
-        counted += [(of_word, one, limits.word) for one in line[at].tolist()]
+        photos = sorted(photo[at].tolist())
+        counted = [(of_image, number, limits.image) for number in photos]
+        counted += [(of_word, number, limits.word) for number in line[at].tolist()]
         counted.append((of_words, int(words[at]), limits.words))
-        if any(uses.get(one, 0) >= most for uses, one, most in counted) or (both[0], both[1]) in paired:
+        if any(uses.get(number, 0) >= most for uses, number, most in counted) or (photos[0], photos[1]) in paired:
             continue
-        if groups.joined(*both):
-            paired.add((both[0], both[1]))
+        if groups.joined(*photos):
+            paired.add((photos[0], photos[1]))
             taken.append(at)
-            for uses, one, _ in counted:
-                uses[one] = uses.get(one, 0) + 1
-    found: dict[int, list[int]] = {}
+            for uses, number, _ in counted:
+                uses[number] = uses.get(number, 0) + 1
+    by_group: dict[int, list[int]] = {}
     for at in sorted(taken):
-        found.setdefault(groups.root(int(photo[at, 0])), []).append(at)
-    return list(found.values())
+        by_group.setdefault(groups.root(int(photo[at, 0])), []).append(at)
+    return list(by_group.values())
 
 
 class Groups:
@@ -66,9 +66,9 @@ class Groups:
             self._parent[photo] = photo = self._parent.get(parent, parent)
         return photo
 
-    def joined(self, one: int, other: int) -> bool:
+    def joined(self, photo: int, other_photo: int) -> bool:
         """Connect two photographs; False where the group would be too large."""
-        roots = self.root(one), self.root(other)
+        roots = self.root(photo), self.root(other_photo)
         pairs = 1 + sum(self._pairs.get(root, 0) for root in set(roots))
         if pairs > MOST_PAIRS:
             return False

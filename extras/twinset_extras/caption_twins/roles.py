@@ -43,7 +43,7 @@ def _is_thing(span: Span, noun: Token) -> bool:
     return (
         noun.pos_ in NOUNS
         and noun.dep_ not in ("compound", "amod", "nmod", "poss")
-        and not any(one.pos_ in NOUNS and one.dep_ == "compound" and one.head == noun for one in beside)
+        and not any(token.pos_ in NOUNS and token.dep_ == "compound" and token.head == noun for token in beside)
         and not any(child.dep_ == "prep" and child.lower_ == "of" for child in noun.children)
     )
 

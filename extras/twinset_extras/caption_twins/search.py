@@ -36,7 +36,7 @@ _INVERSE = np.array([pow(_BASE, -power, _MODULUS) for power in range(LONGEST + 1
 
 def span_of(caption: str, phrase: str, start: int) -> tuple[int, int]:
     """The characters of a phrase in a caption. start: number of its first word, articles not counted."""
-    words = [found for found in WORD.finditer(caption) if found[0].lower() not in ARTICLES]
+    words = [match for match in WORD.finditer(caption) if match[0].lower() not in ARTICLES]
     last = start + len(phrase.split()) - 1
     return words[start].start(), words[last].end()
 
@@ -50,7 +50,7 @@ def hash_of(word: str) -> int:
 def sums_of(words: Iterable[str]) -> list[int]:
     """Sums of the hashes of the first 0, 1, 2 … words, times powers of a base, modulo 2^64."""
     terms = (hash_of(word) * power for word, power in zip(words, _POWERS, strict=False))
-    return [one % _MODULUS for one in accumulate(terms, initial=0)]
+    return [total % _MODULUS for total in accumulate(terms, initial=0)]
 
 
 class Captions:
@@ -63,13 +63,13 @@ class Captions:
     def __init__(self, captions: Iterable[Caption]) -> None:
         self.rows, self.words, self.of_photo = list[Caption](), list[tuple[str, ...]](), list[list[int]]()
         numbers, photo = dict[str, int](), list[int]()
-        for number, one in enumerate(captions):
-            words = tuple(intern(word) for word in WORD.findall(one.caption.lower()) if word not in ARTICLES)
-            photo.append(numbers.setdefault(one.image_id, len(numbers)))
+        for number, caption in enumerate(captions):
+            words = tuple(intern(word) for word in WORD.findall(caption.caption.lower()) if word not in ARTICLES)
+            photo.append(numbers.setdefault(caption.image_id, len(numbers)))
             if photo[-1] == len(self.of_photo):
                 self.of_photo.append([])
             self.of_photo[photo[-1]].append(number)
-            self.rows.append(one)
+            self.rows.append(caption)
             self.words.append(words if len(words) <= LONGEST else ())
         self.photo = np.array(photo, np.int64)
         self._photo_hash = np.array([hash_of(name) for name in numbers], np.uint64)
@@ -86,7 +86,7 @@ class Columns:
 
     def take(self, chosen: Numbers | Bools) -> Self:
         """Some of them."""
-        return type(self)(*(getattr(self, one.name)[chosen] for one in fields(self)))  # type: ignore[arg-type]
+        return type(self)(*(getattr(self, column.name)[chosen] for column in fields(self)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +127,14 @@ def phrases_in(captions: Captions, phrases: Iterable[str]) -> Phrases:
 class Said:
     """Which lines of the vocabulary the captions of each photo name, or leave open."""
 
-    def __init__(self, captions: Captions, found: Phrases, words: Vocabulary) -> None:
-        """found: all places of what is listed in ``words.says``."""
-        listed, sets = [*words.says.values()], [(one.kind, one.set_name) for one in words.lines]
-        count = [len(some) for some in captions.of_photo]
-        self._several, self._needed = [one > 1 for one in count], [min(one // SEVERAL, 1) for one in count]
+    def __init__(self, captions: Captions, phrases: Phrases, words: Vocabulary) -> None:
+        """phrases: all places of what is listed in ``words.says``."""
+        listed, sets = [*words.says.values()], [(line.kind, line.set_name) for line in words.lines]
+        count = [len(numbers) for numbers in captions.of_photo]
+        self._several, self._needed = [number > 1 for number in count], [min(number // SEVERAL, 1) for number in count]
         self._open = set[tuple[int, int]]()
         self._sets, naming = sets, set[tuple[int, int]]()
-        for caption, which in zip(found.caption.tolist(), found.which.tolist(), strict=True):
+        for caption, which in zip(phrases.caption.tolist(), phrases.which.tolist(), strict=True):
             self._open.update((int(captions.photo[caption]), line) for line in listed[which])
             if which < len(words.named):
                 naming.update((caption, line) for line in words.named[which])
@@ -166,9 +166,9 @@ class Said:
     def _outvoted(self, photo: int, caption: int, line: int, needed: int) -> bool:
         """needed: how many other captions name the line, at least."""
         of_set, named = self._sets[line], self._named[photo, line]
-        others = self._of_set[photo, of_set] - (self._here[caption, of_set] - 1)
+        rivals = self._of_set[photo, of_set] - (self._here[caption, of_set] - 1)
         # Nothing contests a caption that is the only one.
-        return self._several[photo] and (others >= 2 * named or named <= needed)
+        return self._several[photo] and (rivals >= 2 * named or named <= needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,45 +198,45 @@ def twins(captions: Captions, words: Vocabulary, allowed: Bools, salt: np.uint64
         allowed: whether each phrase of it may be what differs.
         salt: decides which ones are compared where more than `WINDOW` + 1 captions are the same but for a phrase.
     """
-    found = phrases_in(captions, words.says)
-    said = Said(captions, found, words)
-    found = found.take(found.which < len(words.phrases))
+    places = phrases_in(captions, words.says)
+    statements = Said(captions, places, words)
+    places = places.take(places.which < len(words.phrases))
     first = dict[tuple[int, tuple[str, ...]], int]()  # of a photo's captions of the same words
     for caption, place in enumerate(zip(captions.photo.tolist(), captions.words, strict=True)):
         first.setdefault(place, caption)
     once = np.zeros(len(captions.rows), np.bool_)
     once[[*first.values()]] = True
-    length = np.array([len(one) for one in captions.words], np.int64)
-    good = allowed[found.which] & (length[found.caption] - found.words >= FEWEST) & once[found.caption]
+    length = np.array([len(tokens) for tokens in captions.words], np.int64)
+    good = allowed[places.which] & (length[places.caption] - places.words >= FEWEST) & once[places.caption]
     parts = []
-    for pairs in neighbours(captions, found.take(good), words, salt):
+    for pairs in neighbours(captions, places.take(good), words, salt):
         rows = zip(pairs.photo.tolist(), pairs.caption.tolist(), pairs.line.tolist(), strict=True)
         kept = [
-            not any(said.open(photo[side], line[1 - side]) for side in (0, 1))
-            and not any(map(said.contested, photo, caption, line))
+            not any(statements.open(photo[side], line[1 - side]) for side in (0, 1))
+            and not any(map(statements.contested, photo, caption, line))
             for photo, caption, line in rows
         ]
         parts.append(pairs.take(np.array(kept, np.bool_)))
-    return Twins(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Twins)))
+    return Twins(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Twins)))
 
 
-def neighbours(captions: Captions, found: Phrases, words: Vocabulary, salt: np.uint64) -> Iterator[Twins]:
+def neighbours(captions: Captions, places: Phrases, words: Vocabulary, salt: np.uint64) -> Iterator[Twins]:
     """Pairs of places of two photos around which the captions are the same, and whose phrases exclude each other.
 
     Of more than `WINDOW` + 1 captions that are the same around a place each is compared with the next ones, in an
     order that depends on ``salt``: otherwise a phrase of thousands of photos would give millions of pairs.
     """
-    drawn = captions.random(salt)[found.caption] >> np.uint64(32)
-    order = np.lexsort((drawn, found.rest))
-    found, drawn = found.take(order), drawn[order]
-    photo = captions.photo[found.caption]
+    drawn = captions.random(salt)[places.caption] >> np.uint64(32)
+    order = np.lexsort((drawn, places.rest))
+    places, drawn = places.take(order), drawn[order]
+    photo = captions.photo[places.caption]
     for apart in range(1, WINDOW + 1):
-        one = np.flatnonzero(found.rest[apart:] == found.rest[:-apart])
-        line = words.twin[found.which[one], found.which[one + apart]]
-        one = one[(line >= 0) & (photo[one] != photo[one + apart])]
-        both = np.stack([one, one + apart], axis=1)
+        first = np.flatnonzero(places.rest[apart:] == places.rest[:-apart])
+        line = words.twin[places.which[first], places.which[first + apart]]
+        first = first[(line >= 0) & (photo[first] != photo[first + apart])]
+        sides = np.stack([first, first + apart], axis=1)
         # Which side is first must not depend on how often a word is used.
-        both = np.where((drawn[one] < drawn[one + apart])[:, None], both, both[:, ::-1])
-        phrase = found.which[both]
+        sides = np.where((drawn[first] < drawn[first + apart])[:, None], sides, sides[:, ::-1])
+        phrase = places.which[sides]
         line = np.stack([words.twin[phrase[:, 0], phrase[:, 1]], words.twin[phrase[:, 1], phrase[:, 0]]], axis=1)
-        yield Twins(found.caption[both], photo[both], found.start[both[:, 0]], phrase, line.astype(np.int64))
+        yield Twins(places.caption[sides], photo[sides], places.start[sides[:, 0]], phrase, line.astype(np.int64))

@@ -125,23 +125,23 @@ class CaptionTwins(ConfirmedCaptions):
     def plan(self) -> Iterator[TwinCandidate]:
         """Twins, group by group. Raises `WrongUse` where there is none."""
         captions, words = Captions(self.read_captions()), vocabulary()
-        found = twins(captions, words, self._rated(), self._salt)
+        pairs = twins(captions, words, self._rated(), self._salt)
         limits = Limits(self.uses_of_image, self.uses_of_word, self.uses_of_words)
-        drawn = captions.random(self._salt)[found.caption]
-        groups = choose(found.photo, found.line, mixed(drawn[:, 0] ^ drawn[:, 1]), limits)
+        drawn = captions.random(self._salt)[pairs.caption]
+        groups = choose(pairs.photo, pairs.line, mixed(drawn[:, 0] ^ drawn[:, 1]), limits)
         if not groups:
             raise WrongUse(f"{', '.join(map(str, self.captions))}: {_why_none(captions)}")
-        self._refuse_addresses([captions.rows[one] for one in found.caption[:LOOKED_AT, 0].tolist()])
+        self._refuse_addresses([captions.rows[place] for place in pairs.caption[:LOOKED_AT, 0].tolist()])
         for rows in groups:
             group = ""
             for row in rows:
-                candidate = self._planned(captions, found, row, group)
+                candidate = self._planned(captions, pairs, row, group)
                 group = group or candidate.key
                 yield candidate
 
     def _refuse_addresses(self, captions: Sequence[Caption]) -> None:
         """Raise `WrongUse` where the captions name no file of any image."""
-        names = [looked_for_by(one.image, one.image_id) for one in captions]
+        names = [looked_for_by(caption.image, caption.image_id) for caption in captions]
         if all("://" in name for name in names):
             raise WrongUse(
                 f"{', '.join(map(str, self.captions))}: name their images by address alone, such as {names[0]}; "
@@ -156,29 +156,29 @@ class CaptionTwins(ConfirmedCaptions):
         asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
         return np.asarray(~asked | (rating >= self.threshold))
 
-    def _planned(self, captions: Captions, found: Twins, row: int, group: str) -> TwinCandidate:
+    def _planned(self, captions: Captions, pairs: Twins, row: int, group: str) -> TwinCandidate:
         words = vocabulary()
-        one, other = (captions.rows[place] for place in found.caption[row].tolist())
+        first, second = (captions.rows[place] for place in pairs.caption[row].tolist())
         texts = [
             [caption.caption, *(captions.rows[place].caption for place in captions.of_photo[photo])]
-            for caption, photo in zip((one, other), found.photo[row].tolist(), strict=True)
+            for caption, photo in zip((first, second), pairs.photo[row].tolist(), strict=True)
         ]
-        shown = together([caption.terms.filled(self.terms) for caption in (one, other)])
-        phrases = tuple(words.phrases[phrase] for phrase in found.phrase[row].tolist())
-        line = words.lines[found.line[row, 0]]
+        shown = together([caption.terms.filled(self.terms) for caption in (first, second)])
+        phrases = tuple(words.phrases[phrase] for phrase in pairs.phrase[row].tolist())
+        line = words.lines[pairs.line[row, 0]]
         about = {"kind": line.kind, "set": line.set_name, "word0": phrases[0], "word1": phrases[1]}
-        for side, caption in enumerate((one, other)):
+        for side, caption in enumerate((first, second)):
             about |= {f"caption_id{side}": caption.caption_id, f"image_id{side}": caption.image_id}
         return TwinCandidate(
-            **self.identified(one.caption_id, other.caption_id, terms=shown, group=group),
+            **self.identified(first.caption_id, second.caption_id, terms=shown, group=group),
             captions0=tuple(dict.fromkeys(texts[0])),
             captions1=tuple(dict.fromkeys(texts[1])),
-            image0=looked_for_by(one.image, one.image_id),
-            image1=looked_for_by(other.image, other.image_id),
+            image0=looked_for_by(first.image, first.image_id),
+            image1=looked_for_by(second.image, second.image_id),
             change=line.kind,
             provenance=canonical_json(about).decode(),
             words=phrases,
-            start=int(found.start[row]),
+            start=int(pairs.start[row]),
             set_name=line.set_name,
         )
 
@@ -186,24 +186,24 @@ class CaptionTwins(ConfirmedCaptions):
         """Pairs with their images, or why one has none; ``other-role`` where a parse contradicts."""
         planned = cast(Sequence[TwinCandidate], candidates)
         agreed = self.agreed(planned)
-        names = (name for one, good in zip(planned, agreed, strict=True) if good for name in (one.image0, one.image1))
-        read = self._images.read(names)
-        for one, good in zip(planned, agreed, strict=True):
-            yield paired(one, read) if good else Rejected(one.key, OTHER_ROLE, " / ".join(one.words))
+        used = (name for pair, good in zip(planned, agreed, strict=True) if good for name in (pair.image0, pair.image1))
+        read = self._images.read(used)
+        for pair, good in zip(planned, agreed, strict=True):
+            yield paired(pair, read) if good else Rejected(pair.key, OTHER_ROLE, " / ".join(pair.words))
 
     def agreed(self, planned: Sequence[TwinCandidate]) -> list[bool]:
         """Whether the words of each pair play the same part in both captions, by each parser."""
-        sides = [(text, word, one) for one in planned for text, word in zip(one.own, one.words, strict=True)]
+        sides = [(text, word, pair) for pair in planned for text, word in zip(pair.own, pair.words, strict=True)]
         agreed = [True] * len(planned)
         for parser in filter(None, (self.parser, self.second_parser)):
             with parser.nlp.memory_zone():
                 docs = parser.docs(text for text, _, _ in sides)
                 roles = [
-                    role_of(doc, *span_of(doc.text, word, one.start), one.change, one.set_name)
-                    for doc, (_, word, one) in zip(docs, sides, strict=True)
+                    role_of(doc, *span_of(doc.text, word, pair.start), pair.change, pair.set_name)
+                    for doc, (_, word, pair) in zip(docs, sides, strict=True)
                 ]
-            for number, both in enumerate(zip(roles[::2], roles[1::2], strict=True)):
-                agreed[number] = agreed[number] and both[0] is not None and both[0] == both[1]
+            for number, (role0, role1) in enumerate(zip(roles[::2], roles[1::2], strict=True)):
+                agreed[number] = agreed[number] and role0 is not None and role0 == role1
         return agreed
 
     @property

@@ -65,8 +65,8 @@ def vocabulary() -> Vocabulary:
     for kind, set_name, texts in sets:
         here: dict[tuple[str, int], set[int]] = {}
         for text in texts:
-            names, _, others = text.partition(":")
-            words = [one for name in _listed(names) for one in lists.get(name, [name])]
+            names, _, excluded = text.partition(":")
+            words = [word for name in _listed(names) for word in lists.get(name, [name])]
             lists.setdefault(f"@{set_name}", []).extend(words)
             number = len(lines)
             lines.append(Line(kind, set_name, words[0].partition("/")[0]))
@@ -74,7 +74,7 @@ def vocabulary() -> Vocabulary:
                 bases.setdefault(phrase, base)
                 here.setdefault((phrase, form), set()).add(number)
                 says.setdefault(phrase, set()).add(number)
-            for phrase, *_ in _forms(_listed(others), "object", plurals):
+            for phrase, *_ in _forms(_listed(excluded), "object", plurals):
                 says.setdefault(phrase, set()).add(number)
         forms.append(here)
     phrases = sorted({phrase for here in forms for phrase, _ in here})
@@ -82,18 +82,18 @@ def vocabulary() -> Vocabulary:
     named: list[set[int]] = [set() for _ in phrases]
     twin = np.full((len(phrases), len(phrases)), -1, dtype=np.int16)
     for here in forms:
-        for (one, form), own in here.items():
-            named[place[one]] |= own
-            for (other, other_form), others_own in here.items():
-                at = place[one], place[other]
-                if form == other_form and not own & others_own and twin[at] < 0:
+        for (phrase, form), own in here.items():
+            named[place[phrase]] |= own
+            for (other_phrase, other_form), other_lines in here.items():
+                at = place[phrase], place[other_phrase]
+                if form == other_form and not own & other_lines and twin[at] < 0:
                     twin[at] = min(own)
     return Vocabulary(
         phrases=tuple(phrases),
         bases=tuple(bases[phrase] for phrase in phrases),
         lines=tuple(lines),
         twin=twin,
-        named=tuple(tuple(sorted(one)) for one in named),
+        named=tuple(tuple(sorted(numbers)) for numbers in named),
         says={phrase: tuple(sorted(says[phrase])) for phrase in (*phrases, *sorted(says.keys() - place.keys()))},
         where=frozenset(raw["where"]),
         together=frozenset(raw["together"]),

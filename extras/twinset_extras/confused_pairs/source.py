@@ -56,16 +56,16 @@ def cosines(features: Floats, pairs: Pairs) -> NDArray[np.float64]:
 
     Products of float32 are exact in float64, and the order of their sum is fixed: the same bits on every machine.
     """
-    found = np.empty(len(pairs))
+    sums = np.empty(len(pairs))
     for start in range(0, len(pairs), LOT):
-        some = pairs[start : start + LOT]
-        terms = features[some[:, 0]].astype(np.float64) * features[some[:, 1]]
+        lot = pairs[start : start + LOT]
+        terms = features[lot[:, 0]].astype(np.float64) * features[lot[:, 1]]
         while (width := terms.shape[1]) > 1:  # the second half is added to the first
             half = (width + 1) // 2
             terms[:, : width - half] += terms[:, half:]
             terms = terms[:, :half]
-        found[start : start + LOT] = terms[:, 0]
-    return found
+        sums[start : start + LOT] = terms[:, 0]
+    return sums
 
 
 def alike(features: Floats, above: float) -> tuple[Pairs, NDArray[np.float64]]:
@@ -84,15 +84,15 @@ def alike(features: Floats, above: float) -> tuple[Pairs, NDArray[np.float64]]:
             products = features[first : first + BLOCK] @ features[second : second + BLOCK].T
             pairs = np.argwhere(products >= least) + np.array([first, second])
             pairs = pairs[pairs[:, 0] < pairs[:, 1]]
-            found = cosines(features, pairs)
-            good = found > above
-            parts.append((pairs[good], found[good]))
+            near = cosines(features, pairs)
+            good = near > above
+            parts.append((pairs[good], near[good]))
             held += int(good.sum())
             if held > MOST:
                 raise TooMany
-    pairs, found = (np.concatenate(both) for both in zip(*parts, strict=True))
+    pairs, near = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    return pairs[order], found[order]
+    return pairs[order], near[order]
 
 
 Row = Mapping[str, Any]
@@ -160,7 +160,7 @@ class ConfusedPairs(Source):
     micro_batch: ClassVar[int] = 32  # pairs that are made together: their photographs are looked for in each tar once
 
     def inputs(self) -> str:
-        return digest([self.stage.earlier(one).digest for one in self.reads])
+        return digest([self.stage.earlier(name).digest for name in self.reads])
 
     def plan(self) -> Iterator[ConfusedCandidate]:
         """Pairs, group by group.
@@ -168,32 +168,32 @@ class ConfusedPairs(Source):
         Raises `WrongUse`: the stages are of different images, there is no pair, or too many are alike.
         """
         names, pairs, near, far = self._found()
-        photographs = self._photographs([names[one] for one in np.unique(pairs)])
-        split = {one["image_sha256"]: one["split"] for one in photographs.values()}
+        photographs = self._photographs([names[place] for place in np.unique(pairs)])
+        split = {photo["image_sha256"]: photo["split"] for photo in photographs.values()}
         groups, uses = Groups(), Counter[int]()
         taken = list[int]()
         for at in np.argsort(far - near, kind="stable").tolist():
-            one, other = pairs[at].tolist()
+            left, right = pairs[at].tolist()
             reason = ""
-            if split[names[one]] != split[names[other]]:
+            if split[names[left]] != split[names[right]]:
                 reason = "other-split"
-            elif max(uses[one], uses[other]) >= self.uses_of_image:
+            elif max(uses[left], uses[right]) >= self.uses_of_image:
                 reason = "used-often"
-            elif not groups.joined(one, other):
+            elif not groups.joined(left, right):
                 reason = "large-group"
             if reason:
-                self.excluded.add(reason, " and ".join(photographs[names[each]]["image_id"] for each in (one, other)))
+                self.excluded.add(reason, " and ".join(photographs[names[each]]["image_id"] for each in (left, right)))
                 continue
-            uses.update((one, other))
+            uses.update((left, right))
             taken.append(at)
         grouped: dict[int, list[int]] = {}
         for at in taken:
             grouped.setdefault(groups.root(int(pairs[at, 0])), []).append(at)
-        for some in grouped.values():
+        for places in grouped.values():
             group = ""
-            for at in some:
-                both = [photographs[names[one]] for one in pairs[at].tolist()]
-                candidate = self._planned(both, float(near[at]), float(far[at]), group)
+            for at in places:
+                rows = [photographs[names[place]] for place in pairs[at].tolist()]
+                candidate = self._planned(rows, float(near[at]), float(far[at]), group)
                 group = group or candidate.key
                 yield candidate
 
@@ -203,36 +203,36 @@ class ConfusedPairs(Source):
         Raises `BrokenTar`: a photograph is absent, broken or not the one that was planned.
         """
         planned = cast(Sequence[ConfusedCandidate], candidates)
-        places = {key: tar for one in planned for tar, key in zip(one.tars, one.keys, strict=True)}
+        places = {key: tar for pair in planned for tar, key in zip(pair.tars, pair.keys, strict=True)}
         stored = self._images.samples((tar, key) for key, tar in places.items())
-        for one in planned:
+        for pair in planned:
             # Decoded pair by pair: 64 photographs in pixels may be gigabytes.
             frames = [
                 self._frame(places[key], key, stored[key].images["image"], sha256)
-                for key, sha256 in zip(one.keys, one.image_sha256s, strict=True)
+                for key, sha256 in zip(pair.keys, pair.image_sha256s, strict=True)
             ]
             yield Pair(
-                **one.placed,
+                **pair.placed,
                 change="photograph",
                 image0=frames[0],
                 image1=frames[1],
-                scores={"alike": one.alike, "apart": one.apart},
-                provenance={f"image_id{side}": name for side, name in enumerate(one.image_ids)},
+                scores={"alike": pair.alike, "apart": pair.apart},
+                provenance={f"image_id{side}": name for side, name in enumerate(pair.image_ids)},
             )
 
-    def _planned(self, both: Sequence[Row], near: float, far: float, group: str) -> ConfusedCandidate:
-        both = sorted(both, key=lambda one: str(one["image_id"]))
-        identified = self.identified(*(one["image_id"] for one in both), group=group, shows=list(map(Terms.of, both)))
-        identified["split"] = both[0]["split"]
-        captions = [tuple(json.loads(one["captions"])) for one in both]
+    def _planned(self, rows: Sequence[Row], near: float, far: float, group: str) -> ConfusedCandidate:
+        rows = sorted(rows, key=lambda row: str(row["image_id"]))
+        identified = self.identified(*(row["image_id"] for row in rows), group=group, shows=list(map(Terms.of, rows)))
+        identified["split"] = rows[0]["split"]
+        captions = [tuple(json.loads(row["captions"])) for row in rows]
         return ConfusedCandidate(
             **identified,
             captions0=captions[0],
             captions1=captions[1],
-            tars=tuple(one["tar"] for one in both),
-            keys=tuple(one["key"] for one in both),
-            image_ids=tuple(one["image_id"] for one in both),
-            image_sha256s=tuple(one["image_sha256"] for one in both),
+            tars=tuple(row["tar"] for row in rows),
+            keys=tuple(row["key"] for row in rows),
+            image_ids=tuple(row["image_id"] for row in rows),
+            image_sha256s=tuple(row["image_sha256"] for row in rows),
             alike=near,
             apart=far,
         )
@@ -247,11 +247,11 @@ class ConfusedPairs(Source):
     def _found(self) -> tuple[list[str], Pairs, NDArray[np.float64], NDArray[np.float64]]:
         """sha256s of all images, pairs of their places, and the cosines of each pair by both encoders."""
         source, first, second = self, *map(self.stage.earlier, (self.alike, self.apart))
-        others = {
+        places = {
             sha256: place for place, sha256 in enumerate(second.read(["image_sha256"])["image_sha256"].to_pylist())
         }
         names, features = read_features(first)
-        self._refuse_others(first, names, second, others)
+        self._refuse_others(first, names, second, places)
         try:
             pairs, near = alike(features, source.above)
         except TooMany:
@@ -260,10 +260,10 @@ class ConfusedPairs(Source):
                 "source.above, or name another encoder as alike"
             ) from None
         del features
-        place = np.array([others.get(name, -1) for name in names])[pairs]
-        both = (place >= 0).all(axis=1)
-        pairs, near, place = pairs[both], near[both], place[both]
-        chosen = np.zeros(len(others), np.bool_)
+        place = np.array([places.get(name, -1) for name in names])[pairs]
+        in_both = (place >= 0).all(axis=1)
+        pairs, near, place = pairs[in_both], near[in_both], place[in_both]
+        chosen = np.zeros(len(places), np.bool_)
         chosen[place] = True
         far = cosines(read_features(second, chosen)[1], (np.cumsum(chosen) - 1)[place])
         good = far < source.below
@@ -276,12 +276,12 @@ class ConfusedPairs(Source):
         return names, pairs[good], near[good], far[good]
 
     def _refuse_others(
-        self, first: FinishedStage, names: Sequence[str], second: FinishedStage, others: Mapping[str, int]
+        self, first: FinishedStage, names: Sequence[str], second: FinishedStage, places: Mapping[str, int]
     ) -> None:
         """Raise `WrongUse` where a stage lacks images of the other one, but those that its own encoder failed at."""
         known = {*names}
-        for stage, lacking, where in ((second, known - others.keys(), first), (first, others.keys() - known, second)):
-            failed = {json.loads(one)[0] for one in stage.rejected(["identity"])["identity"].to_pylist()}
+        for stage, lacking, where in ((second, known - places.keys(), first), (first, places.keys() - known, second)):
+            failed = {json.loads(identity)[0] for identity in stage.rejected(["identity"])["identity"].to_pylist()}
             if lost := sorted(lacking - failed):
                 raise WrongUse(
                     f"{stage.where}: has no features of {len(lost):,} images of {where.where}, such as {lost[0]}; name "
@@ -290,17 +290,17 @@ class ConfusedPairs(Source):
 
     def _photographs(self, wanted: Sequence[str]) -> dict[str, Row]:
         """The first row of each wanted image in the stage of photographs, by sha256."""
-        known, found = {*wanted}, dict[str, Row]()
+        known, photographs = {*wanted}, dict[str, Row]()
         for batch in self._images.batches(COLUMNS):
             for row in batch.to_pylist():
                 if row["image_sha256"] in known:
-                    found.setdefault(row["image_sha256"], row)
-        if lost := sorted(known - found.keys()):
+                    photographs.setdefault(row["image_sha256"], row)
+        if lost := sorted(known - photographs.keys()):
             raise WrongUse(
                 f"{self._images.where}: lacks {len(lost):,} images of {self.alike}, such as {lost[0]}; name the "
                 "stage of photographs that the features were made of as source.images"
             )
-        return found
+        return photographs
 
     @cached_property
     def _images(self) -> FinishedStage:

@@ -86,15 +86,15 @@ class Label:
 def labels_of(asked: Sequence[Sequence[FactQuestion]]) -> list[Label]:
     """Objects that one caption alone names; attributes where no object differs. asked: questions of both captions."""
     for kind in ("entity", "attribute"):
-        found = [
-            Label(side, " ".join(reversed(one.words)), one.question)
+        labels = [
+            Label(side, " ".join(reversed(question.words)), question.question)
             for side in SIDES
-            for one in asked[side]
-            if one.kind == kind and one.meaning in distinguishing(asked[side], asked[1 - side])
-            if kind == "entity" or one.words[1].split()[0] not in _PLACES
+            for question in asked[side]
+            if question.kind == kind and question.meaning in distinguishing(asked[side], asked[1 - side])
+            if kind == "entity" or question.words[1].split()[0] not in _PLACES
         ]
-        if found:
-            return found
+        if labels:
+            return labels
     return []
 
 
@@ -114,33 +114,33 @@ class _Found:
     boxes: list[Box]
 
 
-def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+def _boxes(located: _Found, answers: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
     """Boxes as JSON has them, without those that the model refuted. answers: of each inquiry; empty for none.
 
     label0, label1: what each caption alone says is there; empty for none. difference: both in one text.
     """
-    label0, label1 = (", ".join(one.text for one in found.labels if one.caption == side) for side in SIDES)
+    label0, label1 = (", ".join(label.text for label in located.labels if label.caption == side) for side in SIDES)
     boxes = []
-    for number, box in enumerate(found.boxes):
-        told: tuple[dict[str, Any], ...] = ()
+    for number, box in enumerate(located.boxes):
+        answered: tuple[dict[str, Any], ...] = ()
         if answers:
             yes0, yes1 = answers[2 * number : 2 * number + 2]
-            told = tuple(
-                {"question": (asked := one.question), "caption": one.caption, "yes0": yes0[asked], "yes1": yes1[asked]}
-                for one in found.labels
+            answered = tuple(
+                {"question": (text := label.question), "caption": label.caption, "yes0": yes0[text], "yes1": yes1[text]}
+                for label in located.labels
             )
-        if _holds(told):
+        if _holds(answered):
             difference = f"image 0: {label0 or f'no {label1}'}; image 1: {label1 or f'no {label0}'}"
             labels = {"label0": label0, "label1": label1, "difference": difference}
-            boxes.append({**asdict(box), **labels, "answers": told})
+            boxes.append({**asdict(box), **labels, "answers": answered})
     return boxes
 
 
 def _holds(answers: Sequence[Mapping[str, Any]]) -> bool:
     """Whether each image shows all that its caption names, and the other one does not."""
     for side in SIDES:
-        both = [(one["yes0"], one["yes1"])[:: -1 if side else 1] for one in answers if one["caption"] == side]
-        if both and not (all(own >= YES for own, _ in both) and any(other < YES for _, other in both)):
+        shown = [(reply["yes0"], reply["yes1"])[:: -1 if side else 1] for reply in answers if reply["caption"] == side]
+        if shown and not (all(own >= YES for own, _ in shown) and any(opposite < YES for _, opposite in shown)):
             return False
     return True
 
@@ -237,22 +237,22 @@ class DifferenceBoxes(QuestionSource):
             OutOfMemory: a pass of the engine does not fit.
         """
         every = cast(Sequence[BoxCandidate], candidates)
-        stored = self.earlier().samples((one.tar, one.pair_key) for one in every)
-        pairs = {one.key: copied(self.earlier(), one, stored[one.pair_key]) for one in every}
+        stored = self.earlier().samples((pair.tar, pair.pair_key) for pair in every)
+        pairs = {pair.key: copied(self.earlier(), pair, stored[pair.pair_key]) for pair in every}
         questions = self.questions_about(text for pair in pairs.values() for text in pair.described().values())
-        found = {one.key: self._found(one.key, stored[one.pair_key], questions) for one in every}
-        seen = {key: one for key, one in found.items() if isinstance(one, _Found) and self.asks}
-        answers = self.answers({key: list(self._inquiries(key, one)) for key, one in seen.items()})
+        located = {pair.key: self._found(pair.key, stored[pair.pair_key], questions) for pair in every}
+        seen = {key: place for key, place in located.items() if isinstance(place, _Found) and self.asks}
+        answers = self.answers({key: list(self._inquiries(key, place)) for key, place in seen.items()})
         for key, pair in pairs.items():
-            one, answered = found[key], answers.get(key, [])
-            if isinstance(one, Rejected):
-                yield one
+            place, answered = located[key], answers.get(key, [])
+            if isinstance(place, Rejected):
+                yield place
             elif isinstance(answered, Rejected):
                 yield answered
-            elif boxes := _boxes(one, answered):
+            elif boxes := _boxes(place, answered):
                 yield _with_boxes(pair, boxes)
             else:
-                detail = f"{len(one.boxes)} boxes; {one.labels[0].question[:200]}"
+                detail = f"{len(place.boxes)} boxes; {place.labels[0].question[:200]}"
                 yield Rejected(key, "box-does-not-hold", detail)
 
     def _found(
@@ -278,11 +278,11 @@ class DifferenceBoxes(QuestionSource):
             return Rejected(key, "too-many-boxes", str(len(boxes)))
         return _Found(pictures, labels, boxes)
 
-    def _inquiries(self, key: str, found: _Found) -> Iterator[Inquiry]:
+    def _inquiries(self, key: str, located: _Found) -> Iterator[Inquiry]:
         """Box by box, first of image 0, then of image 1."""
-        questions = tuple(label.question for label in found.labels)
-        for number, box in enumerate(found.boxes):
-            for side, picture in enumerate(found.pictures):
+        questions = tuple(label.question for label in located.labels)
+        for number, box in enumerate(located.boxes):
+            for side, picture in enumerate(located.pictures):
                 yield ShownImage(self._crop(picture, box), key=f"{key} box {number} image{side}"), questions
 
     def _crop(self, picture: Image.Image, box: Box) -> Image.Image:

@@ -30,9 +30,9 @@ class PipelineEditor(PipelineWorker[DiffusersEdits], ImageEditor):
             OutOfMemory: an edit does not fit.
             BuildFailed: the model does not.
         """
-        for one in edits:
-            prompt = self._prompt(one)
-            yield self._refused(one, prompt) or self.unread(one.key, prompt) or self._edited(one, prompt)
+        for edit in edits:
+            prompt = self._prompt(edit)
+            yield self._refused(edit, prompt) or self.unread(edit.key, prompt) or self._edited(edit, prompt)
 
     @property
     def _inpaints(self) -> bool:
@@ -48,7 +48,7 @@ class PipelineEditor(PipelineWorker[DiffusersEdits], ImageEditor):
         if edit.mask is None or not edit.mask.any():
             return Rejected(edit.key, "no-mask")
         if edit.mask.shape != edit.pixels.shape[:2]:
-            sizes = ("x".join(map(str, one.shape[1::-1])) for one in (edit.mask, edit.pixels))
+            sizes = ("x".join(map(str, picture.shape[1::-1])) for picture in (edit.mask, edit.pixels))
             return Rejected(edit.key, "mask-size", "the mask has {}, the picture {}".format(*sizes))
         return None
 
@@ -76,7 +76,7 @@ class PipelineEditor(PipelineWorker[DiffusersEdits], ImageEditor):
 def working_size(width: int, height: int, side: int) -> tuple[int, int]:
     """Width and height near a picture's ratio, of about ``side`` squared pixels; models read no long stripes."""
     ratio = min(max(width / height, 1 / STRIPE), STRIPE) ** 0.5
-    across, down = (max(2, round(one / MULTIPLE)) * MULTIPLE for one in (side * ratio, side / ratio))
+    across, down = (max(2, round(length / MULTIPLE)) * MULTIPLE for length in (side * ratio, side / ratio))
     return across, down
 
 

@@ -66,19 +66,19 @@ class Instances:
         self._by_file = {file: image for image, file in images.items()}
         stems = Counter(map(_stem, images.values()))
         self._by_stem = {stem: file for file in images.values() if stems[stem := _stem(file)] == 1}
-        for number, one in enumerate(annotations, 1):
-            if not isinstance(one, dict):
+        for number, entry in enumerate(annotations, 1):
+            if not isinstance(entry, dict):
                 left_out.add("bad-instance", f"{path.name} annotation {number}")
                 continue
-            image, category = (text_of(one.get(field)) for field in ("image_id", "category_id"))
-            box = one.get("bbox")
+            image, category = (text_of(entry.get(field)) for field in ("image_id", "category_id"))
+            box = entry.get("bbox")
             if image not in images or category not in names or not _is_box(box):
                 left_out.add("bad-instance", f"{path.name} annotation {number}")
                 continue
-            found = Place(
-                names[category], (box[0], box[1], box[2], box[3]), one.get("segmentation"), bool(one.get("iscrowd"))
+            place = Place(
+                names[category], (box[0], box[1], box[2], box[3]), entry.get("segmentation"), bool(entry.get("iscrowd"))
             )
-            self._by_id[image].append(found)
+            self._by_id[image].append(place)
         if not any(self._by_id.values()):
             refuse_unusable(path, left_out, "annotations need the id of an image and of a category, and a bbox")
 
@@ -99,21 +99,21 @@ def _stem(file: str) -> str:
     return PurePosixPath(file).stem
 
 
-def _differ(file: str, other: str) -> bool:
+def _differ(file: str, other_file: str) -> bool:
     """Whether two names of one stem lie in folders of which neither ends with the other."""
-    folders = [PurePosixPath(one).parent.parts[::-1] for one in (file, other)]
-    return any(one != two for one, two in zip(*folders, strict=False))
+    folders = [PurePosixPath(name).parent.parts[::-1] for name in (file, other_file)]
+    return any(folder != other_folder for folder, other_folder in zip(*folders, strict=False))
 
 
 def _by_id(rows: Sequence[Mapping[str, Any]], field: str) -> dict[str, str]:
     """A field of each row by the row's id; raises ValueError for an id or a text that is none, or comes twice."""
-    found = dict[str, str]()
-    for one in rows:
-        number, text = text_of(one["id"]), one[field]
-        if not number or not isinstance(text, str) or not text.strip() or number in found:
-            raise ValueError(f"id {one['id']!r} with {field} {text!r}: empty or there twice")
-        found[number] = text
-    return found
+    by_id = dict[str, str]()
+    for row in rows:
+        number, text = text_of(row["id"]), row[field]
+        if not number or not isinstance(text, str) or not text.strip() or number in by_id:
+            raise ValueError(f"id {row['id']!r} with {field} {text!r}: empty or there twice")
+        by_id[number] = text
+    return by_id
 
 
 def chosen(places: Sequence[Place], count: int, removed: int) -> list[Place] | str:
@@ -121,21 +121,21 @@ def chosen(places: Sequence[Place], count: int, removed: int) -> list[Place] | s
 
     places: all that the noun may be. count, removed: as `twinset_extras.edited_photos.wording.Wanted`.
     """
-    found = {one.category for one in places}
-    if not found:
+    categories = {place.category for place in places}
+    if not categories:
         return "not-in-photo"
-    if len(found) > 1:
+    if len(categories) > 1:
         return "several-categories"
-    if count and any(one.crowd for one in places):
+    if count and any(place.crowd for place in places):
         return "other-number"
     if len(places) != count if count else len(places) < 2 and not places[0].crowd:
         return "other-number"
-    return sorted(places, key=lambda one: one.area)[: removed if removed > 0 else None]
+    return sorted(places, key=lambda place: place.area)[: removed if removed > 0 else None]
 
 
 def stored(places: Sequence[Place]) -> str:
     """Places as a plan holds them."""
-    return json.dumps([[one.box, one.outline] for one in places], separators=(",", ":"))
+    return json.dumps([[place.box, place.outline] for place in places], separators=(",", ":"))
 
 
 def mask_of(text: str, height: int, width: int) -> Bools:
@@ -145,8 +145,8 @@ def mask_of(text: str, height: int, width: int) -> Bools:
 
 def largest_overlap(text: str, mask: Bools) -> float:
     """The largest share of any of some `stored` places that lies in a mask (0-1); raises `BadMask`."""
-    others = _masks(text, *mask.shape)
-    return max((float((other & mask).sum() / max(other.sum(), 1)) for other in others), default=0.0)
+    masks = _masks(text, *mask.shape)
+    return max((float((instance & mask).sum() / max(instance.sum(), 1)) for instance in masks), default=0.0)
 
 
 def _masks(text: str, height: int, width: int) -> Iterator[Bools]:

@@ -189,7 +189,7 @@ class EditedPhotos(DerivingTerms, EngineSource):
         instances = Instances(self.instances, self.excluded)
         nouns = Nouns(names_of(instances.categories, vocabulary()))
         table = self.earlier().read(["identity", *TERMS, *COLUMNS.names])
-        photos = np.array([one["image"] or one["image_id"] for one in table.select(["image", "image_id"]).to_pylist()])
+        photos = np.array([row["image"] or row["image_id"] for row in table.select(["image", "image_id"]).to_pylist()])
         _, first, codes = np.unique(photos, return_index=True, return_inverse=True)
         order = np.argsort(first[codes], kind="stable")
         for start in range(0, len(order), SLICE):
@@ -213,7 +213,7 @@ class EditedPhotos(DerivingTerms, EngineSource):
             return "no-photo"
         if (there := instances.of(row["image"], row["image_id"])) is None:
             return "not-annotated"
-        places = chosen([one for one in there if one.category in change.categories], change.count, change.removed)
+        places = chosen([place for place in there if place.category in change.categories], change.count, change.removed)
         if isinstance(places, str):
             return places
         group = sample_key(self.stage.name, "image", photo)
@@ -228,79 +228,79 @@ class EditedPhotos(DerivingTerms, EngineSource):
             photo=photo,
             category=change.categories[0],
             places=stored(places),
-            others=stored([one for one in there if one not in places]),
+            others=stored([place for place in there if place not in places]),
             **_of(change),
         )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """A pair each, or why there is none. Raises what `ImageEditor.edit` raises."""
         planned, kind = cast(Sequence[EditCandidate], candidates), self.engine.kind
-        photos = self._photos.read(one.photo for one in planned)
-        asked = {one.key: self._asked(one, photos[one.photo]) for one in planned}
+        photos = self._photos.read(candidate.photo for candidate in planned)
+        asked = {candidate.key: self._asked(candidate, photos[candidate.photo]) for candidate in planned}
         edited = self.worker.edit([edit for edit in asked.values() if isinstance(edit, Edit)])
-        for one in planned:
-            edit = asked[one.key]
+        for candidate in planned:
+            edit = asked[candidate.key]
             if isinstance(edit, Rejected):
                 yield edit
                 continue
             given = next(edited, None)
-            if given is None or given.key != one.key:
-                raise BuildFailed(f"{kind}: gives no result for {one.key}, or not in order; correct its package")
+            if given is None or given.key != candidate.key:
+                raise BuildFailed(f"{kind}: gives no result for {candidate.key}, or not in order; correct its package")
             if isinstance(given, Drawn) and (given.pixels.dtype != np.uint8 or given.pixels.shape[2:] != (3,)):
                 form = f"{given.pixels.dtype} {given.pixels.shape}, not uint8 (height, width, 3)"
-                raise BuildFailed(f"{kind}: {one.key} is {form}; correct its package")
-            photo = cast(Frame, photos[one.photo])
-            yield given if isinstance(given, Rejected) else self._proved(one, photo, edit, given)
+                raise BuildFailed(f"{kind}: {candidate.key} is {form}; correct its package")
+            photo = cast(Frame, photos[candidate.photo])
+            yield given if isinstance(given, Rejected) else self._proved(candidate, photo, edit, given)
 
-    def _asked(self, one: EditCandidate, photo: Frame | UnusableImage) -> Edit | Rejected:
+    def _asked(self, candidate: EditCandidate, photo: Frame | UnusableImage) -> Edit | Rejected:
         if isinstance(photo, UnusableImage):
-            return photo.rejected(one.key)
+            return photo.rejected(candidate.key)
         try:
-            mask = mask_of(one.places, *photo.pixels.shape[:2])
+            mask = mask_of(candidate.places, *photo.pixels.shape[:2])
             mask = grown(mask, self.margin) if mask.any() else mask
-            shared = largest_overlap(one.others, mask)
+            shared = largest_overlap(candidate.others, mask)
         except BadMask as error:
-            return Rejected(one.key, "bad-mask", str(error))
+            return Rejected(candidate.key, "bad-mask", str(error))
         share = float(mask.mean())
         if not mask.any() or share < self.smallest:  # a place at the border can have no pixel
-            return Rejected(one.key, "place-too-small", f"{share:.4f}")
+            return Rejected(candidate.key, "place-too-small", f"{share:.4f}")
         if share > self.largest:
-            return Rejected(one.key, "place-too-large", f"{share:.4f}")
+            return Rejected(candidate.key, "place-too-large", f"{share:.4f}")
         if shared > self.shared:
-            return Rejected(one.key, "place-shared", f"{shared:.2f} of another instance")
-        caption, negative = one.captions0[0], one.captions1[0]
-        seed = int(generator_for(self.stage.seed, self.stage.name, one.key).integers(2**63))
-        return Edit(one.key, photo.pixels, mask, caption, negative, one.phrase, one.instruction, seed)
+            return Rejected(candidate.key, "place-shared", f"{shared:.2f} of another instance")
+        caption, negative = candidate.captions0[0], candidate.captions1[0]
+        seed = int(generator_for(self.stage.seed, self.stage.name, candidate.key).integers(2**63))
+        return Edit(candidate.key, photo.pixels, mask, caption, negative, candidate.phrase, candidate.instruction, seed)
 
-    def _proved(self, one: EditCandidate, photo: Frame, edit: Edit, given: Drawn) -> Pair | Rejected:
+    def _proved(self, candidate: EditCandidate, photo: Frame, edit: Edit, given: Drawn) -> Pair | Rejected:
         """The pair with the figures of its proof, or what speaks against it."""
         before, after, mask = edit.pixels, given.pixels, cast(Bools, edit.mask)
         if after.shape != before.shape:
             sizes = [f"{pixels.shape[1]} x {pixels.shape[0]}" for pixels in (after, before)]
-            return Rejected(one.key, "other-size", f"{sizes[0]} of a photo of {sizes[1]}")
+            return Rejected(candidate.key, "other-size", f"{sizes[0]} of a photo of {sizes[1]}")
         if (after == after[0, 0]).all():
-            return Rejected(one.key, "blank")
+            return Rejected(candidate.key, "blank")
         if np.array_equal(before, after):
-            return Rejected(one.key, "same-image")
+            return Rejected(candidate.key, "same-image")
         content = self._encoded(after)
         if self.paste:
             after = np.where(mask[..., None], after, before)
         scores = figures(self._stored(before), np.asarray(decode(content, "")), self._stored(after), mask)
         if reason := against(scores, self.bounds):
-            return Rejected(one.key, reason, ", ".join(f"{name} {value:g}" for name, value in scores.items()))
+            return Rejected(candidate.key, reason, ", ".join(f"{name} {value:g}" for name, value in scores.items()))
         # URLs: what an editor was made of does not lie in the folder of the photos.
         made_of, editor = given.sources or (MediaFile("", 0, ""),), f"editor://{self.engine.kind}"
-        first, *others = (replace(file, path=f"{editor}/{file.path}") for file in made_of)
-        told = ("caption_id", "image_id", "type", "subtype", "photo", "noun", "phrase", "instruction")
+        first, *other_files = (replace(file, path=f"{editor}/{file.path}") for file in made_of)
+        recorded = ("caption_id", "image_id", "type", "subtype", "photo", "noun", "phrase", "instruction")
         return Pair(
-            **one.placed,
-            change=one.change,
+            **candidate.placed,
+            change=candidate.change,
             image0=photo,
-            image1=Frame(f"{one.key}#1", after, -1.0, first),
+            image1=Frame(f"{candidate.key}#1", after, -1.0, first),
             scores=scores,
-            sources=tuple(others),
+            sources=tuple(other_files),
             provenance={
-                **{name: getattr(one, name) for name in told},
+                **{name: getattr(candidate, name) for name in recorded},
                 "box": asdict(box_of(mask)),
                 "paste": self.paste,
                 "seed": edit.seed,

@@ -69,24 +69,24 @@ class Nouns:
         self._known: dict[tuple[str, ...], tuple[set[str], bool]] = {}
         for category, all_names in names.items():
             for name in all_names:
-                for one, plural in ((name, False), (plural_of(name), True)):
-                    self._known.setdefault(tuple(one.split()), (set(), plural))[0].add(category)
+                for form, plural in ((name, False), (plural_of(name), True)):
+                    self._known.setdefault(tuple(form.split()), (set(), plural))[0].add(category)
 
     def at(self, text: Sequence[str], start: int) -> tuple[int, tuple[str, ...], bool] | None:
         """End, categories and number of the longest noun that begins there, unless another word makes it a compound."""
         for length in (3, 2, 1):
             end = start + length
-            if end <= len(text) and (found := self._known.get(tuple(text[start:end]))):
-                whole = found[1] or end == len(text) or text[end] in _STOPS or text[end].endswith(("ing", "ed"))
+            if end <= len(text) and (noun := self._known.get(tuple(text[start:end]))):
+                whole = noun[1] or end == len(text) or text[end] in _STOPS or text[end].endswith(("ing", "ed"))
                 before = start > 0 and tuple(text[start - 1 : end]) in self._known
-                return (end, tuple(sorted(found[0])), found[1]) if whole and not before else None
+                return (end, tuple(sorted(noun[0])), noun[1]) if whole and not before else None
         return None
 
     def after(self, text: Sequence[str], start: int) -> tuple[int, int, tuple[str, ...], bool] | None:
         """Start, end, categories and number of the first noun there, behind at most `BETWEEN` other words."""
         for at in range(start, min(start + BETWEEN + 1, len(text))):
-            if found := self.at(text, at):
-                return at, *found
+            if noun := self.at(text, at):
+                return at, *noun
             if text[at] in _STOPS:
                 return None
         return None
@@ -106,14 +106,14 @@ def names_of(categories: Iterable[str], vocabulary: Vocabulary) -> dict[str, set
 
     The last word of a category names it too ("dining table"), where the vocabulary has it and no category is called so.
     """
-    all_, found = {one for one in categories if one.strip()}, dict[str, set[str]]()
+    all_, named = {category for category in categories if category.strip()}, dict[str, set[str]]()
     for category in sorted(all_):
         head = category.split()[-1]
         own = {category} | ({head} if head not in all_ and head in vocabulary.nouns else set())
-        found[category] = own.union(*(vocabulary.synonyms(name) for name in own)) - (all_ - {category})
+        named[category] = own.union(*(vocabulary.synonyms(name) for name in own)) - (all_ - {category})
         if category == PERSON:
-            found[category] |= vocabulary.people - {"people", "couple", "family"}
-    return found
+            named[category] |= vocabulary.people - {"people", "couple", "family"}
+    return named
 
 
 def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | str:
@@ -123,7 +123,7 @@ def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | st
     first, second = ([word for word in words(text) if word not in _ARTICLES] for text in (caption, negative))
     if any(word in second and word not in first for word in _DENIALS):
         return _denied(first, second, nouns)
-    start = next((n for n, both in enumerate(zip(first, second, strict=False)) if both[0] != both[1]), None)
+    start = next((n for n, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), None)
     if start is None:
         return "other-kind"
     rest = min(len(first), len(second)) - start
@@ -137,11 +137,11 @@ def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | st
     if old[0] in _NUMBERS and new[0] in _NUMBERS:
         return _counted(first, second, start, nouns)
     for at in range(start, end):
-        if (found := nouns.at(first, at)) and found[0] == end:
+        if (match := nouns.at(first, at)) and match[0] == end:
             noun = " ".join(first[at:end])
             phrase = _phrase(second, start, new_end)
             return Wanted(
-                "object", noun, found[1], _count(first, at, found[2]), 0, phrase, f"replace the {noun} with {phrase}"
+                "object", noun, match[1], _count(first, at, match[2]), 0, phrase, f"replace the {noun} with {phrase}"
             )
     if (after := nouns.after(first, end)) is None:
         return "unknown-noun"
@@ -154,21 +154,21 @@ def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | st
 
 def _counted(first: Sequence[str], second: Sequence[str], start: int, nouns: Nouns) -> Wanted | str:
     before, after = _NUMBERS.index(first[start]), _NUMBERS.index(second[start])
-    found, other = nouns.after(first, start + 1), nouns.after(second, start + 1)
-    if found is None or other is None or found[2] != other[2]:
+    counted, counted_after = nouns.after(first, start + 1), nouns.after(second, start + 1)
+    if counted is None or counted_after is None or counted[2] != counted_after[2]:
         return "unknown-noun"
     if after >= before:
         return "count-raised"
-    noun = " ".join(first[found[0] : found[1]])
+    noun = " ".join(first[counted[0] : counted[1]])
     say = f"remove {_NUMBERS[before - after]} of the {noun}" if after else f"remove the {noun}"
-    return Wanted("count", noun, found[2], before, before - after, "", say)
+    return Wanted("count", noun, counted[2], before, before - after, "", say)
 
 
 def _denied(first: Sequence[str], second: Sequence[str], nouns: Nouns) -> Wanted | str:
     """What a negative denies and its caption names, once."""
     for at, word in enumerate(second):
         if word in _DENIALS and (denied := nouns.after(second, at + 1)):
-            named = [(n, *found) for n in range(len(first)) if (found := nouns.at(first, n)) and found[1] == denied[2]]
+            named = [(n, *match) for n in range(len(first)) if (match := nouns.at(first, n)) and match[1] == denied[2]]
             if len(named) != 1:
                 return "unknown-noun"
             start, end, categories, plural = named[0]
@@ -189,6 +189,6 @@ def _phrase(text: Sequence[str], start: int, end: int) -> str:
     """The words from start to end with those before them that belong to their noun, and an article."""
     while start and end - start < MOST and text[start - 1] not in _STOPS and not text[start - 1].endswith("ing"):
         start -= 1
-    said = " ".join(text[start:end])
-    plural = said.endswith("s") and not said.endswith("ss")
-    return said if plural or text[start] in _NUMBERS else f"{'an' if said[0] in 'aeiou' else 'a'} {said}"
+    phrase = " ".join(text[start:end])
+    plural = phrase.endswith("s") and not phrase.endswith("ss")
+    return phrase if plural or text[start] in _NUMBERS else f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"

@@ -48,11 +48,11 @@ def questions_of(doc: Doc) -> list[FactQuestion]:
     facts += Relations(doc, entities, words).facts()
     asked: dict[str, FactQuestion] = {}
     ids: dict[int, int] = {}
-    named, told = dict[int, str](), Counter[str]()
+    named, uses = dict[int, str](), Counter[str]()
     for entity in entities.all:
-        told[entity.singular] += 1
-        named[entity.number] = f"{entity.singular} {told[entity.singular]}"
-    for fact in sorted(facts, key=lambda one: KINDS.index(one.kind)):
+        uses[entity.singular] += 1
+        named[entity.number] = f"{entity.singular} {uses[entity.singular]}"
+    for fact in sorted(facts, key=lambda fact: KINDS.index(fact.kind)):
         if fact.question in asked:
             continue
         number = len(asked) + 1
@@ -60,9 +60,9 @@ def questions_of(doc: Doc) -> list[FactQuestion]:
             ids[fact.about[0].number] = number
             parents: tuple[int, ...] = ()
         else:
-            parents = tuple(dict.fromkeys(ids[one.number] for one in fact.about))
-        others = {one.name for one in fact.about}
-        meaning = *(named[one.number] for one in fact.about), *(word for word in fact.words if word not in others)
+            parents = tuple(dict.fromkeys(ids[entity.number] for entity in fact.about))
+        names = {entity.name for entity in fact.about}
+        meaning = *(named[entity.number] for entity in fact.about), *(word for word in fact.words if word not in names)
         asked[fact.question] = FactQuestion(
             fact.kind, fact.question, number, parents, fact.words, (fact.kind, *meaning)
         )

@@ -62,8 +62,8 @@ class Entities:
         self.counts: list[tuple[Entity, int]] = []
         self._of: dict[int, Entity] = {}
         self._group_of: dict[int, Token] = {}
-        self.quoted = [found[1].strip() for found in _QUOTED.finditer(doc.text)]
-        inside = {at for found in _QUOTED.finditer(doc.text) for at in range(*found.span(1))}
+        self.quoted = [match[1].strip() for match in _QUOTED.finditer(doc.text)]
+        inside = {at for match in _QUOTED.finditer(doc.text) for at in range(*match.span(1))}
         for token in doc:
             if token.idx in inside:
                 continue
@@ -98,7 +98,7 @@ class Entities:
         fixed = {child.lower_ for child in modifiers(token, self.words) if child.dep_ in ("det", "poss")}
         plural = (plural and not fixed & {"a", "an"}) or lemma in ("people", "cattle", "police")
         lemma = token.lower_ if token.lower_ in self.words.clothing else lemma
-        before = [one for one in self.all if one.name == name]
+        before = [entity for entity in self.all if entity.name == name]
         proper = token.pos_ == "PROPN" and token.text[0].isupper()
         numbered = any(child.dep_ == "nummod" for child in token.children)
         if before and (fixed & set(_DEFINITE) or (not fixed and not numbered and not plural)):

@@ -33,9 +33,9 @@ class Places:
             if child.dep_ in ("prep", "agent") and child.lower_ not in _SILENT:
                 yield from self.behind(child, child.lower_)
             elif child.dep_ in ("advmod", "amod", "acomp") and child.i > token.i:
-                for one in child.children:
-                    if one.dep_ == "prep" and one.i == child.i + 1:
-                        yield from self.behind(one, f"{child.lower_} {one.lower_}")
+                for preposition in child.children:
+                    if preposition.dep_ == "prep" and preposition.i == child.i + 1:
+                        yield from self.behind(preposition, f"{child.lower_} {preposition.lower_}")
 
     def behind(self, preposition: Token, phrase: str) -> Iterator[tuple[str, list[Entity], bool]]:
         """As `of`, for one preposition that begins with a phrase."""
@@ -48,10 +48,10 @@ class Places:
                     inner = self.doc[preposition.i + 1 : link.i + 1].text.lower()
                     yield from self.behind(link, f"{phrase} {inner}")
                 else:
-                    named = [self.entities.of(one) for one in joined(child)]
+                    named = [self.entities.of(noun) for noun in joined(child)]
                     named += self._it(preposition, child)
-                    owned = any(one.dep_ == "poss" and one.pos_ == "PRON" for one in child.children)
-                    yield phrase, list(dict.fromkeys(one for one in named if one is not None)), owned
+                    owned = any(owner.dep_ == "poss" and owner.pos_ == "PRON" for owner in child.children)
+                    yield phrase, list(dict.fromkeys(entity for entity in named if entity is not None)), owned
 
     def _it(self, preposition: Token, pronoun: Token) -> list[Entity | None]:
         """What "it" is in "a bench with a dog on it"."""
@@ -67,21 +67,21 @@ class Places:
         verb = preposition.head
         return [self.entities.of(verb.head)] if verb.dep_ == "acl" and verb.head.i == noun.i else []
 
-    def scenery(self, token: Token, phrase: str, about: tuple[Entity, ...], said: str) -> Iterator[Fact]:
+    def scenery(self, token: Token, phrase: str, about: tuple[Entity, ...], predicate: str) -> Iterator[Fact]:
         """Where in the picture something is: "in the background"."""
         for child in token.children:
-            for one in child.children if child.lower_ == phrase else ():
-                known = lemma_of(one) in self.words.scenery or one.lower_ in self.words.colours
-                if one.dep_ == "pobj" and known and self.entities.of(one) is None:
-                    last = [one, *(two for two in one.conjuncts if two.lower_ in self.words.colours)][-1]
-                    where = self.doc[one.left_edge.i : last.i + 1].text.lower()
+            for noun in child.children if child.lower_ == phrase else ():
+                known = lemma_of(noun) in self.words.scenery or noun.lower_ in self.words.colours
+                if noun.dep_ == "pobj" and known and self.entities.of(noun) is None:
+                    last = [noun, *(colour for colour in noun.conjuncts if colour.lower_ in self.words.colours)][-1]
+                    where = self.doc[noun.left_edge.i : last.i + 1].text.lower()
                     for entity in about:
-                        yield attribute(entity, f"{said} {phrase} {where}".strip())
+                        yield attribute(entity, f"{predicate} {phrase} {where}".strip())
 
 
 def joined(noun: Token) -> list[Token]:
     """A noun and those that are joined to it by "and"."""
-    return [noun, *(one for one in noun.conjuncts if one.i > noun.i and one.pos_ in ("NOUN", "PROPN"))]
+    return [noun, *(token for token in noun.conjuncts if token.i > noun.i and token.pos_ in ("NOUN", "PROPN"))]
 
 
 _NUMBER_WORDS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -104,8 +104,8 @@ def picture_facts(entities: Entities, words: Vocabulary) -> Iterator[Fact]:
         if name in words.unasked:
             continue
         yield Fact("global", (), (name,), f"Is this {'an' if name[0] in 'aeiou' else 'a'} {name}?")
-        for said in _adjectives(token, words):
-            yield Fact("global", (), (said,), f"Is the {name} {said}?")
+        for trait in _adjectives(token, words):
+            yield Fact("global", (), (trait,), f"Is the {name} {trait}?")
 
 
 def text_facts(entities: Entities) -> Iterator[Fact]:
@@ -118,9 +118,9 @@ def time_facts(doc: Doc, words: Vocabulary) -> Iterator[Fact]:
     """When it is: "at night"."""
     for token in doc:
         if token.dep_ == "pobj" and token.lower_ in words.times and token.head.lower_ in ("at", "in", "during", "on"):
-            said = [*(one for one in _adjectives(token, words)), token.lower_]
-            article = "a " if len(said) > 1 else ""
-            yield Fact("global", (), (" ".join(said),), f"Is it {article}{' '.join(said)}?")
+            traits = [*_adjectives(token, words), token.lower_]
+            article = "a " if len(traits) > 1 else ""
+            yield Fact("global", (), (" ".join(traits),), f"Is it {article}{' '.join(traits)}?")
 
 
 def count_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator[Fact]:
@@ -130,15 +130,15 @@ def count_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator[Fac
         for child in modifiers(token, words):
             number = number_of(child, words) if child.dep_ == "nummod" else None
             if number is not None:
-                others = sum(one.name == entity.name for one in entities.all) > 1
-                told = [*(_adjectives(token, words) if others else ()), entity.name]
-                counts.append((entity, number, " ".join(told)))
+                several = sum(entity_named.name == entity.name for entity_named in entities.all) > 1
+                name_words = [*(_adjectives(token, words) if several else ()), entity.name]
+                counts.append((entity, number, " ".join(name_words)))
             elif child.lower_ in words.amounts and entity.plural:
                 yield Fact("count", (entity,), (entity.name, child.lower_), f"Are there {child.lower_} {entity.name}?")
     for entity, number, name in counts:
-        said = _NUMBER_WORDS[number] if number < len(_NUMBER_WORDS) else str(number)
+        in_words = _NUMBER_WORDS[number] if number < len(_NUMBER_WORDS) else str(number)
         there = "Are there" if number > 1 else "Is there"
-        exactly = "only one" if number == 1 else said
+        exactly = "only one" if number == 1 else in_words
         yield Fact("count", (entity,), (entity.name, f"=={number}"), f"{there} {exactly} {name}?")
 
 
@@ -147,13 +147,13 @@ def attribute_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator
     for token, entity in entities.tokens(doc):
         if entities.stands_for_another(token):
             continue  # "a large group of dogs" has no large dogs
-        for said in _adjectives(token, words):
-            yield attribute(entity, said)
+        for trait in _adjectives(token, words):
+            yield attribute(entity, trait)
 
 
-def attribute(entity: Entity, said: str) -> Fact:
+def attribute(entity: Entity, trait: str) -> Fact:
     """That an entity is something."""
-    return Fact("attribute", (entity,), (entity.name, said), f"{be(entity)} {entity.the} {said}?")
+    return Fact("attribute", (entity,), (entity.name, trait), f"{be(entity)} {entity.the} {trait}?")
 
 
 def be(entity: Entity) -> str:
@@ -180,7 +180,7 @@ def adjective(token: Token) -> str:
     for left in reversed(list(token.lefts)):
         belongs = left.dep_ in ("compound", "npadvmod", "punct", "amod", "dep") or left.tag_ == "HYPH"
         between = token.doc[left.i + 1 : first.i]
-        if not belongs or left.text in (",", '"') or any(one.tag_ != "HYPH" for one in between):
+        if not belongs or left.text in (",", '"') or any(word.tag_ != "HYPH" for word in between):
             break
         first = left
     return str(token.doc[first.i : token.i + 1].text).lower()
@@ -188,15 +188,15 @@ def adjective(token: Token) -> str:
 
 def _adjectives(noun: Token, words: Vocabulary) -> list[str]:
     """What modifies a noun; two colours that are joined by "and" are one."""
-    found = []
+    kept = []
     for child in modifiers(noun, words):
         compound = child.dep_ in ("compound", "nmod") and is_attribute(child, words)
         participle = child.tag_ in ("VBN", "VBD", "VBG", "JJ", "JJR", "JJS", "NN") or child.lower_ in words.colours
         if not compound and not (child.dep_ == "amod" and participle):
             continue
-        joined = [one for one in child.conjuncts if one.i > child.i and one.dep_ == "conj" and one.i < noun.i]
-        said = [adjective(one) for one in (child, *joined)]
-        if len(said) > 1 and all(one.split()[-1] in words.colours for one in said):
-            said = [" and ".join(said)]
-        found += [one for one in said if one not in words.silent and one.isprintable() and any(map(str.isalpha, one))]
-    return list(dict.fromkeys(found))
+        joined = [token for token in child.conjuncts if token.i > child.i and token.dep_ == "conj" and token.i < noun.i]
+        adjs = [adjective(token) for token in (child, *joined)]
+        if len(adjs) > 1 and all(adj.split()[-1] in words.colours for adj in adjs):
+            adjs = [" and ".join(adjs)]
+        kept += [adj for adj in adjs if adj not in words.silent and adj.isprintable() and any(map(str.isalpha, adj))]
+    return list(dict.fromkeys(kept))

@@ -65,30 +65,30 @@ def verb_subject(token: Token) -> Token | None:
     if token.tag_ not in ("NNS", "NN", "VBG"):
         return None
     lefts = list(token.lefts)
-    told = token.tag_ == "NNS" and lemma_of(token) in vocabulary().verbs and _begins_phrase(token)
+    misread = token.tag_ == "NNS" and lemma_of(token) in vocabulary().verbs and _begins_phrase(token)
     subjects = [child for child in lefts if child.dep_ == "nsubj"]
-    if told and subjects:
+    if misread and subjects:
         return subjects[-1]
     doubtful = token.tag_ == "NN" and token.lower_.endswith("ing") and token.lower_ not in vocabulary().nouns
     verbal = token.tag_ == "NNS" or doubtful or (token.tag_ == "VBG" and token.dep_ in ("pobj", "dobj"))
     singular = any(child.lower_ in ("a", "an") for child in lefts)
-    singular = singular or (told and not any(child.dep_ == "nummod" for child in lefts))
+    singular = singular or (misread and not any(child.dep_ == "nummod" for child in lefts))
     before = lefts[-1] if lefts and lefts[-1].dep_ == "compound" and lefts[-1].i + 1 == token.i else None
     return before if verbal and singular and before is not None and before.tag_ in ("NN", "NNP") else None
 
 
 def modifiers(token: Token, words: Vocabulary) -> list[Token]:
     """The words that modify a noun, without the compounds that are part of its name."""
-    found = list(token.children)
+    children = list(token.children)
     if token.dep_ == "compound" and is_verb_taken_for_noun(token.head):
-        found += [child for child in token.head.lefts if child.i != token.i]
-    named = {one.i for one in _name_tokens(token, words)}
-    return sorted((child for child in found if child.i not in named), key=lambda child: child.i)
+        children += [child for child in token.head.lefts if child.i != token.i]
+    named = {part.i for part in _name_tokens(token, words)}
+    return sorted((child for child in children if child.i not in named), key=lambda child: child.i)
 
 
 def name_of(token: Token, words: Vocabulary) -> str:
     """A noun with what is compounded to it, such as ``traffic light``."""
-    return "".join(f"{_cased(one)}{one.whitespace_}" for one in _name_tokens(token, words)).strip()
+    return "".join(f"{_cased(part)}{part.whitespace_}" for part in _name_tokens(token, words)).strip()
 
 
 def lemma_of(token: Token) -> str:
@@ -109,16 +109,16 @@ def is_attribute(token: Token, words: Vocabulary) -> bool:
 def _name_tokens(token: Token, words: Vocabulary) -> list[Token]:
     lefts = list(token.lefts)
     if token.dep_ == "compound" and is_verb_taken_for_noun(token.head):
-        lefts = [one for one in token.head.lefts if one.i != token.i] + lefts
+        lefts = [left for left in token.head.lefts if left.i != token.i] + lefts
     parts = [token]
-    for one in sorted(lefts, key=lambda left: left.i, reverse=True):
-        adjacent = one.i + 1 == parts[0].i
-        phrase = f"{one.lower_} {lemma_of(token)}"
-        known = phrase in words.names or f"{one.lower_} {token.lower_}" in words.names or one.lower_ in words.mass
-        known = known or (token.pos_ == "PROPN" and one.is_title and one.i > 0 and one.dep_ in ("amod", "compound"))
-        compound = one.dep_ in ("compound", "nmod") and not is_attribute(one, words) and one.pos_ in (*_NOUNS, "X")
+    for word in sorted(lefts, key=lambda left: left.i, reverse=True):
+        adjacent = word.i + 1 == parts[0].i
+        phrase = f"{word.lower_} {lemma_of(token)}"
+        known = phrase in words.names or f"{word.lower_} {token.lower_}" in words.names or word.lower_ in words.mass
+        known = known or (token.pos_ == "PROPN" and word.is_title and word.i > 0 and word.dep_ in ("amod", "compound"))
+        compound = word.dep_ in ("compound", "nmod") and not is_attribute(word, words) and word.pos_ in (*_NOUNS, "X")
         if adjacent and (known or compound):
-            parts = [*(left for left in one.lefts if left.dep_ == "compound" and left.i + 1 == one.i), one, *parts]
+            parts = [*(left for left in word.lefts if left.dep_ == "compound" and left.i + 1 == word.i), word, *parts]
             begin = parts[0].i
             if begin > 1 and token.doc[begin - 1].tag_ == "HYPH":  # double-decker
                 parts = [token.doc[begin - 2], token.doc[begin - 1], *parts]

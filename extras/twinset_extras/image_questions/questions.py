@@ -39,6 +39,6 @@ def counted(questions: Sequence[FactQuestion], answers: Answers) -> list[bool]:
     return [yes[q.id] and all(yes.get(parent, True) for parent in q.parents) for q in questions]
 
 
-def distinguishing(own: Sequence[FactQuestion], other: Sequence[FactQuestion]) -> set[tuple[str, ...]]:
+def distinguishing(own: Sequence[FactQuestion], other_questions: Sequence[FactQuestion]) -> set[tuple[str, ...]]:
     """Meanings of the questions of one caption that the other one does not ask."""
-    return {question.meaning for question in own} - {question.meaning for question in other}
+    return {question.meaning for question in own} - {question.meaning for question in other_questions}

@@ -32,14 +32,14 @@ class Actors:
 
     def subjects(self, verb: Token) -> list[Entity]:
         """Who does it: its subject, or the noun that it describes."""
-        said = [child for child in verb.children if child.dep_ in ("nsubj", "nsubjpass")]
-        token = said[0] if said else None
+        children = [child for child in verb.children if child.dep_ in ("nsubj", "nsubjpass")]
+        token = children[0] if children else None
         if (misread := verb_subject(verb)) is not None:
             token = misread if misread.dep_ == "nsubj" else self._mover(misread, verb.dep_, verb.head)
         elif token is not None and token.lower_ in _WHO:
             token = verb.head if verb.dep_ == "relcl" else None
         elif token is not None and token.lower_ in _PERSONS:
-            people = [one for one in self.entities.all if one.lemma in self.words.people | self.words.animals]
+            people = [entity for entity in self.entities.all if entity.lemma in self.words.people | self.words.animals]
             return people[:1] if len(people) == 1 else []
         elif token is None and verb.dep_ == "dep" and verb.i and self.entities.of(verb.nbor(-1)) is not None:
             token = self._mover(verb.nbor(-1), verb.nbor(-1).dep_, verb.nbor(-1).head)
@@ -55,12 +55,12 @@ class Actors:
             return []
         if token is None:
             return []
-        named = [self.entities.of(one) for one in self._all_of(token, verb)]
-        return list(dict.fromkeys(one for one in named if one is not None))
+        named = [self.entities.of(noun) for noun in self._all_of(token, verb)]
+        return list(dict.fromkeys(entity for entity in named if entity is not None))
 
     def _all_of(self, token: Token, verb: Token) -> list[Token]:
-        before = [one for one in token.conjuncts if one.i < token.i and token.dep_ == "conj"]
-        return [*before, *(one for one in joined(token) if one.i < verb.i or verb.dep_ != "acl")]
+        before = [noun for noun in token.conjuncts if noun.i < token.i and token.dep_ == "conj"]
+        return [*before, *(noun for noun in joined(token) if noun.i < verb.i or verb.dep_ != "acl")]
 
     def _is_nearer(self, noun: Token, head: Token) -> bool:
         """Whether of "a hill with a cloud hanging over it" the cloud hangs, though a parser says the hill."""
@@ -71,12 +71,12 @@ class Actors:
         """Who a participle describes: of "a boy wearing a shirt posing" the boy, since shirts do not pose."""
         while lemma_of(noun) not in self.words.movers and self.entities.of(noun) is not None:
             if role == "dobj" and head.pos_ == "VERB":
-                subjects = [one for one in head.children if one.dep_ == "nsubj"]
+                subjects = [child for child in head.children if child.dep_ == "nsubj"]
                 above = subjects[0] if subjects else head.head if head.dep_ == "acl" else noun
             elif role == "pobj" and head.lower_ in ("with", "in", "on", "at") and head.head.pos_ in ("NOUN", "PROPN"):
                 above = head.head
             elif role == "pobj" and head.lower_ in ("with", "in", "on", "at") and head.head.pos_ in ("VERB", "AUX"):
-                above = next((one for one in head.head.children if one.dep_ == "nsubj"), noun)
+                above = next((child for child in head.head.children if child.dep_ == "nsubj"), noun)
                 above = head.head.head if above.i == noun.i and head.head.dep_ == "acl" else above
             else:
                 above = noun
@@ -88,22 +88,22 @@ class Actors:
     def said(self, verb: Token, subject: Entity) -> tuple[str, str]:
         """The auxiliary of a question and the verb after its subject: ``Is … sitting``, ``Does … hold``."""
         particle = " ".join(
-            one.lower_
-            for one in verb.children
-            if one.dep_ == "prt"
-            or (one.dep_ in ("advmod", "prep") and one.lower_ in _PARTICLES and not list(one.children))
+            child.lower_
+            for child in verb.children
+            if child.dep_ == "prt"
+            or (child.dep_ in ("advmod", "prep") and child.lower_ in _PARTICLES and not list(child.children))
         )
         passive = any(child.dep_ == "auxpass" for child in verb.children)
         behind = verb.dep_ == "acl" or next_word(verb) in ("with", "by", "in") or verb.lemma_ in self.words.participles
-        behind = behind and not any(one.dep_ == "dobj" for one in verb.children)
+        behind = behind and not any(child.dep_ == "dobj" for child in verb.children)
         perfect = any(child.dep_ == "aux" and child.lemma_ == "have" for child in verb.children)
         if verb.tag_ == "VBG" or passive or (verb.tag_ == "VBN" and not perfect) or (verb.tag_ == "VBD" and behind):
             return be(subject), f"{verb.lower_} {particle}".strip()
-        said = f"{lemma_of(verb) if verb.pos_ != 'VERB' else verb.lemma_.lower()} {particle}".strip()
+        phrase = f"{lemma_of(verb) if verb.pos_ != 'VERB' else verb.lemma_.lower()} {particle}".strip()
         if verb.dep_ == "xcomp" and verb.head.pos_ == "VERB" and verb.head.lemma_ not in self.words.weak:
             auxiliary, before = self.said(verb.head, subject)
-            return auxiliary, f"{before} to {said}"
-        return do(subject), said
+            return auxiliary, f"{before} to {phrase}"
+        return do(subject), phrase
 
     def objects(self, verb: Token) -> list[Entity]:
         """To whom or what it is done, without a preposition."""
@@ -114,11 +114,11 @@ class Actors:
             held = [
                 child
                 for child in held
-                if not any(one.pos_ == "VERB" and verb.i < one.i < child.i for one in verb.conjuncts)
+                if not any(conjunct.pos_ == "VERB" and verb.i < conjunct.i < child.i for conjunct in verb.conjuncts)
             ]
-        tokens = [one for child in held for one in joined(child)]
-        named = [self.entities.of(one) for one in tokens]
-        return list(dict.fromkeys(one for one in named if one is not None))
+        tokens = [noun for child in held for noun in joined(child)]
+        named = [self.entities.of(noun) for noun in tokens]
+        return list(dict.fromkeys(entity for entity in named if entity is not None))
 
 
 def _is_object(token: Token) -> bool:
@@ -158,19 +158,19 @@ class Relations:
             if phrase == "of" and self.entities.stands_for_another(token):
                 continue
             worn = phrase == "in" and entity.lemma in self.words.people and objects[:1] and self._worn(objects[0])
-            for other in objects:
-                if other is entity or (worn and not self._worn(other)):
+            for obj in objects:
+                if obj is entity or (worn and not self._worn(obj)):
                     continue
                 if phrase != "with" and owned and entity.lemma in self.words.movers:
                     continue  # "a woman with rings all over her face": she is not over it
                 if phrase == "with":
-                    yield self._with(entity, other)
+                    yield self._with(entity, obj)
                 elif phrase == "of":
-                    yield self._made_of(token, entity, other)
+                    yield self._made_of(token, entity, obj)
                 elif worn:
-                    yield _wears(entity, other)
+                    yield _wears(entity, obj)
                 else:
-                    yield _relation(entity, other, phrase, f"{be(entity)} {entity.the} {phrase} {other.object}?")
+                    yield _relation(entity, obj, phrase, f"{be(entity)} {entity.the} {phrase} {obj.object}?")
             if not objects:
                 yield from self.places.scenery(token, phrase, (entity,), "")
 
@@ -178,9 +178,9 @@ class Relations:
         named = [self.entities.of(token.nbor(-1))] if token.i else []
         for phrase, objects, _ in self.places.behind(token, token.lower_):
             for entity in named:
-                for other in objects if entity is not None else ():
+                for obj in objects if entity is not None else ():
                     assert entity is not None
-                    yield _relation(entity, other, phrase, f"{be(entity)} {entity.the} {phrase} {other.object}?")
+                    yield _relation(entity, obj, phrase, f"{be(entity)} {entity.the} {phrase} {obj.object}?")
 
     def _of_verb(self, verb: Token) -> Iterator[Fact]:
         subjects = self.actors.subjects(verb)
@@ -192,39 +192,39 @@ class Relations:
         began = 0
         direct = self.actors.objects(verb)
         for subject in subjects:
-            auxiliary, said = self.actors.said(verb, subject)
-            for other in direct:
-                if other is not subject:
+            auxiliary, deed = self.actors.said(verb, subject)
+            for obj in direct:
+                if obj is not subject:
                     began += 1
-                    if verb.lemma_ in ("have", "wear") and self._worn(other):
-                        yield _wears(subject, other)
+                    if verb.lemma_ in ("have", "wear") and self._worn(obj):
+                        yield _wears(subject, obj)
                     elif verb.lemma_ == "have":
-                        yield _has(subject, other, "have")
+                        yield _has(subject, obj, "have")
                     else:
-                        yield _relation(subject, other, said, f"{auxiliary} {subject.the} {said} {other.object}?")
-            for phrase, others, owned in self.places.of(verb):
+                        yield _relation(subject, obj, deed, f"{auxiliary} {subject.the} {deed} {obj.object}?")
+            for phrase, objects, owned in self.places.of(verb):
                 if (phrase == "of" and verb.tag_ != "VBN") or (
                     phrase == "with" and direct and subject.lemma not in self.words.movers
                 ):
                     continue
-                for other in others:
-                    if other is subject or other in direct:
+                for obj in objects:
+                    if obj is subject or obj in direct:
                         continue
                     began += 1
-                    if phrase == "in" and subject.lemma in self.words.people and self._worn(other):
-                        yield _wears(subject, other)
+                    if phrase == "in" and subject.lemma in self.words.people and self._worn(obj):
+                        yield _wears(subject, obj)
                     elif direct and not owned and phrase.split()[0] in _LOCAL:
-                        yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.object}?")
+                        yield _relation(subject, obj, phrase, f"{be(subject)} {subject.the} {phrase} {obj.object}?")
                     else:
-                        full = " ".join([said, *(one.object for one in direct[:1]), phrase])
-                        words = f"{said} {phrase}"
-                        yield _relation(subject, other, words, f"{auxiliary} {subject.the} {full} {other.object}?")
+                        full = " ".join([deed, *(obj.object for obj in direct[:1]), phrase])
+                        words = f"{deed} {phrase}"
+                        yield _relation(subject, obj, words, f"{auxiliary} {subject.the} {full} {obj.object}?")
         for child in verb.children:
             if child.dep_ == "dobj" and child.lower_ in self.words.colours and self.entities.of(child) is None:
                 began += 1
                 yield attribute(subjects[0], f"{self.actors.said(verb, subjects[0])[1]} {child.lower_}")
-        for phrase, others, _ in self.places.of(verb):
-            if not others:
+        for phrase, objects, _ in self.places.of(verb):
+            if not objects:
                 for fact in self.places.scenery(
                     verb, phrase, tuple(subjects[:1]), self.actors.said(verb, subjects[0])[1]
                 ):
@@ -233,61 +233,61 @@ class Relations:
         chained = any(child.dep_ in ("xcomp", "dobj", "ccomp") for child in verb.children)
         if not began and not chained and verb.lemma_ not in self.words.weak:
             for subject in subjects:
-                auxiliary, said = self.actors.said(verb, subject)
-                yield Fact("attribute", (subject,), (subject.name, said), f"{auxiliary} {subject.the} {said}?")
+                auxiliary, deed = self.actors.said(verb, subject)
+                yield Fact("attribute", (subject,), (subject.name, deed), f"{auxiliary} {subject.the} {deed}?")
 
     def _of_copula(self, verb: Token, subjects: list[Entity]) -> Iterator[Fact]:
         for subject in subjects:
             for child in verb.children:
                 if child.dep_ == "acomp" or (child.dep_ == "attr" and child.pos_ == "ADJ"):
                     places = list(self.places.of(child))
-                    for phrase, others, _ in places:
-                        said = f"{adjective(child)} {phrase}"
-                        for other in others:
-                            yield _relation(subject, other, said, f"{be(subject)} {subject.the} {said} {other.object}?")
+                    for phrase, objects, _ in places:
+                        deed = f"{adjective(child)} {phrase}"
+                        for obj in objects:
+                            yield _relation(subject, obj, deed, f"{be(subject)} {subject.the} {deed} {obj.object}?")
                     if not places:
-                        for one in (child, *child.conjuncts):
-                            yield attribute(subject, adjective(one))
+                        for word in (child, *child.conjuncts):
+                            yield attribute(subject, adjective(word))
                 elif child.dep_ == "attr" and child.tag_ == "VBG":
                     yield attribute(subject, child.lower_)
                 elif child.dep_ == "attr" and child.pos_ == "NOUN" and self.entities.of(child) is None:
-                    said = " ".join(one.lower_ for one in child.lefts if one.dep_ in ("amod", "compound"))
-                    name = f"{said} {child.lower_}".strip()
+                    before = " ".join(left.lower_ for left in child.lefts if left.dep_ in ("amod", "compound"))
+                    name = f"{before} {child.lower_}".strip()
                     yield attribute(subject, name if child.tag_ == "NNS" else f"{article_of(name)} {name}")
-            for phrase, others, _ in self.places.of(verb):
-                for other in others:
-                    if other is not subject and phrase != "of":
-                        yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.object}?")
-                if not others:
+            for phrase, objects, _ in self.places.of(verb):
+                for obj in objects:
+                    if obj is not subject and phrase != "of":
+                        yield _relation(subject, obj, phrase, f"{be(subject)} {subject.the} {phrase} {obj.object}?")
+                if not objects:
                     yield from self.places.scenery(verb, phrase, (subject,), "")
 
-    def _with(self, entity: Entity, other: Entity) -> Fact:
+    def _with(self, entity: Entity, obj: Entity) -> Fact:
         beings = self.words.people | self.words.animals
-        if entity.lemma in self.words.people and self._worn(other):
-            return _wears(entity, other)
-        if entity.lemma in beings and other.lemma in beings:
-            return _relation(entity, other, "with", f"{be(entity)} {entity.the} with {other.object}?")
-        return _has(entity, other, "have")
+        if entity.lemma in self.words.people and self._worn(obj):
+            return _wears(entity, obj)
+        if entity.lemma in beings and obj.lemma in beings:
+            return _relation(entity, obj, "with", f"{be(entity)} {entity.the} with {obj.object}?")
+        return _has(entity, obj, "have")
 
     def _worn(self, entity: Entity) -> bool:
         return entity.lemma in self.words.clothing
 
-    def _made_of(self, token: Token, entity: Entity, other: Entity) -> Fact:
-        noun = next(one for child in token.children if child.lower_ == "of" for one in child.children)
-        one = any(child.dep_ == "det" and child.lower_ in ("a", "an", "the", "this") for child in noun.children)
-        if one and entity.lemma not in self.words.depictions:
-            return _has(other, entity, "have")
-        there, of = "Are there" if entity.plural else "Is there", other.there if one else other.name
-        return _relation(entity, other, "of", f"{there} {entity.there} of {of}?")
+    def _made_of(self, token: Token, entity: Entity, obj: Entity) -> Fact:
+        noun = next(depicted for child in token.children if child.lower_ == "of" for depicted in child.children)
+        single = any(child.dep_ == "det" and child.lower_ in ("a", "an", "the", "this") for child in noun.children)
+        if single and entity.lemma not in self.words.depictions:
+            return _has(obj, entity, "have")
+        there, of = "Are there" if entity.plural else "Is there", obj.there if single else obj.name
+        return _relation(entity, obj, "of", f"{there} {entity.there} of {of}?")
 
 
-def _relation(entity: Entity, other: Entity, said: str, question: str) -> Fact:
-    return Fact("relation", (entity, other), (entity.name, other.name, said), question)
+def _relation(entity: Entity, obj: Entity, predicate: str, question: str) -> Fact:
+    return Fact("relation", (entity, obj), (entity.name, obj.name, predicate), question)
 
 
-def _wears(entity: Entity, other: Entity) -> Fact:
-    return _relation(entity, other, "wear", f"{be(entity)} {entity.the} wearing {other.there}?")
+def _wears(entity: Entity, obj: Entity) -> Fact:
+    return _relation(entity, obj, "wear", f"{be(entity)} {entity.the} wearing {obj.there}?")
 
 
-def _has(entity: Entity, other: Entity, said: str) -> Fact:
-    return _relation(entity, other, said, f"{do(entity)} {entity.the} have {other.there}?")
+def _has(entity: Entity, obj: Entity, predicate: str) -> Fact:
+    return _relation(entity, obj, predicate, f"{do(entity)} {entity.the} have {obj.there}?")

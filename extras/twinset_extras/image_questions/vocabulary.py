@@ -55,8 +55,8 @@ def vocabulary() -> Vocabulary:
     """The vocabulary, read once."""
     raw = load_yaml(FILE.read_text("utf-8"))
     lists: dict[str, Any] = {
-        one.name: raw[one.name] if isinstance(raw[one.name], dict) else frozenset(map(str, raw[one.name]))
-        for one in fields(Vocabulary)
-        if one.name != "digest"
+        field.name: raw[field.name] if isinstance(raw[field.name], dict) else frozenset(map(str, raw[field.name]))
+        for field in fields(Vocabulary)
+        if field.name != "digest"
     }
     return Vocabulary(**lists, digest=sha256_of_file(FILE)[0])

@@ -90,30 +90,32 @@ class PairVerification(QuestionSource):
             OutOfMemory: a pass of the engine does not fit.
         """
         planned = cast(Sequence[VerifiedPair], candidates)
-        readable = [one for one in planned if max(map(len, one.captions)) <= LONGEST]
-        questions = self.questions_about(text for one in readable for text in one.captions)
-        asked: dict[str, Asked] = {one.key: [questions[text] for text in one.captions] for one in readable}
-        askable = [one for one in readable if any(_alone(asked[one.key]))]
-        stored = self.earlier().samples((one.tar, one.subject) for one in askable)
-        answers = self.answers({one.key: self._inquiries(one, stored[one.subject], asked[one.key]) for one in askable})
-        for one in planned:
-            given = answers.get(one.key)
+        readable = [pair for pair in planned if max(map(len, pair.captions)) <= LONGEST]
+        questions = self.questions_about(text for pair in readable for text in pair.captions)
+        asked: dict[str, Asked] = {pair.key: [questions[text] for text in pair.captions] for pair in readable}
+        askable = [pair for pair in readable if any(_alone(asked[pair.key]))]
+        stored = self.earlier().samples((pair.tar, pair.subject) for pair in askable)
+        answers = self.answers(
+            {pair.key: self._inquiries(pair, stored[pair.subject], asked[pair.key]) for pair in askable}
+        )
+        for pair in planned:
+            given = answers.get(pair.key)
             if given is None:
-                reason = "no-question" if one.key in asked else "caption-too-long"
-                yield Rejected(one.key, reason, one.captions[0][:200])
+                reason = "no-question" if pair.key in asked else "caption-too-long"
+                yield Rejected(pair.key, reason, pair.captions[0][:200])
             elif isinstance(given, Rejected):
                 yield given
             else:
-                yield self._judged(one, asked[one.key], given)
+                yield self._judged(pair, asked[pair.key], given)
 
-    def _inquiries(self, one: VerifiedPair, stored: Stored[Any], asked: Asked) -> list[Inquiry]:
+    def _inquiries(self, pair: VerifiedPair, stored: Stored[Any], asked: Asked) -> list[Inquiry]:
         """The questions of both captions, of each image."""
-        self.earlier().check_images(one.tar, stored, dict(zip(("image0", "image1"), one.sha256s, strict=True)))
+        self.earlier().check_images(pair.tar, stored, dict(zip(("image0", "image1"), pair.sha256s, strict=True)))
         questions = tuple(dict.fromkeys(question.question for of_caption in asked for question in of_caption))
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
-        return [(ShownImage(stored.images[f"image{side}"], media_type, one.subject), questions) for side in SIDES]
+        return [(ShownImage(stored.images[f"image{side}"], media_type, pair.subject), questions) for side in SIDES]
 
-    def _judged(self, one: VerifiedPair, asked: Asked, answers: Sequence[Answers]) -> TableRows | Rejected:
+    def _judged(self, pair: VerifiedPair, asked: Asked, answers: Sequence[Answers]) -> TableRows | Rejected:
         """The row of a pair with all answers of both images; rejected by the question that is answered wrongly.
 
         Of several it is the first, of those that tell the captions apart if there is one; without one that of which the
@@ -124,18 +126,14 @@ class PairVerification(QuestionSource):
         scores = [self.questions.score(own, given) if own else 1.0 for own, given in zip(asked, answers, strict=True)]
         apart = [question["right"] for question in answered if question["distinguishes"]]
         if self.threshold is not None and not (all(apart) and min(scores) >= self.threshold):
-            mistakes = sorted(
-                (q for q in answered if not q["right"]), key=lambda question: not question["distinguishes"]
-            )
-            wrong = (
-                mistakes[0] if mistakes else min(answered, key=lambda question: question["yes"][question["caption"]])
-            )
+            mistakes = sorted((q for q in answered if not q["right"]), key=lambda q: not q["distinguishes"])
+            wrong = mistakes[0] if mistakes else min(answered, key=lambda q: q["yes"][q["caption"]])
             yes = " and ".join(f"{value:.2f}" for value in wrong["yes"])
             detail = f"of caption {wrong['caption']}: {wrong['question'][:200]} yes {yes} for image 0 and 1"
-            return Rejected(one.key, f"wrong-{wrong['kind']}", detail)
+            return Rejected(pair.key, f"wrong-{wrong['kind']}", detail)
         row = {
-            "subject": one.subject,
-            **dict(zip((*_HASHES, *_CAPTIONS), (*one.sha256s, *one.captions), strict=True)),
+            "subject": pair.subject,
+            **dict(zip((*_HASHES, *_CAPTIONS), (*pair.sha256s, *pair.captions), strict=True)),
             "questions": json.dumps(answered, ensure_ascii=False),
             "question_count": len(answered),
             "distinguishing_count": len(apart),
@@ -143,7 +141,7 @@ class PairVerification(QuestionSource):
             "score1": scores[1],
             "distinguishing_score": sum(apart) / len(apart),
         }
-        return TableRows(one.key, [row])
+        return TableRows(pair.key, [row])
 
 
 def _alone(asked: Asked) -> list[set[tuple[str, ...]]]:

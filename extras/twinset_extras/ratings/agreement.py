@@ -39,7 +39,7 @@ class Agreements:
     notes: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        checks = {name: one.as_json() for name, one in self.checks.items()}
+        checks = {name: check.as_json() for name, check in self.checks.items()}
         return {"ratings": self.where, "checks": checks, "notes": self.notes}
 
 
@@ -50,7 +50,7 @@ def agreement(
 
     Raises `WrongUse`: a check scored fewer than `LEAST` of the images.
     """
-    found, notes = dict[str, Agreement](), [*ratings.notes]
+    agreements, notes = dict[str, Agreement](), [*ratings.notes]
     for name, given in {**ratings.scores, **scores}.items():
         keys = [key for key in ratings.images if key in given]
         if len(keys) < LEAST:
@@ -64,16 +64,16 @@ def agreement(
         people = [ratings.images[key].mean for key in keys]
         groups = [ratings.images[key].group for key in keys]
         figures = correlations([given[key] for key in keys], people, groups, seed, resamples)
-        found[name] = Agreement(len(keys), figures, ratings.published.get(name, {}))
-    several = [one for one in ratings.images.values() if len(one.ratings) > 1]
+        agreements[name] = Agreement(len(keys), figures, ratings.published.get(name, {}))
+    several = [rated for rated in ratings.images.values() if len(rated.ratings) > 1]
     if len(several) >= LEAST:
-        first = [one.ratings[0] for one in several]
-        others = [sum(one.ratings[1:]) / (len(one.ratings) - 1) for one in several]
-        figures = correlations(first, others, [one.group for one in several], seed, resamples)
-        found[PEOPLE] = Agreement(len(several), figures, {})
-    if not found:
+        first = [rated.ratings[0] for rated in several]
+        rest = [sum(rated.ratings[1:]) / (len(rated.ratings) - 1) for rated in several]
+        figures = correlations(first, rest, [rated.group for rated in several], seed, resamples)
+        agreements[PEOPLE] = Agreement(len(several), figures, {})
+    if not agreements:
         raise WrongUse(f"{ratings.where}: no scores, and one rating an image; name scores with --scores FILE")
-    return Agreements(ratings.where, found, notes)
+    return Agreements(ratings.where, agreements, notes)
 
 
 def correlations(
@@ -87,9 +87,9 @@ def correlations(
     tests = {"kendall": kendalltau, "spearman": spearmanr, "pearson": pearsonr}  # -1 to 1
     pairs, rng = np.stack([a, b], axis=1).astype(np.float64), np.random.default_rng(seed)
     which = np.arange(len(pairs)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    members = [pairs[which == one] for one in range(int(which.max()) + 1)]
+    members = [pairs[which == number] for number in range(int(which.max()) + 1)]
     orders = rng.integers(0, len(members), (resamples if len(members) > 1 else 0, len(members)))
-    drawn = [pairs, *(np.concatenate([members[one] for one in order]) for order in orders)]
+    drawn = [pairs, *(np.concatenate([members[number] for number in order]) for order in orders)]
     figures = dict[str, Figure]()
     for name, test in tests.items():
         values = np.array([test(*each.T).statistic if np.ptp(each, axis=0).all() else np.nan for each in drawn])

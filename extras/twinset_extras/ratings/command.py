@@ -31,15 +31,15 @@ def agreement(
     if twice := next((file for n, file in enumerate(scores) if file in scores[:n]), None):
         raise WrongUse(f"--scores names {twice} twice; name each file once")
     read = {file: read_scores(file, key, score) for file in scores}
-    found = agreed(read_ratings(ratings), read, seed, resamples)
+    agreements = agreed(read_ratings(ratings), read, seed, resamples)
     rows = []
-    for name, check in found.checks.items():
+    for name, check in agreements.checks.items():
         row: dict[str, Any] = {"check": name, "images": check.n}
         for figure, value in check.figures.items():
             row |= {figure: f"{value.value:.3f}", f"{figure} 95 %": interval(value.low, value.high, 3)}
         rows.append(
             row | {"published": ", ".join(f"{figure} {value:.3f}" for figure, value in check.published.items())}
         )
-    for note in found.notes:
+    for note in agreements.notes:
         tell(note)
-    answer(found.as_json(), lambda: print_table(rows))
+    answer(agreements.as_json(), lambda: print_table(rows))

@@ -57,29 +57,29 @@ def read_ratings(place: str) -> Ratings:
         return RELEASED[name](Path(folder))
     opened = open_scores(place)
     grouped = "group" in opened.names
-    found, groups = dict[str, list[float]](), dict[str, str]()
+    ratings, groups = dict[str, list[float]](), dict[str, str]()
     batch = opened.read(["key", "rating", *(["group"] if grouped else [])])
     keys = batch.texts("key", empty=False).to_pylist()
     prompts = batch.texts("group", empty=False).to_pylist() if grouped else keys
     rows = zip(keys, prompts, batch.numbers("rating").tolist(), strict=True)
     for row, (key, group, rating) in enumerate(rows, 1):
-        found.setdefault(key, []).append(rating)
+        ratings.setdefault(key, []).append(rating)
         if groups.setdefault(key, group) != group:
-            both = f"{groups[key]!r} and {group!r}"
-            raise WrongUse(f"{place}: row {row}, key {key!r} has the groups {both}; give it one")
-    return Ratings(place, {key: Rated(groups[key], (*some,)) for key, some in found.items()}, {}, {})
+            given = f"{groups[key]!r} and {group!r}"
+            raise WrongUse(f"{place}: row {row}, key {key!r} has the groups {given}; give it one")
+    return Ratings(place, {key: Rated(groups[key], (*given,)) for key, given in ratings.items()}, {}, {})
 
 
 def read_scores(file: str, key: str, score: str) -> dict[str, float]:
     """Scores by key, from these columns of a CSV or Parquet file; raises `WrongUse` where a key has two."""
-    found = dict[str, float]()
+    scores = dict[str, float]()
     batch = open_scores(file).read([key, score])
     keys = batch.texts(key, empty=False).to_pylist()
-    for one, value in zip(keys, batch.numbers(score).tolist(), strict=True):
-        if one in found:
-            raise WrongUse(f"{file}: column {key} has {one!r} twice; leave one row")
-        found[one] = value
-    return found
+    for image, value in zip(keys, batch.numbers(score).tolist(), strict=True):
+        if image in scores:
+            raise WrongUse(f"{file}: column {key} has {image!r} twice; leave one row")
+        scores[image] = value
+    return scores
 
 
 # TIFA's notebook calls Pearson's r Spearman's.
@@ -118,7 +118,7 @@ def _dsg(folder: Path) -> Ratings:
     for file in sorted(folder.glob("*_dsg.csv")):
         given = read_dsg_scores(file)
         name, asked = file.name.removesuffix("_dsg.csv"), {key.partition("/")[0] for key in given}
-        unasked = [key for key, one in images.items() if one.group not in asked]
+        unasked = [key for key, rated in images.items() if rated.group not in asked]
         if unasked:
             notes.append(f"{name}: {len(unasked)} images without questions score 0, as in the released evaluation")
         scores[name] = {**given, **dict.fromkeys(unasked, 0.0)}
@@ -128,36 +128,36 @@ def _dsg(folder: Path) -> Ratings:
 
 def read_dsg_ratings(path: Path) -> dict[str, Rated]:
     """Ratings, 1 to 5, by ``ITEM/MODEL``, of a file such as ``tifa160-likert-anns.csv``."""
-    found = dict[str, Rated]()
+    ratings = dict[str, Rated]()
     for where, row in rows_of(path, ("t2i_model", "item_id", "answer")):
         key = f"{row['item_id']}/{row['t2i_model']}"
-        before = found[key].ratings if key in found else ()
-        found[key] = Rated(row["item_id"], (*before, _number(where, row, "answer")))
-    return found
+        before = ratings[key].ratings if key in ratings else ()
+        ratings[key] = Rated(row["item_id"], (*before, _number(where, row, "answer")))
+    return ratings
 
 
 def read_dsg_scores(path: Path) -> dict[str, float]:
     """The score of each image, by ``ITEM/MODEL``, by the answers of one model; only "yes" is a yes."""
-    found = dict[str, list[tuple[int, tuple[int, ...], bool]]]()
+    answers = dict[str, list[tuple[int, tuple[int, ...], bool]]]()
     for where, row in rows_of(path, ("t2i_model", "item_id", "question_id", "dependency_id", "answer")):
-        number, named = row["question_id"], [one.strip() for one in row["dependency_id"].split(",")]
+        number, named = row["question_id"], [parent.strip() for parent in row["dependency_id"].split(",")]
         # Of parents 0 is none, and released files have words there.
-        parents = [one for one in named if any(map(str.isdigit, one))]
-        for column, one in [("question_id", number), *(("dependency_id", one) for one in parents)]:
-            if not re.fullmatch(r"[0-9]{1,9}", one) or (column == "question_id" and not int(one)):
-                raise WrongUse(f"{where}: {column} is {one[:50]!r}, not the number of a question; {REFETCH}")
-        asked = found.setdefault(f"{row['item_id']}/{row['t2i_model']}", [])
-        if any(int(number) == other for other, *_ in asked):
+        parents = [parent for parent in named if any(map(str.isdigit, parent))]
+        for column, text in [("question_id", number), *(("dependency_id", text) for text in parents)]:
+            if not re.fullmatch(r"[0-9]{1,9}", text) or (column == "question_id" and not int(text)):
+                raise WrongUse(f"{where}: {column} is {text[:50]!r}, not the number of a question; {REFETCH}")
+        asked = answers.setdefault(f"{row['item_id']}/{row['t2i_model']}", [])
+        if any(int(number) == earlier for earlier, *_ in asked):
             raise WrongUse(f"{where}: question_id {number} of this image is answered twice; {REFETCH}")
         yes = row["answer"].strip().lower() == "yes"
-        asked.append((int(number), tuple(int(one) for one in parents if int(one)), yes))
-    return {key: _score(asked) for key, asked in found.items()}
+        asked.append((int(number), tuple(int(parent) for parent in parents if int(parent)), yes))
+    return {key: _score(asked) for key, asked in answers.items()}
 
 
 def _score(asked: Sequence[tuple[int, tuple[int, ...], bool]]) -> float:
     """The share of questions (number, parents, yes) that count: those answered yes whose parents are too."""
-    said = {number: yes for number, _, yes in asked}
-    return sum(yes and all(said.get(one, True) for one in parents) for _, parents, yes in asked) / len(asked)
+    answers = {number: yes for number, _, yes in asked}
+    return sum(yes and all(answers.get(parent, True) for parent in parents) for _, parents, yes in asked) / len(asked)
 
 
 def _geneval(folder: Path) -> Ratings:
@@ -226,12 +226,12 @@ def rows_of(path: Path, columns: Collection[str]) -> Iterator[tuple[str, dict[st
 
 def _number(where: str, row: Mapping[str, str], column: str) -> float:
     try:
-        found = float(row[column])
+        value = float(row[column])
     except ValueError:
-        found = math.nan
-    if not _is_number(found):
+        value = math.nan
+    if not _is_number(value):
         raise WrongUse(f"{where}: {column} is {row[column][:50]!r}, not a number; {REFETCH}")
-    return found
+    return value
 
 
 def _is_number(value: Any) -> bool:
@@ -240,6 +240,6 @@ def _is_number(value: Any) -> bool:
 
 def _first(folder: Path, *names: str) -> Path:
     places = [place for name in names for place in (folder / name, folder / "human_annotations" / name)]
-    if found := next((place for place in places if place.is_file()), None):
-        return found
+    if path := next((place for place in places if place.is_file()), None):
+        return path
     raise WrongUse(f"{folder}: no {' or '.join(names)}; name the folder that holds it")

@@ -122,9 +122,9 @@ CaptionScorer = Annotated[SerializeAsAny[ScorerSettings], CAPTION_SCORERS]
 def scorer_of(score: str) -> tuple[str, type[ScorerSettings]]:
     """Kind and settings of the scorer that gives a score; raises `UnknownKind` naming the scores that there are."""
     known = dict[str, tuple[str, type[ScorerSettings]]]()
-    for kind in (*KINDS, *(one for one in CAPTION_SCORERS.kinds() if one not in KINDS)):
-        found = CAPTION_SCORERS.find(kind)
-        known.setdefault(found.score, (kind, found))
+    for kind in (*KINDS, *(brought for brought in CAPTION_SCORERS.kinds() if brought not in KINDS)):
+        scorer = CAPTION_SCORERS.find(kind)
+        known.setdefault(scorer.score, (kind, scorer))
         if score in known:
             return known[score]
     raise UnknownKind(f"no caption scorer here gives a score {score!r}; {suggested(score, known)}")

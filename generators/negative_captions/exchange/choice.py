@@ -43,7 +43,7 @@ ADDED = {"add_att": 1, "add_obj": 3}
 
 def said_of(readings: Sequence[Reading]) -> set[str]:
     """What all captions of a photo say together, as names."""
-    return set[str]().union(*(reading.said for reading in readings))
+    return set[str]().union(*(reading.stated for reading in readings))
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,22 @@ class Exchange:
     usual: Mapping[tuple[str, str], float] = field(default_factory=dict)
     kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
-    def change(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit]:
-        """One change of a caption, empty where it has none of this kind. said: as `said_of` its photo."""
+    def change(self, kind: str, reading: Reading, stated: set[str], random: np.random.Generator) -> list[Edit]:
+        """One change of a caption, empty where it has none of this kind. stated: as `said_of` its photo."""
         photos = self.counts["named"]
         if sum(photos.get(word, 0) >= RARE for word in reading.named) < DESCRIBED * len(reading.named):
             return []  # it is not about what captions of photos name
         if kind in ADDED:
-            return self._added(kind, reading, said, random)
+            return self._added(kind, reading, stated, random)
         if kind.startswith("swap"):
-            changes = [self._swapped(site, site.other, random) for site in reading.of(kind) if site.other]
+            changes = [self._swapped(site, site.partner, random) for site in reading.of(kind) if site.partner]
         else:
-            changes = [self._replaced(site, reading, said, random) for site in reading.of(kind)]
+            changes = [self._replaced(site, reading, stated, random) for site in reading.of(kind)]
         changes = [edits for edits in changes if edits]
         return changes[random.integers(len(changes))] if changes else []
 
-    def _replaced(self, site: Site, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit]:
-        own, allowed = self.weights(site, reading, said)
+    def _replaced(self, site: Site, reading: Reading, stated: set[str], random: np.random.Generator) -> list[Edit]:
+        own, allowed = self.weights(site, reading, stated)
         if not allowed or not own or random.random() > self.words.kept.get(site.group, 1.0):
             return []
         word = _drawn(allowed, random)
@@ -82,12 +82,12 @@ class Exchange:
         accepted = min(1.0, (whole - own) / (whole - allowed[word])) if whole > allowed[word] else 1.0
         return [Edit(site.start, site.end, word)] if random.random() < accepted else []
 
-    def weights(self, site: Site, reading: Reading, said: set[str]) -> tuple[float, dict[str, float]]:
+    def weights(self, site: Site, reading: Reading, stated: set[str]) -> tuple[float, dict[str, float]]:
         """The weight of a site's own word, and of those that it may be left for."""
         likely = self._likely(site)
         if site.word not in likely:
             return 0.0, {}
-        allowed = {word: weight for word, weight in likely.items() if self._goes(site, word, reading, said)}
+        allowed = {word: weight for word, weight in likely.items() if self._goes(site, word, reading, stated)}
         return likely[site.word], allowed
 
     def _likely(self, site: Site) -> dict[str, float]:
@@ -114,10 +114,10 @@ class Exchange:
                 weights[word] = weight
         return weights
 
-    def _goes(self, site: Site, word: str, reading: Reading, said: set[str]) -> bool:
+    def _goes(self, site: Site, word: str, reading: Reading, stated: set[str]) -> bool:
         """Whether a word excludes that of a site and no caption of the photo says it."""
         name = self._name(site, word)
-        if not name or name == site.name or (name, site.name) in self.words.overlaps or name in said:
+        if not name or name == site.name or (name, site.name) in self.words.overlaps or name in stated:
             return False
         if site.kind == "replace_obj":
             often = self.counts["agreed"].get(name, 0) >= 1000 * SAID[0]
@@ -148,36 +148,36 @@ class Exchange:
             if photos.get(word, 0) >= RARE
         )
 
-    def _swapped(self, site: Site, other: Site, random: np.random.Generator) -> list[Edit]:
+    def _swapped(self, site: Site, partner: Site, random: np.random.Generator) -> list[Edit]:
         """Two words change places with the ratio of how likely captions make either, at most always."""
-        first, second = self._likely(site), self._likely(other)
-        after = first.get(other.word, 0) * second.get(site.word, 0)
-        before = first.get(site.word, 0) * second.get(other.word, 0)
-        fixed = {f"{other.word} {site.head}", f"{site.word} {other.head}"} & self.words.fixed
-        if not after or not before or fixed or (site.name, other.name) in self.words.overlaps:
+        first, second = self._likely(site), self._likely(partner)
+        after = first.get(partner.word, 0) * second.get(site.word, 0)
+        before = first.get(site.word, 0) * second.get(partner.word, 0)
+        fixed = {f"{partner.word} {site.head}", f"{site.word} {partner.head}"} & self.words.fixed
+        if not after or not before or fixed or (site.name, partner.name) in self.words.overlaps:
             return []
-        edits = [Edit(site.start, site.end, other.word), Edit(other.start, other.end, site.word)]
+        edits = [Edit(site.start, site.end, partner.word), Edit(partner.start, partner.end, site.word)]
         return edits if random.random() < after / before else []
 
-    def _added(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit]:
+    def _added(self, kind: str, reading: Reading, stated: set[str], random: np.random.Generator) -> list[Edit]:
         """What captions add there, to those whose length and additions allow it (see above)."""
         given, part = reading.of(GIVEN[kind]), reading.size // ADDED[kind] % 3
         if part != len(given) or part > 1 or random.random() > self.kept.get((kind, part), 1.0):
             return []
         fits = self._adjectives if kind == "add_att" else self._phrases
-        if any(site.word not in fits(site, reading, said) for site in given):
+        if any(site.word not in fits(site, reading, stated) for site in given):
             return []  # not as it would be added
         choices = {
             (site.start, site.end, word): weight
             for site in reading.of(kind)
-            for word, weight in fits(site, reading, said).items()
+            for word, weight in fits(site, reading, stated).items()
         }
         if not choices:
             return []
         start, end, word = _drawn(choices, random)
         return [Edit(start, end, f"{word} " if kind == "add_att" else f" {word}")]
 
-    def _adjectives(self, site: Site, reading: Reading, said: set[str]) -> dict[str, float]:
+    def _adjectives(self, site: Site, reading: Reading, stated: set[str]) -> dict[str, float]:
         """Adjectives that captions give a noun now and then, with weights, where no caption of the photo says them."""
         known = self.counts.get(site.needs[0][0], {})
         by_class: dict[str, dict[str, float]] = {}
@@ -189,26 +189,26 @@ class Exchange:
         for members in by_class.values():
             usual = USUAL * sum(members.values())
             for word, count in members.items():
-                new = site.word or self.words.adjectives[word][0][1] not in said
+                new = site.word or self.words.adjectives[word][0][1] not in stated
                 if new and KNOWN <= count <= usual and f"{word} {site.head}" not in self.words.fixed:
                     fitting[word] = count / (known.get("", 0) + 1)
         return fitting
 
-    def _phrases(self, site: Site, reading: Reading, said: set[str]) -> dict[str, float]:
+    def _phrases(self, site: Site, reading: Reading, stated: set[str]) -> dict[str, float]:
         """Phrases that captions put behind such nouns, with weights, of things that would be named and are not."""
         of_sort, of_noun = (self.counts.get(key, {}) for (key,) in site.needs)
-        people: Iterable[str] = self.words.people if not site.word and said & self.words.several else ()
+        people: Iterable[str] = self.words.people if not site.word and stated & self.words.several else ()
         companions = Counter[str]()
         for phrase, count in of_noun.items():
             companions[phrase.partition(" ")[0]] += int(count)
         fitting = {}
         for phrase, count in of_sort.items():
-            companion, _, thing = phrase.partition(" ")
-            classes = self.words.nouns.get(thing.split()[-1], ()) if thing else ()
+            companion, _, noun = phrase.partition(" ")
+            classes = self.words.nouns.get(noun.split()[-1], ()) if noun else ()
             name = next((name for group, name in classes if group in self.words.named), "")
             if not name or name in people or count < KNOWN or companions[companion] < KNOWN:
                 continue
-            new = name == site.name or name not in said
+            new = name == site.name or name not in stated
             often = self.counts["agreed"].get(name, 0) >= 1000 * SAID[1]
             if new and often and self._goes_with(name, reading.named - {site.name}):
                 fitting[phrase] = count / (of_noun.get("", 0) + 1)
@@ -234,7 +234,7 @@ def balanced(
     kept = {}
     for kind in ADDED:
         added = Counter(
-            len(reading.of(GIVEN[kind])) for reading, said in sample if exchange.change(kind, reading, said, random)
+            len(reading.of(GIVEN[kind])) for reading, stated in sample if exchange.change(kind, reading, stated, random)
         )
         for number in (0, 1):
             kept[kind, number] = min(1.0, MORE * (added[1 - number] + 1) / (added[number] + 1))
@@ -249,10 +249,10 @@ def _factors(exchange: Exchange, sample: Sequence[tuple[Reading, set[str]]]) -> 
     def numbers(site: Site, word: str) -> list[int]:
         return [number.setdefault(form, len(number)) for form in site.forms(word)]
 
-    sites = ((site, reading, said) for reading, said in sample for site in reading.sites)
-    for place, (site, reading, said) in enumerate(sites):
+    sites = ((site, reading, stated) for reading, stated in sample for site in reading.sites)
+    for place, (site, reading, stated) in enumerate(sites):
         if site.kind.startswith("replace"):
-            own, allowed = exchange.weights(site, reading, said)
+            own, allowed = exchange.weights(site, reading, stated)
             if own and allowed:
                 lost = numbers(site, site.word)
                 rows += [(place, own, weight, lost, numbers(site, word)) for word, weight in allowed.items()]

@@ -42,7 +42,7 @@ def counted(readings: Iterable[Reading]) -> dict[str, Counter[str]]:
     table: dict[str, Counter[str]] = defaultdict(Counter)
     for reading in readings:
         for site in reading.sites:
-            if site.other is None:
+            if site.partner is None:
                 for context in (site.pool, *chain(*site.needs), *site.beside):
                     table[context][site.word] += 1
     return table

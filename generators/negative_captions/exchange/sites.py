@@ -43,7 +43,7 @@ class Site(NamedTuple):
     needs: tuple[tuple[str, ...], ...] = ()
     beside: tuple[str, ...] = ()
     head: str = ""
-    other: Site | None = None
+    partner: Site | None = None
 
     def forms(self, word: str) -> tuple[tuple[str, str], ...]:
         """A word there, alone and beside either neighbour: what an exchange is balanced by."""
@@ -59,12 +59,12 @@ class Site(NamedTuple):
 class Reading:
     """What a parsed caption says.
 
-    sites: that can be changed, or were given. said: names of all its words: none of these is put into another caption
+    sites: that can be changed, or were given. stated: names of all its words: none of these is put into another caption
     of the photo. named: what it names and what is done there, by the name that synonyms share. size: its words.
     """
 
     sites: list[Site]
-    said: set[str]
+    stated: set[str]
     named: set[str]
     size: int
 
@@ -80,13 +80,13 @@ def reading(doc: Doc, words: Vocabulary) -> Reading:
         places = (*_nouns(doc, words), *_adjectives(doc, words), *_verbs(doc, words), *_prepositions(doc, words))
         sites = [site for site in places if not (gendered and site.group in words.gendered)]
         sites += [*_swaps(sites, doc, words), *_adjective_places(doc, words), *_phrase_places(doc, words)]
-    said = {form for token in doc for form in (token.lower_, token.lemma_.lower())}
+    stated = {form for token in doc for form in (token.lower_, token.lemma_.lower())}
     classes = (words.nouns, words.adjectives, words.verbs)
-    said |= {name for form in said for known in classes for _, name in known.get(form, ())}
+    stated |= {name for form in stated for known in classes for _, name in known.get(form, ())}
     nouns = {name_of(token) for token in doc if token.pos_ == "NOUN"}
     named = {words.nouns[noun][0][1] if noun in words.nouns else noun for noun in nouns}
     named |= {token.lemma_.lower() for token in doc if token.pos_ == "VERB"}
-    return Reading(sites, said, named, len(words_of(doc.text)))
+    return Reading(sites, stated, named, len(words_of(doc.text)))
 
 
 def name_of(token: Token) -> str:
@@ -130,7 +130,7 @@ def _nouns(doc: Doc, words: Vocabulary) -> Iterator[Site]:
             continue
         name = name_of(noun)
         # Another word has it too: "a game of tennis on a tennis court", "snow" in "a snowstorm".
-        again = any(other.lower_.startswith(name) for other in doc if other.i != noun.i)
+        again = any(token.lower_.startswith(name) for token in doc if token.i != noun.i)
         if again or (noun.i and f"{noun.nbor(-1).lower_} {name}" in words.fixed):
             continue
         determined = any(child.dep_ in _DETERMINED for child in noun.children)
@@ -232,12 +232,12 @@ def _swaps(sites: list[Site], doc: Doc, words: Vocabulary) -> Iterator[Site]:
             continue
         if first.kind == "replace_obj" and first.group in words.things:
             if _told_apart(at[first.start], at[second.start], words):
-                yield first._replace(kind="swap_obj", other=second)
+                yield first._replace(kind="swap_obj", partner=second)
         elif first.kind == "replace_att" and first.group not in ("numbers", "ends", "sexes"):
             nouns = at[first.start].head, at[second.start].head
             alone = all(sum(child.dep_ == "amod" for child in noun.children) == 1 for noun in nouns)
             if alone and first.head != second.head:
-                yield first._replace(kind="swap_att", other=second)
+                yield first._replace(kind="swap_att", partner=second)
 
 
 def _told_apart(first: Token, second: Token, words: Vocabulary) -> bool:
@@ -287,13 +287,13 @@ def _adjective_places(doc: Doc, words: Vocabulary) -> Iterator[Site]:
 
 def _phrase_places(doc: Doc, words: Vocabulary) -> Iterator[Site]:
     """Behind the noun that a caption ends with; or of the phrase that stands there already: "with a dog"."""
-    said = [token for token in doc if not token.is_punct and not token.is_space]
-    phrase = said[-3:]
-    given = len(said) > 3 and phrase[0].lower_ in words.companions and phrase[1].lower_ in ("a", "an")
-    noun = said[-4] if given else said[-1] if said else None
+    tokens = [token for token in doc if not token.is_punct and not token.is_space]
+    phrase = tokens[-3:]
+    given = len(tokens) > 3 and phrase[0].lower_ in words.companions and phrase[1].lower_ in ("a", "an")
+    noun = tokens[-4] if given else tokens[-1] if tokens else None
     if noun is None or noun.pos_ != "NOUN" or noun.dep_ not in _ROLES:
         return
-    name, last = name_of(noun), said[-1]
+    name, last = name_of(noun), tokens[-1]
     end = last.idx + len(last)
     needs = (f"obj|{_sort(noun, words)}",), (f"obj|{name}",)
     classes = words.nouns.get(name_of(last), ()) if given and last.tag_ == "NN" and is_thing(last, words) else ()

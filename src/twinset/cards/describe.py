@@ -44,48 +44,48 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
     source, kind = recipe.made_in(stage.name).source, CARD_KINDS.get(settings.source.makes)
-    found: dict[str, Any] = {"earlier": earlier_stages(store, recipe, stage.name)}
+    contents: dict[str, Any] = {"earlier": earlier_stages(store, recipe, stage.name)}
     if kind is not None:
         records = records_of(store, subset, kind.sample)
-        numbers = found["numbers"] = statistics(store, subset, kind, records)
+        numbers = contents["numbers"] = statistics(store, subset, kind, records)
         panels = {title.format(group=source.group): numbers[name] for title, name in kind.panels.items()}
         store.write(layout.meta(subset, "histograms.png"), histograms(panels))
         parts = (source, settings.source, *settings.filters)
         meanings = {name: meaning for part in parts for name, meaning in part.scored.items()}
         instead = {name: value for part in parts for name, value in part.unmeasured.items()}
-        found["scores"] = score_spreads(records, meanings, instead)
+        contents["scores"] = score_spreads(records, meanings, instead)
         _write_croissant(store, stage, recipe, summary)
     if summary.kept and len(terms.by_credit(summary.terms)) > terms.SHOWN:
         store.write(layout.meta(subset, terms.CREDITS), terms.credits_file(summary.terms))
     else:
         store.remove(layout.meta(subset, terms.CREDITS))
-    found["made"], found["words"] = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
+    contents["made"], contents["words"] = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
     planner, reports = settings.source, reports_of(store, subset, settings.source)
-    found["chosen"] = card_block(planner, "left_out", reports).strip()
-    again = rebuilding(store, recipe.only([stage.name]), [*(step.stage for step in found["earlier"]), stage])
-    text = card(stage, recipe, summary, front_matter(store, subset), again, **found)
+    contents["chosen"] = card_block(planner, "left_out", reports).strip()
+    again = rebuilding(store, recipe.only([stage.name]), [*(step.stage for step in contents["earlier"]), stage])
+    text = card(stage, recipe, summary, front_matter(store, subset), again, **contents)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
 
 
 def card(
-    stage: Stage, recipe: Recipe, summary: IndexSummary, front: Mapping[str, Any], again: Rebuilding, **found: Any
+    stage: Stage, recipe: Recipe, summary: IndexSummary, front: Mapping[str, Any], again: Rebuilding, **content: Any
 ) -> str:
     """Markdown with YAML front matter; the same text for the same dataset.
 
     Args:
         front: as `front_matter`.
-        **found: ``numbers``, as `statistics`; ``scores``, as `score_spreads`; ``made``, how it was made, in Markdown;
+        **content: ``numbers``, as `statistics`; ``scores``, as `score_spreads`; ``made``, how it was made, in Markdown;
             ``chosen``, what its source left out before it planned; ``words``, as `told_by_words`; ``earlier``, as
             `earlier_stages`.
     """
     source = recipe.made_in(stage.name).source
     kind = CARD_KINDS.get(source.makes)
     meanings = meanings_of(recipe, stage.name)
-    steps = [*found.get("earlier", ()), Step(stage, summary.planned, summary.kept, summary.by_filter, meanings)]
+    steps = [*content.get("earlier", ()), Step(stage, summary.planned, summary.kept, summary.by_filter, meanings)]
     made_in = recipe.only([stage.name]).all.values()
     return render(
         f"{source.makes}.md.j2",
-        **{"numbers": None, "scores": (), "made": "", "chosen": "", "words": None, **found},
+        **{"numbers": None, "scores": (), "made": "", "chosen": "", "words": None, **content},
         stage=stage,
         source=source,
         about=recipe,
@@ -130,8 +130,8 @@ def front_matter(store: Store, subset: str) -> dict[str, Any]:
         # load_dataset keeps what it read under the folder's name and a hash of this configuration, in which tars are
         # a mere pattern: without the digest it would return one dataset for another, and the old one after a build.
         known = digest([stage.content, store.sha256(layout.meta(subset, "index.parquet")), tars])
-        said = f"digest of the files, which tells caches versions apart: {known}"
-        front["configs"] = [{"config_name": "default", "description": said, "data_files": files}]
+        description = f"digest of the files, which tells caches versions apart: {known}"
+        front["configs"] = [{"config_name": "default", "description": description, "data_files": files}]
     return front
 
 
@@ -166,21 +166,21 @@ def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexS
 def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
     """What the sources and filters of a subset and its stages say of how it was made; writes their pictures, too."""
     texts = list[str]()
-    for one, settings in recipe.only([name]).all.items():
+    for member, settings in recipe.only([name]).all.items():
         source = settings.source
-        found = reports_of(store, recipe.home(one), source)
+        reports = reports_of(store, recipe.home(member), source)
         # Its own introduction stands at the card's top.
-        introduction = card_block(source, "introduction").strip() if one != name else ""
-        text = "\n\n".join((introduction, card_block(source, "how_made", found).strip()))
-        for file, panels in source.panels(found).items():
-            own = file if one == name else f"{one}-{file}"  # two stages of one kind have pictures of one name
+        introduction = card_block(source, "introduction").strip() if member != name else ""
+        text = "\n\n".join((introduction, card_block(source, "how_made", reports).strip()))
+        for file, panels in source.panels(reports).items():
+            own = file if member == name else f"{member}-{file}"  # two stages of one kind have pictures of one name
             text = text.replace(f"({layout.META}/{file})", f"({layout.META}/{own})")
             store.write(layout.meta(subset, own), histograms(panels))
-        if (engine := metered_engine(source)) and (tally := spent(store, recipe.home(one))).answers:
+        if (engine := metered_engine(source)) and (tally := spent(store, recipe.home(member))).answers:
             cost = engine.cost(tally)
             text += f"\n\nLanguage models: {tally}{'' if cost is None else f', cost {cost:,.2f}'}."
         text = "\n\n".join(part for part in (text.strip(), *(judge.how_judged() for judge in settings.filters)) if part)
         if text:
-            headed = f"**Stage `{one}`.**\n\n" if one != name else "**This subset.**\n\n" if texts else ""
+            headed = f"**Stage `{member}`.**\n\n" if member != name else "**This subset.**\n\n" if texts else ""
             texts.append(f"{headed}{text}")
     return "\n\n".join(texts)

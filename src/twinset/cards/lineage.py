@@ -57,22 +57,22 @@ def meanings_of(recipe: Recipe, name: str) -> dict[str, str]:
 
 def earlier_stages(store: Store, recipe: Recipe, name: str) -> list[Step]:
     """The stages of the recipe that a subset comes from, each after those that it reads."""
-    found = []
-    for one in recipe.only([name]).all:
-        home = recipe.home(one)
-        record = read_index_record(store, home) if one != name else None
+    steps = []
+    for earlier in recipe.only([name]).all:
+        home = recipe.home(earlier)
+        record = read_index_record(store, home) if earlier != name else None
         if record is not None:
             stage = planned_stage(store, home)
-            found.append(Step(stage, stage.planned, record.kept, rejections(store, home), meanings_of(recipe, one)))
-    return found
+            steps.append(Step(stage, stage.planned, record.kept, rejections(store, home), meanings_of(recipe, earlier)))
+    return steps
 
 
 def rejections(store: Store, home: str) -> dict[str, dict[str, int]]:
     """How many candidates of an indexed stage were rejected, by filter and reason, in order."""
-    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for row in counted(store, home, "rejections.parquet", ["filter", "reason"]):
-        found[row["filter"]][row["reason"]] = row["count_all"]
-    return dict(found)
+        counts[row["filter"]][row["reason"]] = row["count_all"]
+    return dict(counts)
 
 
 def counted(store: Store, home: str, file: str, columns: list[str]) -> list[dict[str, Any]]:
@@ -90,13 +90,13 @@ def made_from(recipe: Recipe, name: str) -> list[Reference]:
 
     Each is a published data set where ``cites`` say so, else files in the form of one.
     """
-    found = []
-    for used in (one for stage, one in recipe.only([name]).all.items() if not recipe.reads(stage)):
+    origins = []
+    for used in (subset for stage, subset in recipe.only([name]).all.items() if not recipe.reads(stage)):
         form = used.source.reference
         if _role(used) == FORM and form.address:  # the works that describe the form are cited: the files follow them
             form = Reference(f"files in the file format of {form.title}", bibtex=form.bibtex)
-        found.append(form)
-    return list(dict.fromkeys(found))
+        origins.append(form)
+    return list(dict.fromkeys(origins))
 
 
 def _role(used: Subset) -> str:
@@ -117,7 +117,7 @@ def _stated(used: Subset) -> list[str]:
 def described_origin(recipe: Recipe, name: str) -> str:
     """In words, such as ``made from Action Genome following EqBen``."""
     source, paper = recipe.made_in(name).source, recipe.paper(name)
-    titles = " and ".join(one.title for one in made_from(recipe, name) if one.title) or source.kind
+    titles = " and ".join(origin.title for origin in made_from(recipe, name) if origin.title) or source.kind
     return f"{source.verb} {titles}{f' following {paper.title}' if paper else ''}"
 
 
@@ -130,18 +130,18 @@ def citations_of(recipe: Recipe, name: str) -> str:
 def works_cited(recipe: Recipe, name: str) -> dict[str, list[str]]:
     """BibTeX entries of what a subset and its stages owe to others, by the first thing that each was to them."""
     stages = recipe.only([name]).all
-    found: dict[str, list[str]] = {role: [] for role in (PROCEDURE, DATA, FORM, METHOD)}
-    for one in (name, *stages):  # what the subset itself follows comes first
-        paper = stages[one].paper
-        found[PROCEDURE] += entries_in(paper.bibtex) if paper else []
-        found[_role(stages[one])] += entries_in(stages[one].source.reference.bibtex)
-        found[METHOD] += [entry for part in (stages[one].source, *stages[one].filters) for entry in cited(part)]
-        found[DATA] += _stated(stages[one])
+    by_role: dict[str, list[str]] = {role: [] for role in (PROCEDURE, DATA, FORM, METHOD)}
+    for member in (name, *stages):  # what the subset itself follows comes first
+        paper = stages[member].paper
+        by_role[PROCEDURE] += entries_in(paper.bibtex) if paper else []
+        by_role[_role(stages[member])] += entries_in(stages[member].source.reference.bibtex)
+        by_role[METHOD] += [entry for part in (stages[member].source, *stages[member].filters) for entry in cited(part)]
+        by_role[DATA] += _stated(stages[member])
     seen = set[str]()
-    for role, entries in found.items():
-        found[role] = [entry for entry in dict.fromkeys(entries) if entry and entry not in seen]
-        seen.update(found[role])
-    return {role: entries for role, entries in found.items() if entries}
+    for role, entries in by_role.items():
+        by_role[role] = [entry for entry in dict.fromkeys(entries) if entry and entry not in seen]
+        seen.update(by_role[role])
+    return {role: entries for role, entries in by_role.items() if entries}
 
 
 def cited(settings: PlacedSettings) -> Iterator[str]:

@@ -68,7 +68,7 @@ def _section(store: Store, home: str, stage: Stage, count: int, sheet: str) -> d
     rows = [] if blocks else read_spread(store, home, count, images=False)
     kept = sum(receipts.column("kept"))
     labels = {"", *(cell.label for block in blocks for cell in block.cells)}
-    legend = " ".join(said for label, said in kind.legend.items() if label in labels)
+    legend = " ".join(meaning for label, meaning in kind.legend.items() if label in labels)
     if blocks:
         subtitle = f"{len(blocks):,} of {kept:,} kept {kind.noun}s, evenly spread; {stage.planned:,} planned"
         store.write(sheet, contact_sheet(blocks, stage.name, subtitle, legend))

@@ -64,23 +64,23 @@ def part_of(store: Store, subset: str) -> Part:
 
 def incomplete(parts: Iterable[Part]) -> list[str]:
     """What subsets lack that a published dataset needs, each with the remedy."""
-    found = []
+    lacking = []
     for part in parts:
         # People may edit the text of a card; in its metadata they could have it load other files.
         if not part.card.startswith(f"---\n{yaml.safe_dump(part.front, sort_keys=False)}---\n"):
-            found.append(f"{part.name}/README.md: no card with the metadata of this build; remove it and build again")
+            lacking.append(f"{part.name}/README.md: no card with the metadata of this build; remove it and build again")
         if not part.recipe.authors:
-            found.append("authors: nobody answers for the dataset; set authors, a list of names")
-        found += terms.lacking(part.name, part.terms)
+            lacking.append("authors: nobody answers for the dataset; set authors, a list of names")
+        lacking += terms.lacking(part.name, part.terms)
         if part.recipe.date is None:
-            found.append("date: the card must say when it was published; set date, as in 2026-11-26")
+            lacking.append("date: the card must say when it was published; set date, as in 2026-11-26")
         if not (part.citation or part.recipe.citation):
-            found.append(f"{part.name}: nothing to cite; set citation, BibTeX of the text that presents the dataset")
+            lacking.append(f"{part.name}: nothing to cite; set citation, BibTeX of the text that presents the dataset")
         if ABSENT in part.card:
-            found.append(
+            lacking.append(
                 f"{part.name}: the card lacks what words alone tell; pip install scikit-learn, remove the card"
             )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(lacking))
 
 
 def write_overview(store: Store, subsets: Iterable[str]) -> None:
@@ -90,7 +90,7 @@ def write_overview(store: Store, subsets: Iterable[str]) -> None:
         logger.warning(
             "%s/README.md: not as twinset wrote it, so it is left as it is; remove it to get a new one", store.root
         )
-    elif parts := [part_of(store, one) for one in subsets]:
+    elif parts := [part_of(store, subset) for subset in subsets]:
         shown = [part.name for part in parts if store.size(layout.meta(part.name, "look.png")) is not None]
         text = dataset_card(parts, shown, "path/to/OUT", None, None)
         store.write("README.md", _sealed(text.encode("utf-8", "replace")))
@@ -131,36 +131,36 @@ def dataset_card(
         authors=authors_of(parts),
         parts=parts,
         terms=terms,
-        configs={one["config_name"] for one in front["configs"]},
+        configs={config["config_name"] for config in front["configs"]},
         previews=previews,
         place=place,
         revision=revision if repo else "",
         files=repo.file(revision, "") if repo and revision else "",
         published=revision is not None,
         sums=SUMS,
-        citations="\n\n".join(dict.fromkeys(one for text in cited for one in entries_in(text))),
+        citations="\n\n".join(dict.fromkeys(entry for text in cited for entry in entries_in(text))),
     )
 
 
 def _front(parts: Sequence[Part]) -> dict[str, Any]:
-    listed = {name: list(dict.fromkeys(one for part in parts for one in part.front[name])) for name in _LISTS}
+    listed = {name: list(dict.fromkeys(entry for part in parts for entry in part.front[name])) for name in _LISTS}
     configs = []
     for part in parts:
         for config in part.front.get("configs", ()):
-            files = [{**one, "path": f"{part.name}/{one['path']}"} for one in config["data_files"]]
+            files = [{**file, "path": f"{part.name}/{file['path']}"} for file in config["data_files"]]
             configs.append({**config, "config_name": part.name, "data_files": files})
     # load_dataset takes the format of the first configuration for that of all; others are opened by data_files.
-    tarred = [one for one in configs if one["data_files"][0]["path"].endswith(".tar")]
+    tarred = [config for config in configs if config["data_files"][0]["path"].endswith(".tar")]
     size = size_category(sum(sum(part.kept.values()) for part in parts))
     about = {"pretty_name": title_of(parts), **terms.hub_licence(_terms_of(parts)), **listed}
     return {**about, "size_categories": [size], "configs": tarred or configs}
 
 
 def _terms_of(parts: Iterable[Part]) -> terms.TermCounts:
-    found = Counter[tuple[str, str]]()
+    counts = Counter[tuple[str, str]]()
     for part in parts:
-        found.update(part.terms)
-    return found
+        counts.update(part.terms)
+    return counts
 
 
 def write_preview(store: Store, part: Part, folder: Path) -> bool:
@@ -169,15 +169,15 @@ def write_preview(store: Store, part: Part, folder: Path) -> bool:
     if not samples:
         return False
     kind, splits = KINDS[part.makes], dict[str, list[dict[str, Any]]]()
-    images = [role for role in kind.images if any(role in one.images for one in samples)]
-    for one in samples:
+    images = [role for role in kind.images if any(role in sample.images for sample in samples)]
+    for sample in samples:
         pictures = {
-            role: {"bytes": image, "path": f"{one.key}.{kind.image_field(role, one.extension)}"}
-            for role, image in one.images.items()
+            role: {"bytes": image, "path": f"{sample.key}.{kind.image_field(role, sample.extension)}"}
+            for role, image in sample.images.items()
         }
-        about = {name: getattr(one.json, name) for name in ("group", *TERMS)}
-        row = {"key": one.key, **pictures, **one.texts, **about, "json": one.fields["json"].decode("utf-8")}
-        splits.setdefault(one.json.split, []).append(row)
+        about = {name: getattr(sample.json, name) for name in ("group", *TERMS)}
+        row = {"key": sample.key, **pictures, **sample.texts, **about, "json": sample.fields["json"].decode("utf-8")}
+        splits.setdefault(sample.json.split, []).append(row)
     schema = split_schema(["key", *images, *kind.texts, "group", *TERMS, "json"], images)
     place = folder / PREVIEWS / part.name
     place.mkdir(parents=True)
@@ -200,8 +200,8 @@ def citation_file(parts: Sequence[Part], repo: Repository | None) -> str:
 
 def published_croissant(metadata: bytes, part: Part, repo: Repository, revision: str) -> bytes:
     """Croissant metadata of a subset with addresses on the Hub: loaders do not resolve relative ones."""
-    found = json.loads(metadata)
-    found["url"] = repo.page
-    for one in found["distribution"]:
-        one["contentUrl"] = repo.file(revision, f"{part.name}/{one['@id']}")
-    return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
+    document = json.loads(metadata)
+    document["url"] = repo.page
+    for file in document["distribution"]:
+        file["contentUrl"] = repo.file(revision, f"{part.name}/{file['@id']}")
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode("utf-8")

@@ -57,84 +57,84 @@ def rebuilding(store: Store, recipe: Recipe, stages: Sequence[Stage]) -> Rebuild
                 machines[MACHINE.format(**facts)].append(stage.name)
             else:  # the log is gone, or somebody wrote into it
                 machines["not recorded, but for a digest in _meta/receipts"].append(stage.name)
-    libraries = {name: one for name, one in sorted(libraries.items()) if one != ABSENT}
+    libraries = {name: version for name, version in sorted(libraries.items()) if version != ABSENT}
     return Rebuilding(packages(stages, recipe), libraries, models(recipe), dict(machines))
 
 
 def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
     """A recipe of this subset and what it reads, without defaults, and with places to fill in where inputs lie."""
     needed = recipe.only([stage.name])
-    said = needed.model_dump(mode="json", include=OF_THE_WHOLE, exclude_defaults=True)
-    parts = {part: {name: _subset(one) for name, one in getattr(needed, part).items()} for part in PARTS}
+    rest = needed.model_dump(mode="json", include=OF_THE_WHOLE, exclude_defaults=True)
+    parts = {part: {name: _subset(subset) for name, subset in getattr(needed, part).items()} for part in PARTS}
     for stages in parts.values():
         if stage.name in stages and stage.count is not None:
             stages[stage.name]["count"] = stage.count
-    return {"name": stage.name, "seed": needed.seed, **said, **{part: one for part, one in parts.items() if one}}
+    return {"name": stage.name, "seed": needed.seed, **rest, **{part: kept for part, kept in parts.items() if kept}}
 
 
 def _subset(subset: Subset) -> dict[str, Any]:
     rest = subset.model_dump(mode="json", exclude={"source", "filters", "pool"}, exclude_defaults=True)
-    filters = [_settings(one) for one in subset.filters]
+    filters = [_settings(judge) for judge in subset.filters]
     return {"source": _settings(subset.source), **({"filters": filters} if filters else {}), **rest}
 
 
 def _settings(settings: PlacedSettings) -> dict[str, Any]:
-    dumped, said = settings.model_dump(mode="json"), dict[str, Any](kind=settings.kind)
+    dumped, written = settings.model_dump(mode="json"), dict[str, Any](kind=settings.kind)
     places = {name: mark for name, mark in marks(type(settings), Place).items() if mark.what != "variable"}
     for name, setting in type(settings).model_fields.items():
         value = getattr(settings, name)
         if value == setting.get_default(call_default_factory=False) or name == "kind":
             continue
         if isinstance(value, PlacedSettings):
-            said[name] = _settings(value)
+            written[name] = _settings(value)
         elif isinstance(value, tuple) and any(isinstance(item, PlacedSettings) for item in value):
-            said[name] = [_settings(item) for item in value]
+            written[name] = [_settings(item) for item in value]
         elif name in places and (places[name].what == "stage" or places[name].held(value)):
-            said[name] = _place(places[name], name, value)
+            written[name] = _place(places[name], name, value)
         elif name not in settings.execution or name in RUNTIME:
-            said[name] = dumped[name]
-    return said
+            written[name] = dumped[name]
+    return written
 
 
 def _place(mark: Place, name: str, value: Any) -> Any:
     """Where an input lies: the name of a stage or of a package's file, else ``path/to/…``."""
     if mark.what == "stage":
         return f"path/to/{name}" if "/" in (value or "") else value
-    places = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,))]
+    places = [symbolic(place) for place in (value if isinstance(value, tuple) else (value,))]
     named = places if all(map(is_place, places)) else [f"path/to/{name}"]
     return named if isinstance(value, tuple) else named[0]
 
 
 def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
     """Packages, with their versions, that brought sources, filters, their parts, files or models, with these."""
-    places = [symbolic(place) for one in recipe.all.values() for _, _, place in one.source.places()]
+    places = [symbolic(place) for subset in recipe.all.values() for _, _, place in subset.source.places()]
     folders = [place.partition(":")[0] for place in places if is_place(place)]
     brought = [(PLACES.distribution(folder), f"the files of {folder}") for folder in folders]
-    brought += [(BROUGHT.distribution(one), f"the model {one}") for one in models(recipe) if is_brought_model(one)]
-    for stage in stages:
-        for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
+    brought += [(BROUGHT.distribution(name), f"the model {name}") for name in models(recipe) if is_brought_model(name)]
+    for facts in (stage.facts for stage in stages):
+        for what, made in [("source", facts["generator"]), *(("filter", judge) for judge in facts["filters"])]:
             brought.append((made.get("distribution", ""), f"{what} {made['kind']}"))
             parts = made.get("parts", {}).items()
             brought += [(package, f"{part} of {what} {made['kind']}") for part, package in parts]
-    found = defaultdict[str, list[str]](list)
+    by_package = defaultdict[str, list[str]](list)
     for package, what in dict.fromkeys(brought):
-        found[package].append(what)
-    found.pop("", None)  # of twinset itself
-    return dict(found)
+        by_package[package].append(what)
+    by_package.pop("", None)  # of twinset itself
+    return dict(by_package)
 
 
 def models(recipe: Recipe) -> dict[str, str]:
     """Names of models in a recipe, each with where it comes from; folders of somebody's machine are left out."""
-    parts = [part for one in recipe.all.values() for placed in one.settings().values() for _, part in placed.parts()]
-    found = dict[str, str]()
+    parts = [part for made in recipe.all.values() for placed in made.settings().values() for _, part in placed.parts()]
+    origins = dict[str, str]()
     for part in parts:
         for name, mark in marks(type(part), Place).items():
             value = getattr(part, "model" if mark.what == "server" else name, None)
             if mark.what == "server" and value is not None:
-                found[value] = ON_SERVER
+                origins[value] = ON_SERVER
             elif mark.what == "model" and isinstance(value, str) and not is_model_folder(value):
-                found[value] = _origin(value)
-    return found
+                origins[value] = _origin(value)
+    return origins
 
 
 def _origin(model: str) -> str:

@@ -19,16 +19,16 @@ TermCounts = Mapping[tuple[str, str], int]
 
 def by_licence(terms: TermCounts) -> dict[str, int]:
     """Samples by licence, most first."""
-    found = Counter[str]()
+    samples = Counter[str]()
     for (licence, _), count in terms.items():
-        found[licence] += count
-    return ranked(found)
+        samples[licence] += count
+    return ranked(samples)
 
 
 def by_credit(terms: TermCounts) -> list[tuple[str, str, int]]:
     """Credit, licence and samples, most samples first."""
-    told = [(credit, licence, count) for (licence, credit), count in terms.items() if credit]
-    return sorted(told, key=lambda one: (-one[2], one))
+    rows = [(credit, licence, count) for (licence, credit), count in terms.items() if credit]
+    return sorted(rows, key=lambda row: (-row[2], row))
 
 
 def uncredited(terms: TermCounts) -> int:
@@ -50,11 +50,11 @@ def lacking(name: str, terms: TermCounts) -> list[str]:
     """
     unknown = sum(count for licence, count in by_licence(terms).items() if {"", UNKNOWN} & {*licence.split(AND)})
     source, credits = f"subsets.{name}.source", uncredited(terms)
-    found = {
+    counts = {
         f"{name}: {unknown:,} samples have no licence that is known; set {source}.licence, or one a row": unknown,
         f"{name}: {credits:,} samples have no credit; set {source}.credit, or name it in each row": credits,
     }
-    return [said for said, count in found.items() if count]
+    return [problem for problem, count in counts.items() if count]
 
 
 def single_licences(terms: TermCounts) -> list[str]:
@@ -75,14 +75,14 @@ def page_of(licence: str) -> str:
 
 def linked(licence: str) -> Markdown:
     """Licences as Markdown, those of SPDX or the Hub with their page."""
-    pages = {one: page_of(one) for one in licence.split(AND)}
-    links = (f"[{one}]({page})" if page else cell(one.removeprefix(OTHER)) for one, page in pages.items())
+    pages = {name: page_of(name) for name in licence.split(AND)}
+    links = (f"[{name}]({page})" if page else cell(name.removeprefix(OTHER)) for name, page in pages.items())
     return Markdown(" and ".join(links))
 
 
 def licence_pages(terms: TermCounts) -> list[str]:
     """Addresses of the licences, or names of those that have none."""
-    return [page_of(one) or one.removeprefix(OTHER) for one in single_licences(terms)]
+    return [page_of(name) or name.removeprefix(OTHER) for name in single_licences(terms)]
 
 
 def credits_file(terms: TermCounts) -> bytes:
@@ -93,6 +93,6 @@ def credits_file(terms: TermCounts) -> bytes:
 
 def hub_licence(terms: TermCounts) -> dict[str, Any]:
     """What the front matter of a card says of licences, as the Hub reads it."""
-    names = sorted({hub_name(one) for one in single_licences(terms)}) or ["other"]
-    told: dict[str, Any] = {"license": names[0] if len(names) == 1 else names}
-    return {**told, "license_name": "see-the-card"} if "other" in names else told
+    names = sorted({hub_name(name) for name in single_licences(terms)}) or ["other"]
+    front: dict[str, Any] = {"license": names[0] if len(names) == 1 else names}
+    return {**front, "license_name": "see-the-card"} if "other" in names else front

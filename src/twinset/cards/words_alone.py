@@ -29,8 +29,8 @@ def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:
     rows = index_frame(store, subset, [name for name in (*sides, *_KINDS) if name in columns])
     rows = rows.with_columns(kind=kind_of_row() if columns.issuperset(_KINDS) else pl.lit(ANY))
     parts = {kind: part for (kind,), part in rows.partition_by("kind", as_dict=True).items()}
-    told = {}
-    for kind in sorted(parts, key=lambda one: ([*KINDS, one].index(one), one)):  # as the papers' tables
-        some = parts[kind][np.random.default_rng(0).permutation(parts[kind].height)[:MOST]]
-        told[kind] = probed(some[sides[0]].to_list(), some[sides[1]].to_list(), seed=0)
-    return told
+    by_kind = {}
+    for kind in sorted(parts, key=lambda name: ([*KINDS, name].index(name), name)):  # as the papers' tables
+        sampled = parts[kind][np.random.default_rng(0).permutation(parts[kind].height)[:MOST]]
+        by_kind[kind] = probed(sampled[sides[0]].to_list(), sampled[sides[1]].to_list(), seed=0)
+    return by_kind

@@ -41,11 +41,11 @@ class Registry(Generic[T]):
     group: str
     beside: Mapping[str, type[Any]] = field(default_factory=dict)
 
-    def find(self, kind: str, others: Iterable[str] = ()) -> T:
-        """The part of a name; raises `UnknownKind`, or `WrongUse` where its package is broken. others: also to name."""
+    def find(self, kind: str, more: Iterable[str] = ()) -> T:
+        """The part of a name; raises `UnknownKind`, or `WrongUse` where its package is broken. more: also to name."""
         points = self._points()
         if kind not in points:
-            known = sorted({*points, *self.beside, *others})
+            known = sorted({*points, *self.beside, *more})
             raise UnknownKind(f"there is no {self.what} {kind!r} here; {suggested(kind, known)}{MORE}")
         brought = (point for point in all_installed().get(self.group, ()) if point.name == kind)
         packages = {point.dist.name for point in brought if point.dist}

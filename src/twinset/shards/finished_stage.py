@@ -111,15 +111,15 @@ class FinishedStage:
         Raises:
             BrokenTar: a tar is absent, broken, or lacks one of the keys.
         """
-        wanted, found = dict[str, set[str]](), dict[str, Stored[Any]]()
+        wanted, samples = dict[str, set[str]](), dict[str, Stored[Any]]()
         for tar, key in places:
             wanted.setdefault(tar, set()).add(key)
         for tar, keys in wanted.items():
             place = f"{self.home}/{tar}" if self.home else tar
-            found |= {sample.key: sample for sample in read_from_tar(self.store, place, keys, self.digest)}
-            if lacking := sorted(keys - found.keys()):
+            samples |= {sample.key: sample for sample in read_from_tar(self.store, place, keys, self.digest)}
+            if lacking := sorted(keys - samples.keys()):
                 raise BrokenTar(f"{self.store.root}/{place}: lacks {lacking[0]}, which its index names; {REMEDY}")
-        return found
+        return samples
 
     def check_images(self, tar: str, stored: Stored[Any], sha256s: Mapping[str, str]) -> None:
         """Raise `BrokenTar` where images of a sample are not those that were planned from. sha256s: by role."""

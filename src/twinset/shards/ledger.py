@@ -127,7 +127,7 @@ def damaged_receipts(store: Store, home: str) -> list[int]:
     """
     (trusted, broken), (audited, unreadable) = read_receipts(store, home), read_receipts(store, home, trusting=False)
     known = {receipt.shard: receipt for receipt in trusted.receipts()}
-    differing = {one.shard for one in audited.receipts() if known.get(one.shard, one) != one}
+    differing = {receipt.shard for receipt in audited.receipts() if known.get(receipt.shard, receipt) != receipt}
     return sorted(differing | ({*unreadable} - {*broken}))
 
 
@@ -141,7 +141,7 @@ def keep(store: Store, home: str, receipts: Receipts) -> None:
 def _entries(store: Store, home: str) -> dict[int, Entry]:
     """The files of all receipts of a stage, by shard."""
     listing = store.listing(layout.meta(home, "receipts"))
-    return {n: one for name, one in listing.items() if (n := layout.shard_number(name, "json")) >= 0}
+    return {n: entry for name, entry in listing.items() if (n := layout.shard_number(name, "json")) >= 0}
 
 
 def _known(store: Store, home: str) -> pa.Table:

@@ -34,10 +34,10 @@ _METER: ContextVar[list[Tally] | None] = ContextVar("meter", default=None)
 @contextmanager
 def metered() -> Iterator[list[Tally]]:
     """Collects what `count` is told by this thread while it is entered."""
-    found = list[Tally]()
-    before = _METER.set(found)
+    tallies = list[Tally]()
+    before = _METER.set(tallies)
     try:
-        yield found
+        yield tallies
     finally:
         _METER.reset(before)
 
@@ -78,5 +78,5 @@ def _log(store: Store, path: str) -> dict[str, Any]:
 
 def tally_in(log: Mapping[str, Any]) -> Tally:
     """What language models took for a shard, by its log; nothing where that says no such numbers."""
-    found = Tally(*(log.get(name, 0) for name in Tally._fields))
-    return found if all(isinstance(one, int) and 0 <= one < MOST for one in found) else Tally()
+    tally = Tally(*(log.get(name, 0) for name in Tally._fields))
+    return tally if all(isinstance(number, int) and 0 <= number < MOST for number in tally) else Tally()

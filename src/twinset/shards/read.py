@@ -98,8 +98,8 @@ def term_counts(store: Store, subset: str) -> dict[tuple[str, str], int]:
     """Rows of ``index.parquet`` by licence and credit; raises as `opened_index`."""
     columns, counts = ["licence", "credit"], Counter[tuple[str, str]]()
     for batch in index_batches(store, subset, columns):
-        found = pa.Table.from_batches([batch]).group_by(columns, use_threads=False).aggregate([([], "count_all")])
-        counts.update({(row["licence"], row["credit"]): row["count_all"] for row in found.to_pylist()})
+        grouped = pa.Table.from_batches([batch]).group_by(columns, use_threads=False).aggregate([([], "count_all")])
+        counts.update({(row["licence"], row["credit"]): row["count_all"] for row in grouped.to_pylist()})
     return dict(sorted(counts.items()))
 
 
@@ -141,7 +141,7 @@ def read_spread(store: Store, subset: str, count: int, images: bool = True) -> l
     """
     columns = finished(store, subset).columns("split", "kept", "tar_size")
     shards = [(number, split, kept) for number, split, kept, size in columns if bool(size) == images]
-    total, start, found = sum(kept for *_, kept in shards), 0, list[Any]()
+    total, start, spread = sum(kept for *_, kept in shards), 0, list[Any]()
     count = min(count, total)
     wanted = {(2 * k + 1) * total // (2 * count) for k in range(count)}
     for number, split, kept in shards:
@@ -149,9 +149,9 @@ def read_spread(store: Store, subset: str, count: int, images: bool = True) -> l
             tar = layout.tar(subset, split, number)
             samples = read_tar(store, tar) if images else kept_rows(store, subset, number)
             upto = itertools.islice(samples, max(places) + 1)
-            found += [sample for place, sample in enumerate(upto) if place in places]
+            spread += [sample for place, sample in enumerate(upto) if place in places]
         start += kept
-    return found
+    return spread
 
 
 def read_tar(store: Store, path: str) -> Iterator[Stored[Any]]:
@@ -179,7 +179,7 @@ def read_from_tar(store: Store, path: str, keys: Collection[str], version: str) 
     try:
         places = _places(store.root, path, version)
         with store.open(path) as stream:
-            for key in sorted({*keys} & places.keys(), key=lambda one: places[one]):
+            for key in sorted({*keys} & places.keys(), key=lambda name: places[name]):
                 start, end = places[key]
                 stream.seek(start)
                 yield from _samples(io.BytesIO(stream.read(end - start) + bytes(2 * tarfile.BLOCKSIZE)), where)
@@ -190,12 +190,12 @@ def read_from_tar(store: Store, path: str, keys: Collection[str], version: str) 
 @lru_cache(maxsize=64)
 def _places(root: str, path: str, _version: str) -> dict[str, tuple[int, int]]:
     """Where the members of each sample begin and end in a tar, by key."""
-    found: dict[str, tuple[int, int]] = {}
+    spans: dict[str, tuple[int, int]] = {}
     with Store(root).open(path) as stream:
         for name, start, end in member_places(stream, f"{root}/{path}"):
             key = name.partition(".")[0]
-            found[key] = (found[key][0] if key in found else start, end)
-    return found
+            spans[key] = (spans[key][0] if key in spans else start, end)
+    return spans
 
 
 def _samples(stream: BinaryIO, where: str) -> Iterator[Stored[Any]]:

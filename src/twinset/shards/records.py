@@ -21,12 +21,12 @@ def subsets_in(store: Store) -> list[str]:
 
 def unplanned_in(store: Store) -> dict[str, str]:
     """Stages below OUT whose record is gone or was never written, each with what to do about it."""
-    found = {}
+    remedies = {}
     for home in _homes(store):
         record = layout.meta(home, "stage.json")
         if store.size(record) is None and store.names(f"{home}/{layout.META}"):
-            found[home] = f"{record}: absent, so that nothing vouches for {home}; run the same build again"
-    return found
+            remedies[home] = f"{record}: absent, so that nothing vouches for {home}; run the same build again"
+    return remedies
 
 
 def _homes(store: Store) -> list[str]:

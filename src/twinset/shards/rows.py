@@ -118,7 +118,7 @@ def fields_of(
 ) -> list[tuple[str, bytes]]:
     """The tar fields of a sample, in the order that they are written. dataset: kind of the source."""
     sources = {role: asdict(image.source) for role, image in images.items()}
-    pictures = {role: {"sha256": one.sha256, "size": list(one.size), "pts": one.pts} for role, one in images.items()}
+    pictures = {role: {"sha256": img.sha256, "size": list(img.size), "pts": img.pts} for role, img in images.items()}
     described = {
         "schema_version": SAMPLE_SCHEMA,
         "kind": sample.kind.name,
@@ -149,7 +149,7 @@ def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
         kind = KINDS[described["kind"]]
     except (KeyError, TypeError, ValueError) as error:
         raise BrokenTar(f"{where}: {key} has {sorted(fields)}, and no json of a sample; {REMEDY}") from error
-    extension = next((one for one in EXTENSIONS if kind.image_field(kind.images[0], one) in fields), EXTENSIONS[0])
+    extension = next((ext for ext in EXTENSIONS if kind.image_field(kind.images[0], ext) in fields), EXTENSIONS[0])
     _check_fields(key, kind, fields, extension, where)
     try:
         return Stored(
@@ -229,23 +229,23 @@ def table_schema(columns: pa.Schema) -> pa.Schema:
     """
     if taken := sorted({*columns.names} & {*JUDGED.names}):
         raise ValueError(f"a table has a column {taken[0]!r} of its own; rename the generator's")
-    return pa.schema([*JUDGED, *(pa.field(one.name, one.type) for one in columns)])
+    return pa.schema([*JUDGED, *(pa.field(column.name, column.type) for column in columns)])
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:
     """Write the rows of a shard, at least one, as Parquet with bytes that depend on the rows alone."""
     kind = rows[0].kind
-    found = [
+    records = [
         {
             **{name: getattr(row, name) for name in (*JUDGED.names, "content")},
             **{name: row.words.get(name, "") for name in kind.described},
             **{name: row.numbers.get(name) for name in kind.numbers},
             **{f"{role}_sha256": row.images.get(role, "") for role in kind.images},
-            "sources": [asdict(one) for one in row.sources],
+            "sources": [asdict(source) for source in row.sources],
         }
         for row in rows
     ]
-    _write(found, schema_of(kind), path)
+    _write(records, schema_of(kind), path)
 
 
 def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], columns: pa.Schema, path: Path) -> None:
@@ -259,18 +259,18 @@ def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], 
         ValueError: a generator gave no rows for a candidate that it did not reject.
         pyarrow.ArrowException: a value does not fit its column.
     """
-    found: list[Mapping[str, Any]] = []
+    rows: list[Mapping[str, Any]] = []
     for candidate, made in results:
         judged = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split", *TERMS)}
         judged |= {"verdict": KEPT, "filter": "", "reason": "", "score": None, "detail": ""}
         if isinstance(made, Rejected):
             rejected = {"verdict": REJECTED, "filter": "generator", "reason": made.reason, "detail": made.detail}
-            found.append(judged | rejected)
+            rows.append(judged | rejected)
         elif made.rows:
-            found += [{**row, **judged} for row in made.rows]
+            rows += [{**row, **judged} for row in made.rows]
         else:
             raise ValueError(f"{candidate.key}: a candidate of a table gave no row; its generator must reject it")
-    _write(found, table_schema(columns), path)
+    _write(rows, table_schema(columns), path)
 
 
 def _write(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, path: Path) -> None:
@@ -300,7 +300,7 @@ def _rows(table: pa.Table) -> list[Row]:
             words={name: values[name] for name in kind.described},
             numbers={name: values[name] for name in kind.numbers if values[name] is not None},
             images={role: values[f"{role}_sha256"] for role in kind.images if values[f"{role}_sha256"]},
-            sources=tuple(MediaFile(**one) for one in values["sources"]),
+            sources=tuple(MediaFile(**source) for source in values["sources"]),
         )
         for values in table.to_pylist()
     ]
@@ -308,13 +308,13 @@ def _rows(table: pa.Table) -> list[Row]:
 
 def _kind_of(schema: pa.Schema) -> SampleKind:
     """The kind of samples that rows are of, with the numbers that these have."""
-    doubles = [one.name for one in schema if one.type == pa.float64()]
+    doubles = [column.name for column in schema if column.type == pa.float64()]
     for kind in KINDS.values():
-        found = kind.with_numbers([name for name in doubles if name not in (*JUDGED.names, *kind.numbers)])
-        if schema.names == (own := schema_of(found)).names:
-            if other := [name for name in schema.names if schema.field(name).type != own.field(name).type]:
-                raise ValueError(f"the column {other[0]} is of {schema.field(other[0]).type}")
-            return found
+        known = kind.with_numbers([name for name in doubles if name not in (*JUDGED.names, *kind.numbers)])
+        if schema.names == (own := schema_of(known)).names:
+            if wrong := [name for name in schema.names if schema.field(name).type != own.field(name).type]:
+                raise ValueError(f"the column {wrong[0]} is of {schema.field(wrong[0]).type}")
+            return known
     raise ValueError(f"columns {', '.join(schema.names)} are of no kind of samples")
 
 
@@ -348,8 +348,8 @@ class VerdictCheck:
         if isinstance(judged, CaptionedCandidate):
             left = {name: getattr(judged, name) for name in ("captions0", "captions1")}
             fewer = all(
-                isinstance(some, tuple) and some and all(one in getattr(candidate, name) for one in some)
-                for name, some in left.items()
+                isinstance(texts, tuple) and texts and all(text in getattr(candidate, name) for text in texts)
+                for name, texts in left.items()
             )
             if fewer and judged == replace(candidate, **left):
                 return judged
@@ -382,8 +382,8 @@ class VerdictCheck:
         if not isinstance(verdict, Drop):
             self._scored = self._scored or (key, name)
             if name != self._scored[1]:
-                said = f"scored as {name!r}, and {self._scored[0]} as {self._scored[1]!r}"
-                self._refuse(key, f"{said}; score all that is kept by one name, or nothing")
+                problem = f"scored as {name!r}, and {self._scored[0]} as {self._scored[1]!r}"
+                self._refuse(key, f"{problem}; score all that is kept by one name, or nothing")
 
     def _refuse(self, key: str, problem: str) -> NoReturn:
         raise BadVerdict(f"{FILTERS.named(self.kind)}: {key}: {problem}")

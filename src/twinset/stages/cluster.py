@@ -41,8 +41,8 @@ class DaskCluster:
         own, advice = version("twinset"), "install the same version for the Python of the workers"
         try:
             versions = self._client.run(begin_there)
-            if others := sorted({*versions.values()} - {own}):
-                raise BuildFailed(f"Dask workers have twinset {', '.join(others)}, and the build has {own}; {advice}")
+            if foreign := sorted({*versions.values()} - {own}):
+                raise BuildFailed(f"Dask workers have twinset {', '.join(foreign)}, and the build has {own}; {advice}")
             workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
             self.cores = sum(worker["nthreads"] for worker in workers) or 1
             self._has_gpus = any("GPU" in worker["resources"] for worker in workers)

@@ -35,7 +35,7 @@ def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
 def _block(sample: Stored[ImageTextRecord]) -> Block:
     every = sample.json.captions
     cells = [Cell(image=sample.images["image"], words=words(every[0]))]
-    cells += [Cell(words=words(one)) for one in every[1:SHOWN]]
+    cells += [Cell(words=words(caption)) for caption in every[1:SHOWN]]
     more = f"{len(every) - SHOWN} more captions" if len(every) > SHOWN else ""
     return Block(sample.key, cells, 1, noted(sample, more))
 

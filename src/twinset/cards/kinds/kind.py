@@ -43,8 +43,8 @@ class CardKind:
 
 def said_of(sample: SampleKind) -> dict[str, Any]:
     """What ``kinds.yaml`` says of a kind."""
-    said: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "kinds.yaml").read_text("utf-8"))[sample.name]
-    return said
+    facts: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "kinds.yaml").read_text("utf-8"))[sample.name]
+    return facts
 
 
 @dataclass(frozen=True, slots=True)

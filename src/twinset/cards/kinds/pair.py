@@ -46,8 +46,8 @@ def lopsided(uses: pl.DataFrame, most: int) -> list[dict[str, Any]]:
     A two-sided sign test of each word's pairs in which it stands on one side alone, Bonferroni-corrected for the number
     of words. Pairs of one video are counted as if they were independent, which makes the test somewhat lenient.
     """
-    found = [use for use in uses.iter_rows(named=True) if sign_test(use["only0"], use["only1"]) * len(uses) < LEVEL]
-    return sorted(found, key=lambda use: (-abs(use["only0"] - use["only1"]), use["word"]))[:most]
+    differing = [use for use in uses.iter_rows(named=True) if sign_test(use["only0"], use["only1"]) * len(uses) < LEVEL]
+    return sorted(differing, key=lambda use: (-abs(use["only0"] - use["only1"]), use["word"]))[:most]
 
 
 def fewest(words: int) -> int:
@@ -58,7 +58,7 @@ def fewest(words: int) -> int:
 def _numbers(rows: pl.DataFrame, records: Sequence[PairRecord]) -> dict[str, Any]:
     """earlier0: share (0-1) of pairs whose image 0 comes first in time, None without time."""
     uses = word_uses(rows)
-    timed = [one for one in records if one.image0.pts >= 0 and one.image1.pts >= 0]
+    timed = [record for record in records if record.image0.pts >= 0 and record.image1.pts >= 0]
     return {
         "caption_words": word_counts(joined(rows, PAIR.texts)),
         "distinct_captions": joined(rows, PAIR.texts).n_unique(),
@@ -66,8 +66,8 @@ def _numbers(rows: pl.DataFrame, records: Sequence[PairRecord]) -> dict[str, Any
         "frequent": uses.filter(~pl.col("word").is_in(_GRAMMAR)).head(FREQUENT).to_dicts(),
         "lopsided": lopsided(uses, FREQUENT),
         "fewest": fewest(len(uses)),
-        "changes": how_often(one.change for one in records),
-        "earlier0": sum(one.image0.pts < one.image1.pts for one in timed) / len(timed) if timed else None,
+        "changes": how_often(record.change for record in records),
+        "earlier0": sum(record.image0.pts < record.image1.pts for record in timed) / len(timed) if timed else None,
         **told_blind(rows, PAIR.texts),
     }
 

@@ -33,14 +33,14 @@ def statistics(store: Store, subset: str, kind: CardKind, records: Sequence[Any]
         "group_sizes": how_often(groups),
         "top_groups_share": share_of_top(groups, 10),
         "sampled": len(records),
-        "image_sizes": how_often(tuple(kind.shown(one).size) for one in records),
+        "image_sizes": how_often(tuple(kind.shown(record).size) for record in records),
         **kind.numbers(rows, records),
     }
 
 
 def records_of(store: Store, subset: str, kind: SampleKind) -> list[Any]:
     """The JSON of samples that are looked at, evenly spread over a subset; none where they have no images."""
-    return [one.json for one in of_kind(read_spread(store, subset, SAMPLED), [kind], "this")]
+    return [sample.json for sample in of_kind(read_spread(store, subset, SAMPLED), [kind], "this")]
 
 
 def index_frame(store: Store, subset: str, columns: Sequence[str]) -> pl.DataFrame:
@@ -77,7 +77,7 @@ def word_counts(texts: pl.Series) -> Counts:
 def told_blind(rows: pl.DataFrame, captions: Sequence[str], scores: Iterable[str] = ()) -> dict[str, Any]:
     """How often the first of two captions is guessed from lengths and scores, and pairs of the same words."""
     first, second = captions
-    bags = (same_bag(words_of(one), words_of(other)) for one, other in rows.select(first, second).iter_rows())
+    bags = (same_bag(*map(words_of, pair)) for pair in rows.select(first, second).iter_rows())
     return {"same_bag": sum(bags), "given_away": guesses(rows.select("group", **gaps(first, second, scores)))}
 
 
@@ -102,7 +102,7 @@ def score_spreads(
         meanings: what scores mean by name, without the 0 or 1 of the image that one is of.
         unmeasured: the number that stands for "not measured", by name.
     """
-    scores = pl.DataFrame([one.scores for one in records], infer_schema_length=None)
+    scores = pl.DataFrame([record.scores for record in records], infer_schema_length=None)
     spreads = []
     for name in sorted(scores.columns) if meanings else ():
         values = scores[name].drop_nulls()

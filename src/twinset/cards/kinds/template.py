@@ -23,7 +23,7 @@ def _numbers(rows: pl.DataFrame, records: Sequence[TemplateRecord]) -> dict[str,
     # An image that is in a template twice, such as reference and distractor, counts once.
     images = rows.with_row_index().unpivot(TEMPLATE.hashed, index="index").unique(["index", "value"])
     uses = repeats(images["value"])
-    types = Counter(str(one.provenance["attribute_type"]) for one in records if "attribute_type" in one.provenance)
+    types = Counter(str(case.provenance["attribute_type"]) for case in records if "attribute_type" in case.provenance)
     return {
         **condition_numbers(rows),
         "galleries": how_often(galleries),

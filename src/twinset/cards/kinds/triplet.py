@@ -17,7 +17,7 @@ _IDS, _CAPTIONS = ([f"{part}_{of}" for part in PARTS] for of in ("id", "caption"
 def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
     """said_of_reference: share (0-1) of triplets whose condition ends with a word of the reference's caption."""
     reference, target, distractor = map(pl.col, _IDS)
-    said, caption = (pl.col(name).str.to_lowercase().str.extract_all(WORD) for name in ("condition", _CAPTIONS[0]))
+    condition, caption = (pl.col(name).str.to_lowercase().str.extract_all(WORD) for name in ("condition", _CAPTIONS[0]))
     uses = repeats(joined(rows, _IDS[:2]))
     again = (distractor == reference) | (distractor == target)
     return {
@@ -26,7 +26,7 @@ def _numbers(rows: pl.DataFrame, _records: Sequence[Any]) -> dict[str, Any]:
         "top_images_share": share_of_top(uses, 10),
         "distinct_images": len(repeats(joined(rows, _IDS))),
         "distinct_captions": len(repeats(joined(rows, _CAPTIONS))),
-        "said_of_reference": rows.select(caption.list.contains(said.list.last())).to_series().mean() or 0.0,
+        "said_of_reference": rows.select(caption.list.contains(condition.list.last())).to_series().mean() or 0.0,
         "same_image": rows.filter(reference == target).height,
         "distractor_again": rows.filter((distractor != "") & again).height,
     }

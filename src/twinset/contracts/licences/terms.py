@@ -30,9 +30,9 @@ class Terms(NamedTuple):
         """Those in a row of an index, or of a plan."""
         return cls(*(values[name] for name in TERMS))
 
-    def filled(self, others: Terms) -> Terms:
+    def filled(self, fallback: Terms) -> Terms:
         """Each that is unknown taken from others."""
-        return self if all(self) else Terms(*(own or other for own, other in zip(self, others, strict=True)))
+        return self if all(self) else Terms(*(own or default for own, default in zip(self, fallback, strict=True)))
 
 
 NOTHING = Terms()

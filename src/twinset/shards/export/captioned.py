@@ -64,17 +64,17 @@ def _of_pairs(pairs: Iterable[Stored[Any]]) -> Iterator[Row]:
 
 def _of_text_pairs(group: Iterable[Stored[Any]]) -> Iterator[Row]:
     alike = dict[tuple[bytes, str], list[Stored[Any]]]()
-    for one in group:
-        alike.setdefault((one.images["image"], one.texts["caption"]), []).append(one)
-    for (_, caption), found in alike.items():
-        wrong = tuple(dict.fromkeys(one.texts["negative_caption"] for one in found))
-        yield _row(found[0], 0, "image", caption, wrong=wrong)
+    for sample in group:
+        alike.setdefault((sample.images["image"], sample.texts["caption"]), []).append(sample)
+    for (_, caption), same in alike.items():
+        wrong = tuple(dict.fromkeys(sample.texts["negative_caption"] for sample in same))
+        yield _row(same[0], 0, "image", caption, wrong=wrong)
 
 
 def _of_image_texts(samples: Iterable[Stored[Any]]) -> Iterator[Row]:
-    for one in samples:
-        for number, caption in enumerate(one.json.captions):
-            yield _row(one, number, "image", caption)
+    for sample in samples:
+        for number, caption in enumerate(sample.json.captions):
+            yield _row(sample, number, "image", caption)
 
 
 _ROWS: Mapping[str, Callable[[Iterable[Stored[Any]]], Iterator[Row]]] = {

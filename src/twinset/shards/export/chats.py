@@ -30,8 +30,8 @@ def write_llava(shards: Iterator[Shard], folder: Path) -> None:
                 image = write_image(row.image, folder, row.extension)
                 for name, asked, answer in _chats(row):
                     turns = (("human", f"{IMAGE_TOKEN}\n{asked}"), ("gpt", answer))
-                    said = [{"from": who, "value": value} for who, value in turns]
-                    chat = {"id": name, "image": image, "conversations": said, **row.terms._asdict()}
+                    conversation = [{"from": who, "value": value} for who, value in turns]
+                    chat = {"id": name, "image": image, "conversations": conversation, **row.terms._asdict()}
                     files[shard.split].append(chat)
 
 

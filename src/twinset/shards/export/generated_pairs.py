@@ -28,7 +28,7 @@ _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 def write_generated(shards: Iterator[Shard], folder: Path, columns: Sequence[str]) -> None:
     """Write a Parquet file a split; raises `WrongUse` for pairs that do not come from ``generated-pairs``."""
-    write_splits(((one.split, [_row(pair) for pair in one.samples]) for one in shards), split_schema(columns), folder)
+    write_splits(((shard.split, [*map(_row, shard.samples)]) for shard in shards), split_schema(columns), folder)
 
 
 def _row(pair: Stored[PairRecord]) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def write_splits(rows: Iterable[tuple[str, list[dict[str, Any]]]], schema: pa.Sc
     (folder / "data").mkdir()
     named = "{}-00000-of-00001.parquet".format
     with BySplit(lambda split: pq.ParquetWriter(folder / "data" / named(split), schema, compression="zstd")) as files:
-        for split, some in rows:
-            files[split].write_table(pa.Table.from_pylist(some, schema))
+        for split, batch in rows:
+            files[split].write_table(pa.Table.from_pylist(batch, schema))
 
 
 def split_schema(columns: Sequence[str], images: Collection[str] = IMAGES) -> pa.Schema:

@@ -62,8 +62,8 @@ class _Lines:
         """Take the rows of a group: pairs that share an image and its caption share a line."""
         self.write(self.written + len(self.waiting))
         for row in rows:
-            said = write_image(row.image, self.folder, row.extension), row.caption
-            line = self.waiting.setdefault(said, _Line(self.written + len(self.waiting), row.terms))
+            shared = write_image(row.image, self.folder, row.extension), row.caption
+            line = self.waiting.setdefault(shared, _Line(self.written + len(self.waiting), row.terms))
             self.numbers[row.key] = line.number
             line.negatives |= dict.fromkeys(row.wrong)
             line.opposites |= dict.fromkeys([row.opposite] if row.opposite else [])

@@ -43,8 +43,8 @@ def write_tars(shards: Iterator[Shard], folder: Path) -> None:
                 text, about = row.caption.encode("utf-8"), canonical_json(row.terms._asdict())
                 tar.add_sample(row.key, [(row.extension, row.image), ("txt", text), ("json", about)])
                 sizes[shard.split][name] += 1
-    for split, found in sizes.items():
-        (folder / split / "sizes.json").write_text(json.dumps(found, indent=1) + "\n", "ascii")
+    for split, counts in sizes.items():
+        (folder / split / "sizes.json").write_text(json.dumps(counts, indent=1) + "\n", "ascii")
     lift_only_folder(folder)
 
 

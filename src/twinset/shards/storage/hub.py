@@ -41,10 +41,10 @@ class Repository:
 
 def repository(url: str) -> Repository:
     """The dataset that ``hf://datasets/ORG/NAME`` names; `WrongUse` for another URL, or without ``huggingface_hub``."""
-    found = _PLACE.fullmatch(url)
-    if found is None:
+    match = _PLACE.fullmatch(url)
+    if match is None:
         raise WrongUse(f"--to {url}: not a dataset of the Hub; write hf://datasets/ORG/NAME")
-    return Repository(found[1], _library().HfApi().endpoint)
+    return Repository(match[1], _library().HfApi().endpoint)
 
 
 def _library() -> Any:
@@ -134,11 +134,11 @@ def _explained(repo: Repository) -> Iterator[None]:
         if isinstance(error, library.errors.LocalTokenNotFoundError):
             status = 401
         # An address that a file is sent to can hold a signature, which lets anyone who has it write there.
-        said = re.sub(r"(https?://[^\s?]+)\?[^\s'\">)]*", r"\1", " ".join(str(cause).split()))[:300]
+        reason = re.sub(r"(https?://[^\s?]+)\?[^\s'\">)]*", r"\1", " ".join(str(cause).split()))[:300]
         asked = str(getattr(getattr(cause, "response", None), "url", repo.endpoint))
         if status in (401, 403, 404) and asked.startswith(repo.endpoint):  # not from a store of files
-            raise WrongUse(f"{repo.page}: {_REMEDIES[status]} ({said})") from error
+            raise WrongUse(f"{repo.page}: {_REMEDIES[status]} ({reason})") from error
         if isinstance(cause, ValueError):
-            raise WrongUse(f"{repo.page}: {said}; nothing is published") from error
+            raise WrongUse(f"{repo.page}: {reason}; nothing is published") from error
         remedy = _REMEDIES.get(status, "run the same command again: files that are there are not sent again")
-        raise BuildFailed(f"{repo.page}: {said}; nothing is half-published; {remedy}") from error
+        raise BuildFailed(f"{repo.page}: {reason}; nothing is half-published; {remedy}") from error

@@ -40,10 +40,10 @@ def explained(path: Path, what: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        said = str(error)[:_SHOWN]
+        reason = str(error)[:_SHOWN]
         # An error without a code of SQLite's own is of Python's, such as of text that is not UTF-8.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:  # no fault of the content
             remedy = "see that it can be written and that its disk has room, and run the same command again"
-            raise BuildFailed(f"{path}: {said}; {remedy}") from error
-        raise BuildFailed(f"{path}: not a file of {what} ({said}); {remedy}") from error
+            raise BuildFailed(f"{path}: {reason}; {remedy}") from error
+        raise BuildFailed(f"{path}: not a file of {what} ({reason}); {remedy}") from error
