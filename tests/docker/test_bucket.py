@@ -31,14 +31,12 @@ def policy(tmp_path: Path) -> str:
     assert "mb --ignore-existing local/mine" in lines
     assert "admin user add local twinset worker-word" in lines
     assert lines[-1] == "admin policy attach local twinset --user twinset"
-    text = (tmp_path / "policy.json").read_text()
-    assert "*" not in {action for one in json.loads(text)["Statement"] for action in one["Action"]}
-    return text
+    return (tmp_path / "policy.json").read_text()
 
 
 @pytest.fixture
-def worker(policy: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a store that checks rights, with the keys of a user with this policy in the environment."""
+def _worker(policy: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A store that checks rights; its address and the keys of a user with this policy are in the environment."""
     server = ThreadedMotoServer(port=0)
     server.start()
     host, port = server.get_host_and_port()
@@ -55,11 +53,13 @@ def worker(policy: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    yield url
+    yield
     server.stop()
 
 
-def test_the_workers_user_has_one_bucket(worker: str) -> None:
+@pytest.mark.usefixtures("_worker")
+def test_the_workers_user_has_one_bucket(policy: str) -> None:
+    assert "*" not in {action for statement in json.loads(policy)["Statement"] for action in statement["Action"]}
     store = Store("s3://mine/out")
     store.write("a/b.json", b"{}")
     assert store.read("a/b.json") == b"{}"

@@ -4,7 +4,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,11 +12,6 @@ from typing import Any
 import pytest
 import yaml
 from setuptools import find_packages
-
-from twinset.generators.kubric_scenes.source import Kubric
-from twinset.generators.video.action_genome import ActionGenome
-from twinset.generators.video.gebc import Gebc
-from twinset.generators.video.segments import YouCook2
 
 CHECKOUT = Path(__file__).parents[2]
 DOCKER = CHECKOUT / "docker"
@@ -34,11 +28,6 @@ EXAMPLE = (DOCKER / ".env.example").read_text()
 WORKERS = {name: one for name, one in SERVICES.items() if one.get("command", [])[:3] == ["prefect", "worker", "start"]}
 
 
-def pools_of_prefect() -> set[str]:
-    deployments = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]
-    return {deployment["work_pool"]["name"] for deployment in deployments}
-
-
 def in_context(path: str) -> bool:
     """Whether the build sees a path: .dockerignore's last line that fits decides."""
     seen = True
@@ -49,22 +38,17 @@ def in_context(path: str) -> bool:
     return seen
 
 
-def copied() -> list[str]:
-    """What the Dockerfile takes from the checkout by name."""
-    found = []
+def test_what_is_copied_exists_and_is_not_ignored() -> None:
+    copied = []
     for line in INSTRUCTIONS:
         if line.startswith("COPY") and "--from" not in line:
-            found += [word for word in line.split()[1:-1] if not word.startswith("--")]
+            copied += [word for word in line.split()[1:-1] if not word.startswith("--")]
         for mount in re.findall(r"--mount=(\S+)", line):
             given = dict(item.split("=", 1) for item in mount.split(","))
             if given["type"] == "bind" and "from" not in given:
-                found.append(given["source"])
-    return found
-
-
-def test_what_is_copied_exists_and_is_not_ignored() -> None:
-    assert {"docker/uv.lock", "requirements.lock", "docker/system_libraries.sh"} <= set(copied())
-    for path in copied():
+                copied.append(given["source"])
+    assert {"docker/uv.lock", "requirements.lock", "docker/system_libraries.sh"} <= set(copied)
+    for path in copied:
         assert path == "." or ((CHECKOUT / path).is_file() and in_context(path)), path
 
 
@@ -79,41 +63,20 @@ def test_every_room_goes_into_the_images_and_nothing_else() -> None:
     for room in (CHECKOUT / sources / "twinset").iterdir():
         if room.is_symlink():
             assert in_context(f"{sources}/twinset/{room.name}"), room
-    for path in (
-        "prefect.yaml",
-        "src/twinset/__init__.py",
-        "demo/pyproject.toml",
-        "flows/zombies.yaml",
-        "docker/deploy.sh",
-        "README.md",
-        "LICENSE",
-    ):
+    for path in ("prefect.yaml", "demo/pyproject.toml", "flows/zombies.yaml", "docker/deploy.sh", "README.md"):
         assert (CHECKOUT / path).is_file() and in_context(path), path
-    for path in (
-        "docker/.env",
-        ".git/config",
-        ".venv/bin/python",
-        "out/demo/look.html",
-        "tests/conftest.py",
-        "flows/__pycache__",
-    ):
+    for path in ("docker/.env", ".git/config", ".venv/bin/python", "out/demo/look.html", "tests/conftest.py"):
         assert not in_context(path), path
 
 
-def test_images_run_as_a_user_who_is_not_root() -> None:
-    users = [line.split()[1] for line in INSTRUCTIONS if line.startswith("USER")]
-    assert len(users) == 4 and not {user.split(":")[0] for user in users} & {"0", "root"}
-
-
-def test_each_pool_has_a_worker_and_is_created() -> None:
+def test_each_pool_is_created_and_has_a_worker_with_what_it_needs() -> None:
     pools = {name: shlex.join(one["command"]) for name, one in WORKERS.items()}
-    assert pools.keys() == pools_of_prefect()
+    deployments = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]
+    assert pools.keys() == {deployment["work_pool"]["name"] for deployment in deployments}
     assert all(f"--pool {name} --type process" in command for name, command in pools.items())
     created = re.search(r"^for pool in ([a-z ]+);", (DOCKER / "deploy.sh").read_text(), flags=re.MULTILINE)
-    assert created is not None and set(created[1].split()) == pools_of_prefect()
+    assert created is not None and set(created[1].split()) == pools.keys()
 
-
-def test_workers_have_what_they_need() -> None:
     for name, service in WORKERS.items():
         assert service["build"]["target"] == (name if name in STAGES else "render")
         assert service["environment"]["PREFECT_API_URL"] == "http://server:4200/api"
@@ -123,32 +86,9 @@ def test_workers_have_what_they_need() -> None:
     assert device["driver"] == "nvidia" and device["capabilities"] == ["gpu"]
 
 
-def installed(target: str) -> set[str]:
-    """Distributions of an image: of all lists that its stage and those below it install."""
-    stages = {words[2]: (words[0], body) for body in DOCKERFILE.split("FROM ")[1:] if len(words := body.split()) > 2}
-    found: set[str] = set()
-    while target in stages:
-        target, body = stages[target]
-        for name in re.findall(r"-r /tools/(\w+\.txt)", body):
-            (extras,) = re.findall(rf"pick_requirements\.py([a-z ]*) > {name}", DOCKERFILE)
-            command = [sys.executable, DOCKER / "pick_requirements.py", *extras.split()]
-            done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
-            found |= set(re.findall(r"^([\w.-]+)==", done.stdout, flags=re.MULTILINE))
-    return found
-
-
-def test_who_plans_has_all_whose_versions_plans_record() -> None:
-    planner = installed(SERVICES["main"]["build"]["target"])
-    for generator in (ActionGenome, Gebc, YouCook2, Kubric):
-        maker = installed("render" if generator is Kubric else "cpu")
-        assert set(generator.libraries) <= planner & maker, generator
-
-
 def test_no_secret_is_written_and_every_variable_is_explained() -> None:
     secrets = {name for name, rest in VARIABLES if re.search("PASSWORD|USER|AUTH", name)}
-    assert secrets == {
-        "POSTGRES_PASSWORD", "PREFECT_AUTH_STRING", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD", "BUCKET_PASSWORD"
-    }  # fmt: skip
+    assert len(secrets) == 5
     for name, rest in VARIABLES:
         assert rest.startswith(":?" if name in secrets else ":-"), f"{name}: required or with a default"
         # `:?` refuses what is empty: the example starts nothing until it was filled in.
@@ -158,8 +98,6 @@ def test_no_secret_is_written_and_every_variable_is_explained() -> None:
         for key, value in service.get("environment", {}).items():
             if re.search("PASSWORD|SECRET|AUTH_STRING", key):
                 assert str(value).startswith("${"), key
-    ignored = subprocess.run(["git", "check-ignore", "-q", "docker/.env"], cwd=CHECKOUT)
-    assert ignored.returncode == 0 or not (CHECKOUT / ".git").exists()
 
 
 def test_passwords_are_generated_once_and_only_the_owner_reads_them(tmp_path: Path) -> None:
@@ -179,22 +117,20 @@ def test_passwords_are_generated_once_and_only_the_owner_reads_them(tmp_path: Pa
 def test_ports_are_published_on_this_machine_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert len(ports) == 3 and all(port.startswith("127.0.0.1:") for port in ports)
+    origins = SERVICES["server"]["environment"]["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"]
+    assert origins == "http://127.0.0.1:${PREFECT_PORT:-4200}", "by default Prefect answers any page"
 
 
-def test_foreign_images_are_pinned() -> None:
+def test_foreign_images_are_pinned_and_no_image_runs_as_root() -> None:
     """A tag can be given to another image, by its makers or by who took their account."""
     images = [service["image"] for service in SERVICES.values() if "build" not in service]
     images += [line.split()[1] for line in INSTRUCTIONS if line.startswith("FROM") and line.split()[1] not in STAGES]
-    assert len(images) == 5
+    users = [line for line in INSTRUCTIONS if line.startswith("USER")]
+    assert len(images) == 5 and users == ["USER 1000:1000"] * 4
     assert all(re.fullmatch(r"[\w/]+:[\w.-]*\d[\w.-]*@sha256:[0-9a-f]{64}", image) for image in images), images
     assert len({image for image in images if image.startswith("python:")}) == 1
-
-
-def test_minio_is_not_older_than_the_fix_of_its_session_policies() -> None:
-    """CVE-2025-62506: an account with restricted rights made itself another one without."""
     [release] = re.findall(r"github\.com/minio/minio@RELEASE\.(\S+)", DOCKERFILE)
-    assert release >= "2025-10-15T17-29-55Z"
-    assert "minio/minio:" not in COMPOSE_TEXT
+    assert release >= "2025-10-15T17-29-55Z", "CVE-2025-62506: restricted accounts made unrestricted ones"
 
 
 def test_nothing_but_minio_and_what_makes_its_user_holds_the_root_password() -> None:
@@ -205,13 +141,6 @@ def test_nothing_but_minio_and_what_makes_its_user_holds_the_root_password() -> 
         held = {key for key in service["environment"] if re.search("PASSWORD|SECRET|AUTH", key)}
         assert held == {"PREFECT_API_AUTH_STRING", "AWS_SECRET_ACCESS_KEY"}, name
         assert "BUCKET_PASSWORD" in service["environment"]["AWS_SECRET_ACCESS_KEY"]
-
-
-def test_prefects_api_asks_for_a_login_and_answers_no_page_of_others() -> None:
-    """Its default is no login and `*`: tests/end_to_end/server/test_login.py asks a real server with these settings."""
-    server, worker = SERVICES["server"]["environment"], SERVICES["main"]["environment"]
-    assert server["PREFECT_SERVER_API_AUTH_STRING"] == worker["PREFECT_API_AUTH_STRING"]
-    assert server["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] == "http://127.0.0.1:${PREFECT_PORT:-4200}"
 
 
 @pytest.mark.parametrize("script", sorted(str(path.relative_to(DOCKER)) for path in DOCKER.rglob("*.sh")))
