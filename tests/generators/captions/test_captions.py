@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.generators.captions.reading import Captions, parquet_of, read, tar_of, write
+from tests.generators.made_inputs import Captions, parquet_of, read, tar_of, write
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import Terms
 from twinset.generators.annotation_files import LONGEST_LINE

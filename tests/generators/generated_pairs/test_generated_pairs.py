@@ -101,31 +101,6 @@ def test_people_who_choose_need_a_stage_of_decisions(world: Path) -> None:
         make_recipe(stages(world, ["negative_caption"], 1, 2), {"x": {"source": source}})
 
 
-@pytest.mark.slow
-def test_bivlcs_and_trohns_layouts_are_loaded_by_datasets(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
-    datasets = pytest.importorskip("datasets")
-    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
-    given = stages(world, ["negative_caption"], 1, 1)
-    del given["verified"]
-    out = str(tmp_path / "out")
-    twinset.build(make_recipe(given, {"pairs": {"source": {**source, "photos": str(world / "photos")}}}), out)
-    pairs = list(twinset.load(out, "pairs"))
-    for format, first in (("bivlc", "image"), ("trohn-img", "image_id")):
-        to = tmp_path / format
-        assert twinset.export(out, format, to, ["pairs"]) == len(pairs) == 2
-        (rows,) = datasets.load_dataset(str(to), cache_dir=str(tmp_path / "cache")).values()
-        assert rows.column_names[0] == first and rows["negative_caption"] == [one.texts["caption1"] for one in pairs]
-        drawn = np.asarray(rows[0]["negative_image"].convert("RGB"))
-        assert np.array_equal(drawn, np.asarray(Image.open(io.BytesIO(pairs[0].images["image1"])).convert("RGB")))
-    assert set(datasets.load_dataset(str(tmp_path / "bivlc"), cache_dir=str(tmp_path / "cache"))["test"]["type"]) == {
-        "replace"
-    }
-
-
 Score = float | None
 
 

@@ -72,16 +72,6 @@ def test_a_relation_is_proved_and_every_other_refuted(shown: Relation) -> None:
         assert reason_of(proof.prove_image, says(other), 1, instances, picture) == "wrong-relation"
 
 
-def test_what_lies_on_top_shows_its_foot() -> None:
-    things = RELATED["on-top"]
-    _, picture = seen(things)
-    rows, columns = np.nonzero(picture.instances == 1)
-    below = rows > rows.max() - 0.3 * np.ptp(rows)
-    picture.instances[rows[below], columns[below]] = 2
-    instances = proof.measure(things, view_of(things), picture)
-    assert reason_of(proof.prove_image, says("on-top"), 0, instances, picture) == "foot-hidden"
-
-
 TWO = Drawn("counting", BOX, BOX, None, "", "", 2, 2)
 FOUR = [standing(BOX, 1.3 * place, 0.0) for place in range(4)]
 SMALL, LARGE = replace(BOX, size="small"), replace(CAN, size="large")

@@ -12,7 +12,7 @@ import twinset
 from tests.models.language_models.chat_server import Body, Reply, asked, completion, serving
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.recipe import content_of, load_recipe, parse_recipe
+from twinset.contracts.recipe import content_of, parse_recipe
 from twinset.generators.negative_captions.asking import FIELD, chat, judged, prompts
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.kinds import KINDS, NegativeCandidate
@@ -186,16 +186,6 @@ def test_where_and_how_fast_a_server_is_asked_decides_nothing(captions: Path) ->
     assert content(**elsewhere) == first != content(url="http://h/v1", temperature=1)
     decides = {"kind", "model", "temperature", "top_p", "max_tokens", "answer_format"}
     assert {*first["source"]["engine"]} == decides
-
-
-def test_paths_of_an_engine_count_from_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "recipes").mkdir()
-    path = tmp_path / "recipes/r.yaml"
-    path.write_text(json.dumps({"name": "r", "subsets": {"server": {"source": raw(Path("a.json"), "http://h/v1")}}}))
-    monkeypatch.chdir(tmp_path)
-    for settings, answers in (([], "recipes/answers"), (["subsets.server.source.engine.answers=here"], "here")):
-        source: Any = load_recipe(str(path), settings)["server"].source
-        assert source.engine.answers == tmp_path / answers
 
 
 def test_a_model_in_this_process_answers_too(captions: Path, tmp_path: Path) -> None:

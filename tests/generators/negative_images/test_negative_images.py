@@ -8,9 +8,7 @@ import pytest
 
 from tests.generators.finished_stage import finish, finished
 from tests.models.diffusion.tiny_models import save_small
-from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
-from twinset.generators.markdown import card_block
 from twinset.generators.negative_captions.prompts import NegativePrompts
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.negative_images import NegativeImages
@@ -76,14 +74,3 @@ def test_both_sides_are_drawn_from_one_seed(earlier: Earlier, model: str) -> Non
     assert (original.caption, original.negative_caption) == (negative.negative_caption, negative.caption)
     assert original.provenance["prompt"] == "A tv on grass, 8k" and original.group == negative.group
     assert original.provenance["seed"] == negative.provenance["seed"] != second.provenance["seed"]
-
-
-def test_settings_are_those_of_the_engine(earlier: Earlier, model: str) -> None:
-    opened = source(model).open(Context("trohn-img", earlier=earlier))
-    assert opened.weights().keys() == {"engine", "model"} and opened.with_micro_batch(1).batch_size() == 1
-    assert "steps 1" in card_block(source(model), "notes")
-    chosen = source(model, engine={"kind": "diffusers", "model": "small", "device": "gpu"})
-    assert (chosen.pool, chosen.shards_at_a_time) == ("gpu", 1) and source(model).pool == "cpu"
-    assert source(model).terms.licence == "other: of the model" and source(model, licence="MIT").terms.licence == "MIT"
-    with pytest.raises(WrongUse, match=r"s.engine.model: there is no model folder /nowhere"):
-        source("/nowhere").check_inputs("s", ("models",))

@@ -224,13 +224,6 @@ def test_duplicated_ids_are_refused(tmp_path: Path) -> None:
         list(graphs(tmp_path / "t.txt").plan())
 
 
-def test_several_files_are_one_source(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": 1, "caption": "a dog on a sofa", "image": "1"}))
-    generator = graphs(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    assert [candidate.caption_id for candidate in generator.plan()] == ["a/1", "b/1"]
-
-
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.generators.captions.reading import write
+from tests.generators.made_inputs import write
 from tests.generators.selection.scored_stage import drawn, row, stage_of
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 
 from twinset.generators.annotation_files import Skipped
 from twinset.generators.captions.tables import Caption, caption_source
@@ -33,6 +34,13 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return folder / next(iter(files)) if len(files) == 1 and not next(iter(files)).endswith(".tar") else folder
+
+
+def picture(colour: tuple[int, int, int], size: tuple[int, int] = (24, 16), form: str = "PNG") -> bytes:
+    """The file of an image of one colour."""
+    stream = io.BytesIO()
+    Image.new("RGB", size, colour).save(stream, form)
+    return stream.getvalue()
 
 
 def tar_of(files: Mapping[str, bytes] | Iterable[tuple[str, bytes]]) -> bytes:
