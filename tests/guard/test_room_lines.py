@@ -19,7 +19,7 @@ LINES = {
     "review": 1467,
     "training": 4599,
     "evaluation": 7800,
-    "cli": 1550,
+    "cli": 1555,
     "demo": 152,
     "extras": 5411,
 }

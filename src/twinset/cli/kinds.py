@@ -35,9 +35,12 @@ def kinds(name: str | None = None) -> None:
     def show() -> None:
         for row in rows:
             say(f"{name}, {row['door']}: {row['is']}")
+            before = ""
             for setting in row["settings"]:
                 default = setting["default"] if setting["default"] == "required" else f"default {setting['default']}"
-                say(f"  {setting['setting']}: {setting['type']}; {default}\n      {setting['meaning']}".rstrip())
+                meaning = "as above" if before and setting["meaning"] == before else setting["meaning"]
+                say(f"  {setting['setting']}: {setting['type']}; {default}\n      {meaning}".rstrip())
+                before = setting["meaning"]
 
     answer(rows, show)
 
@@ -131,4 +134,6 @@ def _of_type(annotation: Any, marks: Iterable[Any] = ()) -> str:
         return _of_type(parts[0], parts[1:])
     if origin in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(_of_type, parts))).replace("NoneType", "null")
+    if origin in (tuple, list, dict, frozenset):
+        return f"{origin.__name__}[{', '.join('...' if part is ... else _of_type(part) for part in parts)}]"
     return re.sub(r"[a-z_.]+\.(?=[A-Z])", "", inspect.formatannotation(annotation))
