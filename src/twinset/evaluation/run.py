@@ -107,7 +107,7 @@ def refuse_shared_files(benchmarks: Iterable[Benchmark], models: Sequence[str], 
         if path in taken or holder != name:
             raise WrongUse(
                 f"--model {name}: its scores on {benchmark.name} and those of {holder} would be one file, {path}; name "
-                "each model and benchmark once, score one of them in another --out, or name a model by a link to its folder"
+                "each model and benchmark once, score one in another --out, or name a model by a link to its folder"
             )
         taken[path] = name
 
