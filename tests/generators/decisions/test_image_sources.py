@@ -127,9 +127,12 @@ def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
     assert planned == [(f"caption {n}", key, 1.0) for n, key in keys.items()]
     assert stage.excluded == {"not-chosen": 1}
     assert "People chose the image of each negative caption" in card_block(source, "how_made")
-    unused = GeneratedPairs.model_validate(settings)
-    assert source.reads == (*unused.reads, "best")
-    assert (source.chosen_by, unused.chosen_by) == ("people", "score")
+    by_score = GeneratedPairs.model_validate(settings)
+    assert source.reads == (*by_score.reads, "best")
+    assert [(pair.key1, pair.score) for pair in by_score.open(at).plan()] == [
+        (sample_key("images", n, "negative_caption", image), score)
+        for n, image, score in ((0, 1, 1), (1, 0, 0.5), (2, 0, 1))
+    ]
     write_stages(tmp_path, [FITS, FAILS, ADDED], digit="f")
     with pytest.raises(WrongUse, match=r"decides about the image 'images-[a-z0-9]+', which is not among these images"):
         list(source.open(at).plan())
