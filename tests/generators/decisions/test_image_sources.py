@@ -1,6 +1,5 @@
 """Decisions about generated images: what is asked, what people say to it, and what becomes of that."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -127,31 +126,15 @@ def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
     assert planned == [(f"caption {n}", key, 1.0) for n, key in keys.items()]
     assert stage.excluded == {"not-chosen": 1}
     assert "People chose the image of each negative caption" in card_block(source, "how_made")
-    unused = GeneratedPairs.model_validate(settings)
-    assert source.reads == (*unused.reads, "best")
-    assert (source.chosen_by, unused.chosen_by) == ("people", "score")
+    by_score = GeneratedPairs.model_validate(settings)
+    assert source.reads == (*by_score.reads, "best")
+    assert [(pair.key1, pair.score) for pair in by_score.open(at).plan()] == [
+        (sample_key("images", n, "negative_caption", image), score)
+        for n, image, score in ((0, 1, 1), (1, 0, 0.5), (2, 0, 1))
+    ]
     write_stages(tmp_path, [FITS, FAILS, ADDED], digit="f")
     with pytest.raises(WrongUse, match=r"decides about the image 'images-[a-z0-9]+', which is not among these images"):
         list(source.open(at).plan())
-
-
-def test_a_tie_waits_for_one_more_annotator_and_the_card_says_how_well_they_agree(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS, FAILS, ADDED])
-    source = choice(overlap=1.0)
-    first, *others = source.open(context(tmp_path)).plan()
-    for name, value in (("a", "1"), ("b", "none")):
-        say(tmp_path / FILE, [answer(first, name, value, stage="chosen")])
-        say(tmp_path / FILE, [answer(one, name, "none", stage="chosen") for one in others])
-    stage = source.open(context(tmp_path))
-    waiting = stage.waiting()
-    assert waiting is not None and waiting[0] == 1 and stage.report_files() == {}
-    say(tmp_path / FILE, [answer(first, "c", "2", stage="chosen")])
-    stage = source.open(context(tmp_path))
-    assert stage.waiting() is None
-    card = card_block(source, "how_made", {"decisions.json": json.loads(stage.report_files()["decisions.json"])})
-    assert "was asked in 3 tasks; 3 people gave 7 answers" in card
-    assert "| replace_obj | 2 | 1 | 50.0% |" in card and "| all | 3 | 2 | 66.7% |" in card
-    assert "Cohen's kappa (kept or dropped): mean 0.00 over 2 pairs of annotators: 0.00 (3 tasks)" in card
 
 
 def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:

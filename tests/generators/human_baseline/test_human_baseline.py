@@ -16,7 +16,7 @@ from tests.generators.decisions.tasks import say
 from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, build_pairs, recipe_of
 from twinset.cli.main import main
 from twinset.contracts.errors import DecisionsMissing, WrongUse
-from twinset.contracts.recipe import Recipe, load_recipe
+from twinset.contracts.recipe import Recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES, Matching
 from twinset.evaluation.people import people
@@ -158,16 +158,3 @@ def test_people_are_asked_measured_and_shown_beside_a_model(
     save(tmp_path / "other", "twinset", "clip", scores, MATCHING_SCORES, data_digest="d" * 64)
     assert main(["eval", "human", stage, "--out", str(tmp_path / "other")]) == 2
     assert "scores of another state" in capsys.readouterr().err
-
-
-def test_a_recipe_can_ask_about_a_finished_build_alone(
-    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, asked = tmp_path / "ask.yaml", tmp_path / "asked"
-    source = f"{{kind: human-baseline, pairs: {out}/mine, sample: {SAMPLE}}}"
-    path.write_text(f"name: ask\nstages:\n  human-baseline:\n    source: {source}\n")
-    assert main(["build", str(path), "--out", str(asked)]) == 3
-    answer(load_recipe(str(path)), asked, set())
-    assert main(["build", str(path), "--out", str(asked)]) == 0
-    assert main(["eval", "human", str(asked / "_stages/human-baseline"), "--out", str(tmp_path / "run")]) == 2
-    assert f"pairs of mine, which {asked} does not hold" in capsys.readouterr().err

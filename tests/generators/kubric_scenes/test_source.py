@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from tests.generators.kubric_scenes.tiny_assets import files, pack
 from twinset.contracts.canonical import canonical_json, digest, generator_for
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.kubric_scenes.assets import AssetShelf
 from twinset.generators.kubric_scenes.captions import Drawn, NamedAsset
@@ -72,25 +71,6 @@ def test_what_cannot_be_shown_is_rejected_with_its_reason() -> None:
     (result,) = made.make([candidate])
     assert isinstance(result, Rejected) and result.key == candidate.key
     assert result.reason == "size-not-seen" and "the last of 2 tries" in result.detail
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("aspect", ASPECTS)
-def test_nearly_every_pair_is_kept_and_only_the_object_that_changes_moves(aspect: str) -> None:
-    kubric = opened(aspect, resolution=256, samples=4)
-    candidates = planned(kubric, 8)
-    kept = [pair for pair in kubric.make(candidates) if isinstance(pair, Pair)]
-    assert len(kept) >= len(candidates) - 1
-    for pair in kept:
-        provenance: Any = pair.provenance
-        first, second = ([one["position"] for one in provenance[f"instances{n}"]] for n in (0, 1))
-        if aspect == "counting":  # the larger number shows all that the smaller one does
-            few, many = sorted((first, second), key=len)
-            assert (len(first), len(second)) == (provenance["count0"], provenance["count1"])
-            assert many[: len(few)] == few
-        else:
-            assert first[1] == second[1]
-            assert aspect == "attribute" or first[0] != second[0]
 
 
 def test_a_pinhole_camera() -> None:

@@ -1,10 +1,7 @@
-"""Whole builds: negatives become text pairs with images, which others' tools and twinset itself read again.
+"""Text pairs planned from tables of negative captions: groups, splits, images and scores; what others read of them."""
 
-Text pairs planned from tables of negative captions: groups, splits, images and scores.
-"""
-
-import json
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -13,116 +10,51 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.generators.made_inputs import write
-from tests.generators.selection.scored_stage import drawn, row, stage_of
+from tests.generators.selection.scored_stage import row, stage_of
+from tests.made_datasets import MadeDataset
+from tests.made_samples import NEGATIVE_SUBSET, Planned, draw
+from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.recipe import parse_recipe
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.text_pairs import TextPair, TextPairCandidate, TextPairs
 from twinset.shards.contracts import Context
 from twinset.shards.export.formats import export
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.read import read_samples
-from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 
 KINDS = ("replace_obj", "swap_att")
-RECORDS = 6  # of each kind; two of each image, one image absent
 
 
-@pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``text``: pairs with images in two splits; ``chosen``: a selection of scores; ``unkind``: a pair of no kind."""
-    folder = tmp_path_factory.mktemp("built")
-    (folder / "photos").mkdir()
-    for kind in KINDS:
-        records = {str(number): _record(kind, number) for number in range(RECORDS)}
-        write(folder, {f"released/{kind}.json": json.dumps(records).encode()})
-    (folder / "any.csv").write_text("image_id,caption,negative_caption\n7,A dog.,A cat.\n")
-    for image in range(1, RECORDS // 2):
-        Image.new("RGB", (40, 30), (80 * image, 90, 200)).save(folder / f"photos/{image:012d}.jpg")
-    stage_of(drawn(600), folder / "before")
-    selected = {"kind": "selected-negatives", "scores": str(folder / "before/scores"), "quantile": 0.2}
-    pairs = _pairs("negatives", images=str(folder / "photos"), train=0.5)
-    raw: dict[str, Any] = {
-        "name": "text",
-        "max_missing": 1,
-        "stages": {
-            "negatives": {"source": {"kind": "replayed-negatives", "captions": str(folder / "released")}},
-            "any": {"source": {"kind": "replayed-negatives", "captions": str(folder / "any.csv")}},
-            "selected": {"source": selected},
-        },
-        "subsets": {
-            "text": {"source": pairs, "split": "validation", "shard_size": 4},
-            "chosen": {"source": _pairs("selected"), "shard_size": 50},
-            "unkind": {"source": _pairs("any")},
-        },
-    }
-    build_here(parse_recipe(raw), str(folder / "out"), 1)
-    return folder / "out"
-
-
-def _record(kind: str, number: int) -> dict[str, str]:
-    words = {"caption": f"A dog by car {number}.", "negative_caption": f"A {kind[:4]} cat by car {number}."}
-    return {"filename": f"{number // 2:012d}.jpg", **words}
-
-
-def _pairs(negatives: str, **settings: Any) -> dict[str, Any]:
-    return {"kind": "text-pairs", "negatives": negatives, "licence": "CC0-1.0", **settings}
-
-
-def test_what_load_dataset_reads(out: Path, tmp_path: Path) -> None:
-    samples = list(read_samples(Store(str(out)), "text"))
-    assert len(samples) == 2 * (RECORDS - 2)  # image 0 is absent
-    assert samples[0].json.source.files["image"].path == "000000000001.jpg"
-    datasets = pytest.importorskip("datasets")
-    export(Store(str(out)), ["text"], "trohn", tmp_path / "to")
-    folders = (str(out / "text"), str(tmp_path / "to"))
-    built, exported = (datasets.load_dataset(folder, cache_dir=str(tmp_path / "cache")) for folder in folders)
-    assert built.keys() == exported.keys() == {sample.json.split for sample in samples} and len(built) == 2
-    assert sum(map(len, built.values())) == sum(map(len, exported.values())) == len(samples)
-    assert next(iter(exported.values())).column_names[:3] == ["image_id", "caption", "negative_caption"]
-    first = next(iter(built.values()))[0]
-    assert first["jpg" if "jpg" in first else "image.jpg"].size == (40, 30)
-
-
-def test_a_selection_becomes_an_index_that_is_exported_too(out: Path, tmp_path: Path) -> None:
-    selected = FinishedStage(Store(str(out)), "_stages/selected")
-    index = FinishedStage(Store(str(out)), "chosen")
-    assert index.record.kept == selected.record.kept > 20
-    assert export(Store(str(out)), ["chosen"], "sugarcrepe", tmp_path / "to") == index.record.kept
-    entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
-    assert list(entries) == [str(number) for number in range(len(entries))]
-    assert all(len(entry["filename"]) == len("000000000139.jpg") for entry in entries.values())
-    columns = ["caption", "negative_caption", "vera_negative", "cola_caption", "similarity", "type", "image_id"]
-    rows, expected = (stage.read(columns).to_pylist() for stage in (index, selected))
-    assert sorted(map(str, rows)) == sorted(map(str, expected))
-    card = (out / "chosen/README.md").read_text("utf-8")
-    assert "**Stage `selected`.**\n\nSelected by the rules `published`:" in card
-    assert "(_meta/selected-gaps.png)" in card and (out / "chosen/_meta/selected-gaps.png").is_file()
-    assert "| higher VERA | 50.0% |" in card and "| higher CoLA | 50.0% |" in card
-
-
+@pytest.mark.parametrize("with_images", [True, False])
 @pytest.mark.parametrize("format", ["sugarcrepe", "trohn"])
-def test_exports_are_read_as_negative_captions_again(out: Path, tmp_path: Path, format: str) -> None:
-    assert export(Store(str(out)), ["text"], format, tmp_path / "to") == 2 * (RECORDS - 2)
+def test_exports_are_read_as_negative_captions_again(
+    made: MadeDataset, test_sources: None, tmp_path: Path, format: str, with_images: bool
+) -> None:
+    plan = []
+    for number in range(6):
+        type_, _, subtype = KINDS[number % 2].partition("_")
+        named = {"key": sample_key("text", number), "group": f"{number}", "image_id": f"{number}"}
+        texts = {"caption": f"A dog by car {number}.", "negative_caption": f"A cat by car {number}."}
+        image = draw(number) if with_images else None
+        pair = TextPair(**named, **texts, split="test", image=image, type=type_, subtype=subtype, provenance={})
+        plan.append(Planned(pair, identity_of(number), pair.group))
+    made.add("text", NEGATIVE_SUBSET, [plan])
+    assert export(made.store, ["text"], format, tmp_path / "to") == 6
     folders = [tmp_path / "to/data"] if format == "trohn" else sorted((tmp_path / "to").iterdir())
     sources = [ReplayedNegatives(kind="replayed-negatives", captions=(path,)).open(Context("s")) for path in folders]
     again = [candidate for source in sources for candidate in source.plan()]
     assert not any(source.excluded for source in sources)
-    records = [_record(kind, number) for kind in KINDS for number in range(2, RECORDS)]
-    assert {(pair.image, pair.caption, pair.negative_caption) for pair in again} == {
-        tuple(record.values()) for record in records
+    # Without its file, an image is called as COCO calls it.
+    name = "{}" if format == "trohn" else "{}.jpg" if with_images else "{:012d}.jpg"
+    assert {(pair.image, pair.caption) for pair in again} == {
+        (name.format(number), f"A dog by car {number}.") for number in range(6)
     }
     assert {pair.counted_as for pair in again} == ({""} if format == "trohn" else {*KINDS})
-
-
-def test_pairs_of_no_kind_do_not_fit_sugarcrepes_files(out: Path, tmp_path: Path) -> None:
+    unkind = replace(plan[0], made=replace(plan[0].made, type=""))
+    made.add("unkind", NEGATIVE_SUBSET, [[unkind]])
     with pytest.raises(WrongUse, match="no known kind"):
-        export(Store(str(out)), ["unkind"], "sugarcrepe", tmp_path / "to")
-    assert not (tmp_path / "to").exists()
-    assert export(Store(str(out)), ["unkind"], "trohn", tmp_path / "to") == 1
+        export(made.store, ["unkind"], "sugarcrepe", tmp_path / "unkind")
+    assert not (tmp_path / "unkind").exists()
 
 
 #: Images of six captions, which do not come image by image.

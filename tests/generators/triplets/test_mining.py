@@ -14,7 +14,6 @@ import pytest
 from tests.generators.finished_stage import finish
 from tests.generators.triplets.conftest import OWN, RATED, numbered, relations_of
 from twinset.contracts.errors import WrongUse
-from twinset.generators.markdown import card_block
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.mining import BLOCK, Miner
@@ -127,17 +126,6 @@ def test_numbers_are_left_out_alone() -> None:
     table = mining.mine(DRAWS, 0, 200)
     assert 0 < table["passes"].null_count() < 200
     assert table.equals(pl.concat([mining.mine(DRAWS, 0, 33), mining.mine(DRAWS, 33, 200)]))
-
-
-def test_the_report_counts_and_the_card_tells_it() -> None:
-    source = opened(distractors=True, max_uses=2)
-    report = json.loads(source.report_files()["mining.json"])
-    funnel, relations = report["funnel"], len(OWN.split(", "))
-    assert (funnel["relations with both words rated"], funnel["eligible subjects"]) == (relations - 1, 4)
-    card = card_block(source, "how_made", {"mining.json": report})
-    assert f"| all | {relations} |" in card and "6. The *distractor*" in card
-    assert "at most 2 have one image" in card
-    assert "at most 2" not in card_block(source.model_copy(update={"rules": "published"}), "how_made")
 
 
 RATINGS = {**RATED, **dict.fromkeys(("pair", "photo", "hand", "ground", "city", "son", "jacket", "frisbee"), 4.9)}

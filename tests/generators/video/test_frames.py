@@ -18,7 +18,6 @@ import pytest
 from av.stream import Disposition
 
 from tests.generators.video.numbered_videos import RATE, WIDTH, make_video, read
-from twinset.contracts.kinds.samples import MediaFile
 from twinset.generators.image_files import UnusableImage
 from twinset.generators.video import frames
 from twinset.generators.video.frame_pairs import as_sentence
@@ -252,18 +251,6 @@ def made(folder: Path, *wanted: tuple[str, float, float]) -> list[Any]:
     captions = (("before", "more"), ("after",))
     planned = [source.planned((at[0], *map(str, at)), captions, at[1:], "status", {"video": at[0]}) for at in wanted]
     return list(source.make(planned))
-
-
-def test_a_pair_holds_its_frames_source_and_provenance_and_shares_frames_with_others(tmp_path: Path) -> None:
-    path = make_video(tmp_path / "clip.mp4")
-    sample, second, third = made(tmp_path, ("clip", 0.4, 2.0), ("clip", 0.41, 1.2), ("clip", 2.0, 1.2))
-    assert (read(sample.image0.pixels), read(sample.image1.pixels)) == (10, 50)
-    assert (sample.image0.pts, sample.image1.pts) == (pytest.approx(0.4), pytest.approx(2.0))
-    source = MediaFile("clip.mp4", path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
-    assert sample.image0.source == sample.image1.source == source
-    assert sample.provenance == {"video": "clip", "index0": 10, "index1": 50}
-    assert (sample.group, sample.change, sample.captions0) == ("clip", "status", ("before", "more"))
-    assert second.image0 is sample.image0 and third.image0 is sample.image1 and third.image1 is second.image1
 
 
 def test_what_gives_no_pair_rejects_its_own_candidate_only(tmp_path: Path) -> None:
