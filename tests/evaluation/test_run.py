@@ -12,13 +12,10 @@ from tests.evaluation.benchmarks.made_layouts import LAYOUTS, winoground
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.evaluation.features.test_ranks_and_grounding import queries
 from tests.guard.test_oracles import at_hand
-from tests.made_datasets import MadeDataset
 from tests.tiny_encoders import open_clip_config
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
-from twinset.evaluation.benchmarks.built_dataset import open_benchmarks
-from twinset.evaluation.from_python import evaluate
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.run import run
 from twinset.evaluation.submissions import write_submissions
@@ -59,20 +56,6 @@ def test_models_and_benchmarks_of_one_run_share_what_is_encoded(
     before = [one.path.read_bytes() for one in found]
     again = run(benchmarks(), models, tmp_path / "out", tmp_path / "cache", FAST)
     assert [one.path.read_bytes() for one in again] == before and {one.computed for one in again} == {0}
-
-
-@pytest.mark.usefixtures("made_text_pairs", "made_templates")
-def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
-    tmp_path: Path, model: str, made_pairs: MadeDataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("twinset.evaluation.report.page.write_report", lambda *_, **__: [tmp_path])  # tested elsewhere
-    places, models = [("twinset", Path(made_pairs.root))], [model, f"text-only:{model}"]
-    found = evaluate(places, models, tmp_path / "out", cache=tmp_path / "cache", batch=4, threads=1)
-    asked = {(one["benchmark"], one["model"] == model): one["figures"].keys() for one in found["scores"]}
-    assert "group" in asked["twinset-pairs", True] and "accuracy" in asked["twinset-text-pairs", True]
-    assert "recall@1" in asked["twinset-galleries", False]
-    (alone,) = open_benchmarks("twinset", made_pairs.root, ["text"])
-    assert alone.name == "twinset"
 
 
 def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, model: str) -> None:

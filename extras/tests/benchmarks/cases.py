@@ -1,7 +1,7 @@
 """The cases of the contract of benchmarks (tests/guard/contracts/test_benchmarks.py)."""
 
 import extras.tests.benchmarks.made_layouts as layouts
-from tests.evaluation.benchmarks.made_files import Case
+from tests.evaluation.benchmarks.made_layouts import Case
 
 CASES = {
     "vsr": Case(layouts.vsr, {"random": 2}),

@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.evaluation.benchmarks.made_files import parquet, picture, put
-from tests.evaluation.benchmarks.made_layouts import pictures
+from tests.evaluation.benchmarks.made_layouts import parquet, picture, pictures, put
 
 
 def colorswap(root: Path, word: str = "red") -> None:

@@ -12,13 +12,11 @@ from open_clip.zero_shot_metadata import IMAGENET_CLASSNAMES, OPENAI_IMAGENET_TE
 from PIL.Image import Image, fromarray
 
 from extras.tests.benchmarks.made_layouts import cola_single, mmvp, naturalbench, vsr, whatsup
-from tests.evaluation.benchmarks.made_files import put
-from tests.evaluation.benchmarks.made_layouts import pictures, pixels, queries
+from tests.evaluation.benchmarks.made_layouts import pictures, pixels, put, queries
 from tests.evaluation.questions.test_answered import put_text
-from tests.evaluation.scorers.conftest import environment
 from tests.evaluation.scorers.opened import FAST
-from tests.evaluation.scorers.shown_images import likely
-from tests.models.language_models.chat_server import Body, Reply, serving
+from tests.evaluation.scorers.test_prompted import environment
+from tests.models.language_models.chat_server import Body, Reply, completion, serving
 from tests.tiny_encoders import open_clip_config
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
@@ -172,7 +170,8 @@ def test_a_benchmarks_own_question_is_asked_and_the_likelier_answer_counts(
 
     def reply(body: Body, _: int) -> Reply:
         texts.add(text := body["messages"][0]["content"][-1]["text"])
-        return likely(A=0.1, Yes=0.9) if "letter" not in text else likely(**{"A": 0.6, "(b": 0.2, "yes": 0.2})
+        chances = {"A": 0.6, "(b": 0.2, "yes": 0.2} if "letter" in text else {"A": 0.1, "Yes": 0.9}
+        return completion("Yes", likely=chances)
 
     with serving(reply) as server:
         environment(server.url)

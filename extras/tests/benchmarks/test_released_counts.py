@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.evaluation.benchmarks.made_files import parquet, picture
+from tests.evaluation.benchmarks.made_layouts import parquet, picture
 from tests.guard.test_oracles import at_hand
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evaluation.benchmarks.made_files import put
-from tests.evaluation.benchmarks.made_layouts import circo
+from tests.evaluation.benchmarks.made_layouts import circo, put
 from tests.guard.test_oracles import at_hand
 from tests.tiny_encoders import open_clip_config
 from twinset.evaluation.benchmarks import open_benchmark

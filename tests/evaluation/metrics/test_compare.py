@@ -69,6 +69,8 @@ def test_rows_are_joined_by_key_and_the_others_counted() -> None:
     assert any("30 rows of table are not in table" in note for note in found.notes)
     with pytest.raises(WrongUse, match="is 'all', which all together are called"):
         compare(a.append_column("side", pa.array(["all", "x"] * 50)), b, ["side"])
+    with pytest.raises(WrongUse, match="different kinds"):
+        compare(a, pa.table({"key": ["k0"], "errors": [[0.5]]}))
 
 
 def test_an_interval_depends_on_seed_and_rows_but_not_on_their_order() -> None:

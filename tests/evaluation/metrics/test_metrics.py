@@ -17,7 +17,7 @@ from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.galleries import THRESHOLDS
 from twinset.evaluation.metrics.matching import FINER, RELEASED, SCORES
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.metrics.row_values import Floats, RowValues
+from twinset.evaluation.metrics.row_values import Floats
 
 Row = tuple[float, float, float | None, float | None]
 #: Few values, so that many tie.
@@ -192,11 +192,6 @@ def diagonal(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> dict[str, Fl
     return {"diagonal": np.where(np.isnan(s10), np.nan, s00 + s11 > s01 + s10)}
 
 
-def lenient(s00: Floats, s01: Floats, least: float = 0.0) -> dict[str, Floats]:
-    """With a parameter that is no column."""
-    return {"lenient": s00 - s01 > least}  # type: ignore[dict-item]
-
-
 def misspelt(s0: Floats) -> dict[str, Floats]:
     """Of a column that no table has."""
     raise NotImplementedError
@@ -205,12 +200,6 @@ def misspelt(s0: Floats) -> dict[str, Floats]:
 def failing(s00: Floats) -> dict[str, Floats]:
     """With a fault."""
     raise ZeroDivisionError("a fault")
-
-
-def agreed(said: Floats, meant: Any) -> RowValues:
-    """Of a table of no other kind, with a number and a plain mean."""
-    same = np.array([a == (b == "yes") for a, b in zip(said, meant, strict=True)], np.float64)
-    return RowValues({"agreed": same, "mean_length": np.array([len(word) for word in meant])}, {"agreed": same / 2})
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *metrics: Any) -> None:
@@ -240,22 +229,8 @@ def test_an_installed_metric_is_measured_and_compared_beside_the_figures(monkeyp
 
 
 def test_a_metric_without_its_columns_is_noted_and_one_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, lenient, misspelt)
-    results = measure(scores(1))
-    assert "lenient" in results.all.figures and "misspelt is not measured: table has no column s0" in results.notes
+    install(monkeypatch, misspelt)
+    assert "misspelt is not measured: table has no column s0" in measure(scores(1)).notes
     install(monkeypatch, failing)
     with pytest.raises(WrongUse, match="metric failing: ZeroDivisionError: a fault"):
         measure(scores(1))
-
-
-def test_a_table_of_no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = pa.table({"key": ["a", "b", "c"], "said": [True, False, True], "meant": ["yes", "yes", "yes"]})
-    with pytest.raises(WrongUse, match="no scores in its columns: key, said, meant"):
-        measure(table)
-    install(monkeypatch, agreed)
-    figures = measure(table).all.figures
-    assert (figures["agreed"].value, figures["agreed"].expected) == pytest.approx((200 / 3, 100 / 3))
-    assert figures["mean_length"].value == 3
-    assert compare(table, table).table["difference"].to_list() == [0]
-    with pytest.raises(WrongUse, match="different kinds"):
-        compare(table, scores(1))

@@ -13,7 +13,7 @@ import pytest
 
 from tests.evaluation.benchmarks.made_layouts import flickr30k, picture, put, sugarcrepe, winoground
 from tests.evaluation.features.small_benchmark import SmallBenchmark
-from tests.evaluation.scorers.shown_images import matching
+from tests.evaluation.scorers.test_prompted import matching
 from tests.tiny_encoders import open_clip_config, save_transformers
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
@@ -160,6 +160,3 @@ def test_what_is_measured_of_one_image_is_put_beside_a_benchmark_too(tmp_path: P
         rows = [f"{kind}/{n},{right if n == 0 else wrong}" for kind in ("swap_obj", "add_att") for n in range(3)]
         found = put_text(tmp_path, "sugarcrepe", "\n".join([f"key,{header}", *rows]))
         assert found["rows"] == 6 and found["figures"]["accuracy"] == pytest.approx(100 / 3)
-    places = {"sugarcrepe": str(tmp_path / "sugarcrepe")}
-    with pytest.raises(WrongUse, match="--model mine-: its scores on sugarcrepe and those of mine would be one file"):
-        put_scores(tmp_path / "mine.csv", "mine-", tmp_path / "run", places, None, None)

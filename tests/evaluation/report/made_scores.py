@@ -54,17 +54,17 @@ def released(**counts: Mapping[str, int]) -> Iterator[None]:
         yield
 
 
-def identity(number: int, subsets: Sequence[str] = ("first", "second")) -> dict[str, str]:
+def identity(number: int) -> dict[str, str]:
     """Of an example: three to a group."""
-    named = {"key": f"key-{number:03d}", "subset": subsets[number % len(subsets)]}
+    named = {"key": f"key-{number:03d}", "subset": ("first", "second")[number % 2]}
     return {**named, "category": "", "group": f"video-{number // 3}"}
 
 
-def matchings(n: int, seed: int, lead: float, subsets: Sequence[str] = ("first", "second")) -> list[dict[str, Any]]:
+def matchings(n: int, seed: int, lead: float) -> list[dict[str, Any]]:
     """Rows of random scores; ``lead``: how much higher right pairs score."""
     scores = np.random.default_rng(seed).normal(0.25, 0.05, (n, 4)).round(2) + np.array([lead, 0, 0, lead])
     return [
-        {**identity(number, subsets), **dict(zip(("s00", "s01", "s10", "s11"), map(float, row), strict=True))}
+        {**identity(number), **dict(zip(("s00", "s01", "s10", "s11"), map(float, row), strict=True))}
         for number, row in enumerate(scores)
     ]
 
@@ -92,29 +92,22 @@ def _missing() -> bytes:
 
 
 class Made(SmallBenchmark):
-    """A benchmark of ``n`` examples of one kind; ``read`` counts how many were read."""
+    """A benchmark of ``n`` matchings; ``read`` counts how many were read."""
 
-    def __init__(self, name: str, asked: str, n: int) -> None:
+    def __init__(self, name: str, n: int) -> None:
         super().__init__(lambda: (), name, "Made")
-        self.asked, self.n, self.read = asked, n, 0
+        self.n, self.read = n, 0
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         """In order; one left out; the picture of ``key-001`` is missing."""
         yield LeftOut("nowhere.jpg", "missing image")
         for number in range(self.n):
             self.read += 1
-            known = identity(number)
             images = [picture(f"{number}-{side}", (number % 256, 40 * side, 90)) for side in (0, 1)]
             if number == 1:
                 images[1] = Picture("1-1", _missing)
             captions = (f"a red disc {number} {SCRIPT}", f"a blue disc {number}")
-            if self.asked == "matching":
-                yield Matching(**known, images=tuple(images), captions=captions)
-            elif self.asked == "query":
-                yield Query(**known, image=images[0], text=captions[0], gallery=images, targets=frozenset({1}))
-            else:
-                times = np.array([0.0, 1.0])
-                yield Grounding(**known, frames=images, times=times, captions=captions, boundary=0.5)
+            yield Matching(**identity(number), images=tuple(images), captions=captions)
 
 
 SCHEMAS = {"matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS}

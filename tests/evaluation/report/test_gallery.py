@@ -52,7 +52,7 @@ def test_queries_and_groundings_are_wrong_by_entries_and_seconds(tmp_path: Path)
 
 def test_only_what_is_not_kept_is_read_again(tmp_path: Path) -> None:
     saved(tmp_path, matchings(9, 0, 0.0))
-    results, made = measured(tmp_path), Made("made", "matching", 9)
+    results, made = measured(tmp_path), Made("made", 9)
     first = pictures(tmp_path, results, made, {"key-001": (), "key-003": ()})
     assert made.read == 4, "reading ends with the last one that is wanted"
     assert first["key-001"]["image 1"].jpeg == b"", "a picture that cannot be read"
@@ -98,7 +98,7 @@ def test_a_query_is_shown_with_its_target_and_what_models_rank_first(tmp_path: P
     saved(tmp_path, rows, "query", "wrong")
     saved(tmp_path, [{**row, "higher": 0, "top": [6, 0, 1, 2, 99]} for row in rows], "query", "right")
     results = measured(tmp_path)
-    (right, wrong) = mistake_blocks(tmp_path, results, Galleries("made", "query", 2))
+    (right, wrong) = mistake_blocks(tmp_path, results, Galleries("made", 2))
     assert right["blocks"] == [] and wrong["without"] == 0
     (block, answers), (_, of_text) = wrong["blocks"]
     assert [cell.label for cell in block.cells] == ["query", "target"] and block.cells[1].outline == "right"

@@ -79,7 +79,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (out / "probes").mkdir()
     (out / "probes" / "winoground.json").write_text(json.dumps(PROBES))
     with released(winoground={"first": 15, "second": 15}, gebc={"first": 6, "second": 6}):
-        write_report(out, {"winoground": Made("winoground", "matching", 30)}, resamples=200)
+        write_report(out, {"winoground": Made("winoground", 30)}, resamples=200)
         yield out
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import tests.evaluation.benchmarks.made_layouts as layouts
-from tests.evaluation.benchmarks.made_files import Case
+from tests.evaluation.benchmarks.made_layouts import Case
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item, Reader, image_group

@@ -124,8 +124,6 @@ def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, s
 
 
 def test_models_of_another_kind_are_refused(saved: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="model_type is 'siglip', and must be clip"):
-        open_model(f"clip:{saved['siglip']}", FAST)
     with pytest.raises(WrongUse, match="is not a dual encoder"):
         open_model(f"image+text:blip-itm:{saved['blip']}", FAST)
     (tmp_path / "config.json").write_text("{}")
@@ -305,9 +303,7 @@ def test_published_layouts_of_checkpoints_give_the_features_of_their_weights(tmp
     [
         (lambda w: w | {"text_projection": torch.ones(16, 9)}, r"another architecture.*size mismatch for text_proj"),
         (lambda w: {name: v for name, v in w.items() if "conv1" not in name}, "another architecture.*visual.conv1"),
-        (lambda w: w | {"visual.more": torch.ones(1)}, "another architecture.*visual.more"),
         (lambda w: w | {"ln_final.bias": torch.ones(16, dtype=torch.int8)}, "ln_final.bias .*torch.int8"),
-        (lambda w: w | {"ln_final.bias": torch.ones(16).to_sparse()}, "ln_final.bias .*torch.sparse_coo"),
         (lambda w: w | {"ln_final.bias": torch.ones(16, device="meta")}, "ln_final.bias .*on meta"),
         (lambda w: w | {"ln_final.bias": torch.full((16,), torch.nan)}, "ln_final.bias .*NaN"),
         (lambda w: {"state_dict": w | {"epoch": 4}}, "'epoch' a value that is not a tensor"),
@@ -337,13 +333,9 @@ def test_archives_of_code_and_objects_are_refused_in_a_sentence(tmp_path: Path) 
     ("text", "words"),
     [
         ("openclip:ViT-B-32:openai", "no kind of model 'openclip' here; did you mean 'open_clip'.* Write KIND:"),
-        ("clip:", "names no model; write clip:FOLDER"),
         ("open_clip:ViT-B-23:openai", "is called 'ViT-B-23'; near are .*ViT-B-32"),
         ("random:hf-hub:own/model", "is called 'hf-hub'|is not a seed"),
         ("open_clip:ViT-B-32", "names no weights.*openai.*random:ViT-B-32"),
-        ("open_clip:ViT-B-32:opnai", r"neither a file here nor a tag.*openai"),
-        (f"random:ViT-B-32:{10**18}", "is not a seed"),
-        ("clip:/nowhere", "no model folder /nowhere"),
         ("combiner:/nowhere", "write combiner:FILE:ENCODER"),
     ],
 )

@@ -62,7 +62,6 @@ FAULTS: dict[str, Callable[[Body, int], Reply]] = {
     "503 of a proxy": lambda body, number: Reply(b"<html>busy</html>", 503, {"content-type": "text/html"}),
     "cut": lambda body, number: Reply(echo(body, number).content, cut=40),
     "200 of one that asks others": lambda body, number: Reply(b'{"error": {"message": "busy", "code": 502}}'),
-    "no JSON": lambda body, number: Reply(b"hello"),
     "never answers": never,
     "without end": lambda body, number: Reply(b" " * 20_000),
     "packed without end": lambda body, number: packed(Reply(b" " * 20_000)),
@@ -249,7 +248,6 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 SECRET, OWN = "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY"
-ENGINE = "subsets.negatives.source.engine"
 
 
 @pytest.fixture(autouse=True)

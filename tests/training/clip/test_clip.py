@@ -168,7 +168,6 @@ def test_a_folder_and_an_installed_package_bring_their_weights(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"learning_rate": 1}, "learning_rate: unknown; name one of "),
         ({"regulariser": "hardneg", "v1": "all"}, "^v1: is no setting of the regulariser hardneg"),
         ({"regulariser": "eqsim", "v1": "close"}, "v1: .*'distant' or 'none'"),
         ({"batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),

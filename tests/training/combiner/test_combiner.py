@@ -18,8 +18,7 @@ import torch
 from PIL import Image, ImageDraw
 from torch.nn.functional import cross_entropy, normalize
 
-from tests.evaluation.benchmarks.made_files import picture
-from tests.evaluation.benchmarks.made_layouts import cirr
+from tests.evaluation.benchmarks.made_layouts import cirr, picture
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
 from tests.tiny_encoders import TEXT, open_clip_config

@@ -21,6 +21,7 @@ import torch
 import webdataset
 from PIL import ExifTags, Image, ImageOps
 
+from tests.evaluation.benchmarks.made_layouts import picture as jpeg
 from tests.made_datasets import MadeDataset
 from twinset.contracts.errors import WrongUse
 from twinset.shards.read import read_samples
@@ -82,7 +83,6 @@ def test_digests_are_those_of_the_data_alone(made_pairs: MadeDataset, tmp_path: 
     ("message", "places", "given"),
     [
         ("not a dataset that twinset built", ["ROOT/nothing"], {}),
-        ("names no data", [""], {}),
         ("no subset 'eq-sd'; it has eq-ag", ["ROOT:eq-sd"], {}),
         ("eq-ag is named twice", ["ROOT:eq-ag", "ROOT"], {}),
         (r"reads triplet, and here is eq-ag \(pair\)", ["ROOT:eq-ag"], {"task": "triplets"}),
@@ -144,12 +144,6 @@ def test_transforms_are_open_clips_own(mode: Any, settings: dict[str, Any], size
     assert torch.equal(tensor, theirs(picture(*size)))
 
 
-def jpeg(number: int) -> bytes:
-    stream = io.BytesIO()
-    Image.new("RGB", (48, 32), (number % 250, 90, 200)).save(stream, "JPEG")
-    return stream.getvalue()
-
-
 @pytest.fixture
 def tars(tmp_path: Path) -> Path:
     """Three tars as img2dataset writes them: jpg, json and txt of each key, a pax header before each member."""
@@ -157,7 +151,7 @@ def tars(tmp_path: Path) -> Path:
     for shard in range(3):
         with webdataset.TarWriter(str(tmp_path / f"cc/{shard:05d}.tar")) as tar:
             for n in range(4 * shard, 4 * shard + 4):
-                described = {"caption": f"picture {n}", "status": "success", "width": 48}
+                described = {"caption": f"picture {n}", "status": "success", "width": 24}
                 tar.write({"__key__": f"{n:09d}", "jpg": jpeg(n), "json": described, "txt": f"picture {n}"})
     return tmp_path
 
@@ -281,9 +275,7 @@ def test_pictures_are_turned_as_their_exif_says(tmp_path: Path) -> None:
     ("pattern", "message"),
     [
         ("cc/{00000..00009}.tar", "7 of 10 tars are absent"),
-        ("none", "absent"),
         ("zipped", r"b\.tar\.gz is compressed"),
-        ("zipped/b.tar.gz", r"b\.tar\.gz is compressed"),
         ("index", "names no tar"),
         ("twice.tar", r"twice\.tar: d\.jpg: duplicate file name"),
         ("broken.tar", r"broken\.tar: byte 0: "),

@@ -119,11 +119,9 @@ def test_detectors_are_an_arm_of_a_grid(raw: dict[str, Any], made_text_pairs: Ma
     ("setting", "place"),
     [
         ("arm=1", "arm: unknown"),
-        ("tests.absent.benchmark=winogrand", "tests.absent.benchmark: 'winogrand' is not defined; did you mean"),
         ("arms.base.data=[twinz]", "arms.base.data: 'twinz' is not defined; did you mean 'twins'"),
         ("arms.base.settings.epoch=1", "arms.base: epoch: unknown"),
         ("arms.base.settings.model='{eqsim}'", "arms.base.settings: 'eqsim' is not defined"),  # it is below
-        ("arms.base.paper.twins.image=1", "arms.base.paper.twins: 'image' is not defined"),
         ("arms={../a: {title: A, data: [twins]}}", "should match pattern"),  # it is a folder
         ("data.twins=[]", "data.twins: arm base needs it; write --set data.twins=PLACE"),
         ("folders.twinset=absent", "tests.twins: "),

@@ -25,7 +25,7 @@ from twinset.training.clip.settings import ClipSettings
 from twinset.training.examples.contracts import Read
 from twinset.training.report.write import MOST_POINTS, panels, write_report
 from twinset.training.runs.checkpoint import FILE, State, write_checkpoint
-from twinset.training.runs.folder import SETTINGS, History, claimed
+from twinset.training.runs.folder import SETTINGS, claimed
 from twinset.training.runs.settings import RunSettings
 from twinset.training.runs.steps import learning_rate, new_optimiser
 from twinset.training.runs.trainer import Task, train
@@ -173,12 +173,6 @@ def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(tmp_p
         run(settings(), tmp_path)
     with pytest.raises(WrongUse, match="not a folder"):
         run(settings(), tmp_path / "thesis.tex")
-
-
-def test_a_full_disk_is_told_with_what_to_do() -> None:
-    with pytest.raises(OSError, match="No space left") as full, open("/dev/full", "wb") as stream:
-        History(stream).add({"step": 1})
-    assert full.value.__notes__ == ["history.jsonl: free some room and run the same command again, which resumes"]
 
 
 def test_matrices_decay_and_norms_biases_and_the_scale_do_not() -> None:
