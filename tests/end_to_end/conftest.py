@@ -48,6 +48,7 @@ subsets:
     count: 8
     shard_size: 2
 """
+RECIPES = {"small": SMALL, "dag": DAG}
 # The demo with fewer and smaller pictures where they are rendered or drawn by a network, which is most of its time.
 PICTURES = {"eq-kubric-location": 1, "eq-kubric-counting": 2, "eq-kubric-attribute": 1, "eq-sd": 2}
 SMALLER_DEMO = (
@@ -104,19 +105,25 @@ def start_twinset(environment: dict[str, str], tmp_path: Path) -> Iterator[Start
 
 
 @pytest.fixture(scope="session")
-def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recipe of the miniature's two cheap subsets in many small shards, without faces."""
-    path = tmp_path_factory.mktemp("recipes") / "small.yaml"
-    path.write_text(SMALL)
-    return path
+def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The recipes above as files."""
+    folder = tmp_path_factory.mktemp("recipes")
+    paths = {name: folder / f"{name}.yaml" for name in RECIPES}
+    for name, path in paths.items():
+        path.write_text(RECIPES[name])
+    return paths
 
 
 @pytest.fixture(scope="session")
-def dag_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_recipe(recipes: dict[str, Path]) -> Path:
+    """A recipe of the miniature's two cheap subsets in many small shards, without faces."""
+    return recipes["small"]
+
+
+@pytest.fixture(scope="session")
+def dag_recipe(recipes: dict[str, Path]) -> Path:
     """A recipe with a stage that another one reads."""
-    path = tmp_path_factory.mktemp("recipes") / "dag.yaml"
-    path.write_text(DAG)
-    return path
+    return recipes["dag"]
 
 
 @pytest.fixture(scope="session")

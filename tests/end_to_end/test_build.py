@@ -10,6 +10,9 @@ import pytest
 from PIL import Image
 
 from tests.end_to_end.conftest import SMALLER_DEMO, contents, counts_of
+from twinset.cli.main import main
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
 
 RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 ONLY_RENDERED = [f"--only={name}" for name in RENDERED]
@@ -75,6 +78,37 @@ def test_eqbens_loader_reads_a_list_of_pairs(demo: Any, twinset: Any, tmp_path: 
         assert isinstance(records, list) and {"image0", "image1", "caption0", "caption1"} <= set(records[0])
         loaded = eqben_utils.EqBenKubric(str(tmp_path / "image"), str(annotation), None, Toolkit())
         assert len(loaded) == demo[1][name]["kept"] == len([loaded[number] for number in range(len(loaded))])
+
+
+@pytest.mark.slow
+def test_the_evidence_agrees_with_the_counts_and_hugging_face_reads_it(demo: Any, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    for name in RENDERED:
+        loaded = datasets.load_dataset(str(demo[0] / name), split="test", cache_dir=str(tmp_path))
+        for row, pair in zip(loaded, read_samples(Store(str(demo[0])), name), strict=True):
+            provenance: Any = pair.json.provenance
+            counted = all(len(provenance[f"instances{n}"]) == provenance[f"count{n}"] for n in (0, 1))
+            assert counted == (name == "eq-kubric-counting")
+            for number in (0, 1):
+                instances = provenance[f"instances{number}"]
+                assert all(shown["pixels"] > 0 and 0 < shown["visible"] <= 1 for shown in instances)
+                read = row["json"]["provenance"][f"instances{number}"]
+                assert [shown["box"] for shown in read] == [shown["box"] for shown in instances]
+
+
+@pytest.mark.parametrize(
+    ("assets", "code"),
+    [("/nowhere/GSO.json", 2), ("memory://nowhere/GSO.json", 2), ("http://127.0.0.1:9/GSO.json", 1)],
+)
+def test_a_manifest_of_assets_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, assets: str, code: int
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    source = f"subsets.{RENDERED[0]}.source"
+    settings = ("--set", f"{source}.assets={assets}", "--set", f"{source}.licence=CC-BY-4.0")
+    assert main(["build", "demo", "--out", str(tmp_path / "out"), "--only", RENDERED[0], *settings]) == code
+    message = capsys.readouterr().err
+    assert assets in message and "Traceback" not in message
 
 
 def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_again(

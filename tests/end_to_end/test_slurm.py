@@ -50,6 +50,11 @@ pytestmark = [
 ]
 
 
+def free_ports() -> list[int]:
+    with socket.create_server(("", 0)) as first, socket.create_server(("", 0)) as second:
+        return [first.getsockname()[1], second.getsockname()[1]]
+
+
 class Cluster:
     """Slurm's daemons as children of this process. environment: with which its commands reach them."""
 
@@ -59,9 +64,7 @@ class Cluster:
         for name in ("state", "spool"):
             (folder / name).mkdir()
         host = socket.gethostname().partition(".")[0]
-        with socket.create_server(("", 0)) as first, socket.create_server(("", 0)) as second:
-            ports = [first.getsockname()[1], second.getsockname()[1]]
-        (folder / "slurm.conf").write_text(CONFIG.format(host=host, folder=folder, ports=ports))
+        (folder / "slurm.conf").write_text(CONFIG.format(host=host, folder=folder, ports=free_ports()))
         key = folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
@@ -104,11 +107,16 @@ def processes_of(words: str) -> list[psutil.Process]:
     return [process for process, line in lines.items() if words in line and str(BIN) in line]
 
 
+@pytest.fixture(scope="session")
+def cheap_reference(pytestconfig: pytest.Config, twinset: Any) -> Path:
+    """The demo's cheap subsets, built without Slurm."""
+    return build_once(pytestconfig, "cheap-demo", "demo", twinset, *CHEAP) / "out"
+
+
 def test_arrays_with_a_lost_node_make_what_a_build_makes(
-    cluster: Cluster, pytestconfig: pytest.Config, twinset: Any, tmp_path: Path
+    cluster: Cluster, cheap_reference: Path, twinset: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "a folder's $name%j"
-    whole = build_once(pytestconfig, "cheap-demo", "demo", twinset, *CHEAP) / "out"
     setup = f"export PATH={BIN}:$PATH PYTHONPATH={CHECKOUT}/src:{CHECKOUT}/demo:{CHECKOUT}"
     command = ("slurm", "demo", *CHEAP, "--parts", "4")
 
@@ -131,11 +139,11 @@ def test_arrays_with_a_lost_node_make_what_a_build_makes(
     wait_until(lambda: "down" in cluster.asked("sinfo", "-h", "-o", "%t"), pause=0.5)
     cluster.start("slurmd", "-D")
     ended()
-    if contents_but_scripts(out) != contents(whole):
+    if contents_but_scripts(out) != contents(cheap_reference):
         last = run()
         assert last.returncode == 0, last.stderr
         ended()
-    assert contents_but_scripts(out) == contents(whole)
+    assert contents_but_scripts(out) == contents(cheap_reference)
     nothing = run()
     assert nothing.returncode == 0 and "nothing to submit" in nothing.stdout
 
@@ -145,7 +153,7 @@ def test_arrays_with_a_lost_node_make_what_a_build_makes(
     assert "jobs triplets.plan: " in submitted.stdout and "scene-graphs" not in submitted.stdout
     assert " --array=3 " in (out / "_slurm/submit.sh").read_text()
     ended()
-    assert contents_but_scripts(out) == contents(whole)
+    assert contents_but_scripts(out) == contents(cheap_reference)
 
 
 def contents_but_scripts(out: Path) -> dict[str, bytes]:

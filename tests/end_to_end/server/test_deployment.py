@@ -47,3 +47,21 @@ def test_stages_in_two_pools_make_the_same_bytes_in_the_order_of_the_dag(
     parsed = max(run["end_time"] for run in ours if run["parameters"]["subset"] == graphs)
     assert parsed <= min(run["start_time"] for run in ours if run["parameters"]["subset"] == "triplets")
     assert {"triplets-card", "focus-object-card", "build-genecis"} <= cluster.api.artifacts().keys()
+
+
+def test_a_failed_stage_is_named_and_what_reads_it_does_not_run(
+    cluster: Cluster, dag_recipe: Path, dag_reference: Path, tmp_path: Path
+) -> None:
+    """Captions that cannot be read, which their plan finds out; the stage beside it is built."""
+    out, captions = tmp_path / "out", tmp_path / "captions.jsonl"
+    captions.write_bytes(b"{oops\n")
+    cluster.start("main")
+    settings = [f"stages.scene-graphs.source.captions={captions}"]
+    result = cluster.run("build-eqben/local", recipe=str(dag_recipe), out=str(out), settings=settings)
+    assert result.returncode == 1
+    log = cluster.log()
+    assert f"{captions}: not one" in log and "Traceback" not in log, log[-3000:]
+    assert not (out / "triplets").exists()
+    made = contents(out / "focus-object")
+    tars = {name: content for name, content in contents(dag_reference / "focus-object").items() if ".tar" in name}
+    assert tars and tars.items() <= made.items()

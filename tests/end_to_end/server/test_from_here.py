@@ -22,6 +22,24 @@ def test_a_build_reports_to_the_server(
     wait_until(lambda: any(done.items() <= api.tasks(run["id"]).items() for run in api.ask("/flow_runs/filter", {})))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["processes", "dask"])
+def test_bytes_do_not_depend_on_the_runner(
+    runner: str, server: dict[str, str], small_recipe: Path, twinset: Any, reference: Path, tmp_path: Path
+) -> None:
+    result = twinset("build", small_recipe, "--out", tmp_path / "out", "--workers", "2", "--runner", runner, **server)
+    assert result.returncode == 0, result.stderr
+    assert contents(tmp_path / "out") == contents(reference)
+
+
+@pytest.mark.slow
+def test_a_wrong_input_is_a_sentence(server: dict[str, str], twinset: Any, small_recipe: Path, tmp_path: Path) -> None:
+    wrong = ("--set", "subsets.eq-ag.source.annotations=/nowhere.pkl")
+    result = twinset("build", small_recipe, "--out", tmp_path / "out", *wrong, **server)
+    assert result.returncode == 2
+    assert "\ntwinset: subsets.eq-ag.source.annotations: there is no file /nowhere.pkl" in result.stderr
+
+
 def test_a_server_that_does_not_answer_is_named(twinset: Any, small_recipe: Path, tmp_path: Path) -> None:
     result = twinset("build", small_recipe, "--out", tmp_path / "out", PREFECT_API_URL="http://127.0.0.1:9/api")
     assert result.returncode == 1 and not (tmp_path / "out").exists()
