@@ -160,7 +160,7 @@ def test_pairs_that_are_copied_have_the_terms_of_the_pair() -> None:
 @pytest.mark.slow
 def test_terms_are_at_the_end_of_the_demos_chains(tmp_path: Path) -> None:
     first = ("small-negatives", "scene-graphs", "negatives")
-    stated = [f"stages.{name}.source.{term}={value}" for name in first for term, value in ADA.columns.items()]
+    stated = [f"stages.{name}.source.{term}={value}" for name in first for term, value in ADA._asdict().items()]
     recipe = load_recipe("demo", [*stated, "stages.negatives.count=700", "subsets.triplets.count=4"])
     chains = recipe.only(["bivlc", "triplets", "trohn-text"])
     build_here(chains, str(tmp_path), 2)
