@@ -12,7 +12,7 @@ LINES = {
     "generators": 13208,
     "filters": 533,
     "contracts": 2247,
-    "stages": 2979,
+    "stages": 2983,
     "shards": 3970,
     "models": 4920,
     "cards": 1699,

@@ -319,7 +319,7 @@ def _kind_of(schema: pa.Schema) -> SampleKind:
 
 
 class BadVerdict(BuildFailed):
-    """A filter does not keep the contract of `shards.contracts`; the message names filter, sample and remedy."""
+    """A filter does not keep the contract of `contracts.parts`; the message names filter, sample and remedy."""
 
 
 class VerdictCheck:

@@ -327,7 +327,9 @@ class _Samples:
     def _judge_captions(self, candidate: Candidate) -> Candidate | None:
         """The candidate with the captions that filters leave; None where one drops it."""
         for check, judge in self._judges:
-            if judge.judges == "captions" and isinstance(candidate, CaptionedCandidate):
+            if judge.judges == "captions":
+                if not isinstance(candidate, CaptionedCandidate):
+                    raise TypeError(f"{candidate.key}: {check.kind} judges captions: plan CaptionedCandidate")
                 verdict = check.captions(candidate, judge.judge(candidate))
                 if isinstance(verdict, Drop):
                     self._reject(candidate.key, check.kind, verdict)
@@ -393,6 +395,8 @@ def _verdicts(
     """Each sample with the verdicts of a filter: on its images, by role, each judged once; or on the pair."""
     if judge.judges == "pairs":
         pairs = [sample for sample in samples if isinstance(sample, Pair)]
+        if len(pairs) < len(samples):
+            raise TypeError(f"{samples[0].key}: {check.kind} judges pairs: make Pair, which its subclasses are too")
         given = check.each([pair.key for pair in pairs], judge.judge(pairs))
         return [(pair, [("", verdict)]) for pair, verdict in zip(pairs, given, strict=True)]
     frames = {frame.id: (frame, sample.key) for sample in samples for frame in sample.pictures().values()}
