@@ -11,7 +11,7 @@ import pytest
 from tests.docker.conftest import CHECKOUT, TRUST
 
 # What `make test` passes to pytest: a share, since all of it takes as long there as here, more than CI has left.
-SHARE = "tests/contracts tests/cli/test_processes.py"
+SHARE = "tests/contracts tests/cli"
 IN_A_FOLDER = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]  # what is mounted and started ends with it
 
 
