@@ -35,10 +35,10 @@ DIGESTS = HERE / "golden.json"
 RECIPE = HERE / "golden.yaml"
 EXTRAS = find_spec("twinset_extras") is not None
 if EXTRAS:
-    from extras.tests import parts
+    from tests.extras import parts
 _RECIPE = yaml.safe_load(RECIPE.read_text("utf-8"))
 if EXTRAS:  # its kinds, and those of twinset that read its questions
-    _RECIPE["stages"] |= yaml.safe_load((ROOT / "extras/tests/golden.yaml").read_text("utf-8"))["stages"]
+    _RECIPE["stages"] |= yaml.safe_load((ROOT / "tests/extras/golden.yaml").read_text("utf-8"))["stages"]
 _STAGES = _RECIPE["stages"]
 #: The first stage of each kind.
 STAGES = {stage["source"]["kind"]: name for name, stage in reversed(_STAGES.items())}
@@ -224,7 +224,7 @@ def test_every_kind_of_source_has_digests() -> None:
 
 #: Checked in tests of its own: a word less in the small table of golden.yaml makes other twins.
 ELSEWHERE = {"caption-twins"}
-#: Kinds of twinset-extras are checked in extras/tests.
+#: Kinds of twinset-extras are checked in tests/extras.
 KINDS = {kind for kind in STAGES.keys() - ELSEWHERE if not SOURCES.distribution(kind).startswith("twinset-extras")}
 CHECK = """
 import json, sys, twinset

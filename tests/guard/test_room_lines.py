@@ -23,12 +23,11 @@ LINES = {
     "demo": 152,
     "extras": 5411,
 }
-OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 
 
 @pytest.mark.parametrize("room", LINES)
 def test_no_room_has_more_lines_than_before(room: str) -> None:
-    folder = PACKAGE / room if room not in ("demo", "extras") else CHECKOUT / OUTSIDE.get(room, room)
+    folder = PACKAGE / room if room not in ("demo", "extras") else CHECKOUT / room
     files = [path for path in folder.rglob("*.py") if "__pycache__" not in path.parts]
     assert files, f"the room {room} is gone: remove its number"
     over = sum(path.read_bytes().count(b"\n") for path in files) - LINES[room]

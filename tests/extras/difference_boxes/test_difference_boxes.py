@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from extras.tests.image_questions.test_image_questions import Told
+from tests.extras.image_questions.test_image_questions import Told
 from tests.generators.finished_stage import finished
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.pair import PairRecord

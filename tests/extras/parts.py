@@ -77,6 +77,6 @@ def install(folder: Path) -> None:
     meta.mkdir()
     (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: mylab-fill\nVersion: 0.1.0\n")
     (meta / "entry_points.txt").write_text(
-        "[twinset.image_editors]\nmylab-fill = extras.tests.parts:FilledMasks\n"
-        "[twinset.language_models]\nmylab-nothing-red = extras.tests.parts:NothingRed\n"
+        "[twinset.image_editors]\nmylab-fill = tests.extras.parts:FilledMasks\n"
+        "[twinset.language_models]\nmylab-nothing-red = tests.extras.parts:NothingRed\n"
     )

@@ -11,11 +11,11 @@ import torch
 from open_clip.zero_shot_metadata import IMAGENET_CLASSNAMES, OPENAI_IMAGENET_TEMPLATES
 from PIL.Image import Image, fromarray
 
-from extras.tests.benchmarks.made_layouts import cola_single, mmvp, naturalbench, vsr, whatsup
 from tests.evaluation.benchmarks.made_layouts import pictures, pixels, put, queries
 from tests.evaluation.questions.test_answered import put_text
 from tests.evaluation.scorers.opened import FAST
 from tests.evaluation.scorers.test_prompted import environment
+from tests.extras.benchmarks.made_layouts import cola_single, mmvp, naturalbench, vsr, whatsup
 from tests.models.language_models.chat_server import Body, Reply, completion, serving
 from tests.tiny_encoders import open_clip_config
 from twinset.contracts.errors import WrongUse

@@ -8,7 +8,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from extras.tests.parts import install
+from tests.extras.parts import install
 from tests.made_datasets import built, made, made_pairs, made_templates  # noqa: F401
 from tests.made_sources import test_sources  # noqa: F401
 from twinset.contracts import doors
@@ -19,7 +19,7 @@ hypothesis.settings.load_profile("twinset")
 
 @pytest.fixture(scope="session", autouse=True)
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The parts of `extras.tests.parts`, as if their package were installed, for this process and its children."""
+    """The parts of `tests.extras.parts`, as if their package were installed, for this process and its children."""
     folder = tmp_path_factory.mktemp("packages")
     install(folder)
     places = [str(folder), str(Path(__file__).parents[2])]

@@ -1,6 +1,6 @@
 """The cases of the contract of benchmarks (tests/guard/contracts/test_benchmarks.py)."""
 
-import extras.tests.benchmarks.made_layouts as layouts
+import tests.extras.benchmarks.made_layouts as layouts
 from tests.evaluation.benchmarks.made_layouts import Case
 
 CASES = {
