@@ -136,7 +136,10 @@ def _records(path: Path) -> Iterator[tuple[str, str, Record]]:
     """Key or number, place and fields of the records of a file. SugarCrepe has an object of records by number."""
     whole = read_json(path, leave_out=True) if path.name.lower().endswith((".json", ".json.gz")) else None
     if isinstance(whole, dict):
-        for key, value in whole.items():
+        for number, (key, value) in enumerate(whole.items(), 1):
+            if isinstance(unreadable := checked(key, f"{path.name}, record {number}"), Skipped):
+                yield str(number), unreadable.place, unreadable
+                continue
             place = f"{path.name} {key}"
             fields = checked(value, place)
             yield key, place, fields if isinstance(fields, dict | Skipped) else Skipped(place, "not-an-object")

@@ -62,6 +62,15 @@ def test_dirty_records_are_counted_with_their_place(tmp_path: Path) -> None:
     assert source.excluded.examples == list(zip(reasons, places, strict=True))
 
 
+def test_a_key_that_is_not_utf_8_leaves_its_record_out(tmp_path: Path) -> None:
+    record = json.dumps(RECORD).encode()
+    path = tmp_path / "add_att.json"
+    path.write_bytes(b'{"\xed\xa0\x80": %b, "1": %b}' % (record, record))
+    source = replay(path)
+    assert [candidate.caption_id for candidate in source.plan()] == ["add_att/1"]
+    assert source.excluded.examples == [("not-utf-8", "add_att.json, record 1")]
+
+
 def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="holds no negative captions; name a folder of SugarCrepe"):
         replay(tmp_path).inputs()
