@@ -136,13 +136,11 @@ def _records(path: Path) -> Iterator[tuple[str, str, Record]]:
     """Key or number, place and fields of the records of a file. SugarCrepe has an object of records by number."""
     whole = read_json(path, leave_out=True) if path.name.lower().endswith((".json", ".json.gz")) else None
     if isinstance(whole, dict):
-        for number, (key, value) in enumerate(whole.items(), 1):
-            if isinstance(unreadable := checked(key, f"{path.name}, record {number}"), Skipped):
-                yield str(number), unreadable.place, unreadable
-                continue
-            place = f"{path.name} {key}"
-            fields = checked(value, place)
-            yield key, place, fields if isinstance(fields, dict | Skipped) else Skipped(place, "not-an-object")
+        for key, value in whole.items():
+            place = f"{path.name} {key!a}"
+            read = checked([key, value], place)
+            fields = value if isinstance(value, dict) else Skipped(place, "not-an-object")
+            yield key, place, read if isinstance(read, Skipped) else fields
     else:
         for number, (place, record) in enumerate(read_records(path, _TEXTS[:2], _COLUMNS, _FORMS), 1):
             yield str(number), place, record

@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 698,
-    "generators": 13208,
+    "generators": 13209,
     "filters": 533,
     "contracts": 2247,
     "stages": 2983,

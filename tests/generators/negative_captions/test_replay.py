@@ -68,7 +68,7 @@ def test_a_key_that_is_not_utf_8_leaves_its_record_out(tmp_path: Path) -> None:
     path.write_bytes(b'{"\xed\xa0\x80": %b, "1": %b}' % (record, record))
     source = replay(path)
     assert [candidate.caption_id for candidate in source.plan()] == ["add_att/1"]
-    assert source.excluded.examples == [("not-utf-8", "add_att.json, record 1")]
+    assert source.excluded.examples == [("not-utf-8", r"add_att.json '\udced\udca0\udc80'")]
 
 
 def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
