@@ -18,7 +18,7 @@ LINES = {
     "cards": 1699,
     "review": 1467,
     "training": 4599,
-    "evaluation": 7800,
+    "evaluation": 7799,
     "cli": 1555,
     "demo": 152,
     "extras": 5411,

@@ -153,6 +153,8 @@ def test_figures_of_papers_stay_with_their_heads_and_the_best_are_marked() -> No
     assert marked(found) == {(2, 1): BEST, (1, 1): SECOND}  # where all tie, none is the best
     tied = [Row([name, Figure(value)]) for name, value in (("a", 25.0), ("b", 25.001), ("c", 20.0))]
     assert marked(Table("all", "title", ["model", "Group"], 1, tied)) == {(0, 1): BEST, (1, 1): BEST, (2, 1): SECOND}
+    moved = [Row([name, Figure(value)]) for name, value in (("a", 0.1), ("b", 0.4))]
+    assert marked(Table("all", "title", ["model", "mean_equivariance_text"], 1, moved)) == {}, "best at 0"
     ranked = [Row(["a", Figure(0.5012)]), Row(["b", Figure(0.5049)])]
     lines = as_markdown(compact(Table("all", "title", ["model", "mean_kendall"], 1, ranked))).splitlines()
     assert lines[4:] == ["| a | <u>0.5012</u> |", "| b | **0.5049** |"], "with as many decimals as it is shown with"

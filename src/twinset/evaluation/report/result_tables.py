@@ -135,7 +135,7 @@ def _differences(results: BenchmarkResults) -> Made:
         figure = line["figure"] if line["rows"] == ALL else f"{line['rows']}: {line['figure']}"
         difference = Figure(line["difference"], None, line["low"], line["high"])
         cells: list[Cell] = [line["n"], Figure(line["a"]), Figure(line["b"]), difference, line["p"], line["p_holm"]]
-        rows.append(Row([line["model"], line["other"], figure, *cells]))
+        rows.append(Row([line["model"], line["other"], figure, *cells], "part"))
     heads = ["model", "other", "figure", "n", "model %", "other %", "difference", "McNemar p", "p (Holm)"]
     yield "differences", "models compared on the same examples", heads, 3, rows
 
@@ -150,7 +150,7 @@ def _probes(results: BenchmarkResults) -> Made:
         for probe, guessed in probed.probes.items():
             right = Figure(guessed.expected, None, guessed.low, guessed.high)  # the interval is of the expected figure
             cells: list[Cell] = [name, probe, guessed.guess, guessed.n, guessed.groups, right, guessed.ties]
-            rows.append(Row([*cells, "yes" if guessed.solves else "no"]))
+            rows.append(Row([*cells, "yes" if guessed.solves else "no"], "part"))
     heads = ["examples", "blind probe", "guess", "n", "groups", "right", "ties %", "solves"]
     yield "probes", "what blind probes get right, ties broken at random", heads, 2, rows
     names = [*results.probes.all.detectors]

@@ -22,7 +22,6 @@ SHORT |= {name: name for name in ("natural", "synthetic", "mean_kendall", "mean_
 BEST, SECOND = "best", "second"
 LATEX, MARKDOWN = {BEST: r"\textbf{{{}}}", SECOND: r"\underline{{{}}}"}, {BEST: "**{}**", SECOND: "<u>{}</u>"}
 Cell = str | int | float | Figure | None
-Marks = Mapping[tuple[int, int], str]  # of cells, by row and column
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +35,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table.
-
-    name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names.
+    """A table. name: of its files, no ending. heads: of the columns, a line or two; the first ``labels`` hold names.
 
     LaTeX and the page show a name that repeats that of the row above as an empty cell; CSV repeats it.
     """
@@ -83,15 +80,17 @@ def compact(table: Table, figures: Collection[str] = ()) -> Table:
     return Table(table.name, table.title, [heads[place] for place in kept], table.labels, lines)
 
 
-def marked(table: Table) -> Marks:
-    """The best and second figures of each column of models, as papers mark them; equal ones alike.
+def marked(table: Table) -> Mapping[tuple[int, int], str]:
+    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike.
 
     Of a table with several labels, within the rows of one first label.
     """
+    # Of other means nobody said whether more is better: a distance from equivariance is best at 0.
+    ranked = ["mean_" not in head or head in SHORT for head in table.heads]
     values = dict[tuple[int, Cell], dict[tuple[int, int], float]]()
     for number, row in enumerate(table.rows):
         for place, cell in enumerate(row.cells):
-            if isinstance(cell, Figure) and row.kind in ("model", "published"):
+            if isinstance(cell, Figure) and ranked[place] and row.kind in ("model", "published"):
                 part = row.cells[0] if table.labels > 1 else ""
                 values.setdefault((place, part), {})[number, place] = float(decimals(cell.value, table.heads[place]))
     marks = dict[tuple[int, int], str]()
