@@ -70,10 +70,12 @@ def all_kinds(here: bool = False) -> Iterator[tuple[str, str, Any]]:
 
 
 def summary(part: Any) -> str:
-    """The first paragraph of the docstring of a class, or of what an object opens, writes or names."""
+    """The first paragraph of the docstring of a class, or of what an object is about, opens, writes or names."""
+    about = None
     if not (isinstance(part, type) or inspect.isfunction(part)):
+        about = getattr(part, "about", None)
         part = resolve_name(part.place) if hasattr(part, "place") else getattr(part, "open", None) or part.write
-    text = inspect.getdoc(getattr(part, "func", part)) or ""
+    text = inspect.cleandoc(about or inspect.getdoc(getattr(part, "func", part)) or "")
     return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
 
 

@@ -80,4 +80,4 @@ def _check(name: str, parts: Sequence[str]) -> None:
     open_scores(Path(parts[0]).expanduser()).require("category", f"--model {name}")
 
 
-DETECTIONS = ModelKind(_open, "TABLE", check=_check)
+DETECTIONS = ModelKind(_open, "TABLE", check=_check, about=ByDetections.__doc__)

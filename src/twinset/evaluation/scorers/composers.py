@@ -132,6 +132,7 @@ class ChangeAttribute(_Predicting):
 
 
 def _combiner(name: str, encoder: DualEncoder, path: Path) -> Combiner:
+    """The network of Baldrati et al. (2022), which GeneCIS trains on mined triplets."""
     from twinset.models.encoders.combiner import read_combiner
 
     return Combiner(name, encoder, sha256_once(path), read_combiner(path))
@@ -144,7 +145,6 @@ def _check(form: str, name: str, parts: Sequence[str]) -> None:
 
 
 def _open(make: Callable[..., Composer], form: str, name: str, parts: Sequence[str], running: Running) -> Composer:
-    """What an image and a text ask for together, by a rule or network and the dual encoder that ENCODER names."""
     _check(form, name, parts)
     encoder = open_model(parts[-1], running)
     if not isinstance(encoder, DualEncoder) or encoder.several:
@@ -154,7 +154,8 @@ def _open(make: Callable[..., Composer], form: str, name: str, parts: Sequence[s
 
 
 def _kind(make: Callable[..., Composer], form: str) -> ModelKind:
-    return ModelKind(partial(_open, make, form), form, form.count(":") + 1, partial(_check, form))
+    about = getattr(make, "func", make).__doc__
+    return ModelKind(partial(_open, make, form), form, form.count(":") + 1, partial(_check, form), about=about)
 
 
 IMAGE_ONLY, TEXT_ONLY, IMAGE_TEXT = (_kind(partial(Averaged, image_share=part), "ENCODER") for part in (1.0, 0.0, 0.5))

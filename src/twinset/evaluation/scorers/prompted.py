@@ -140,7 +140,7 @@ class PromptedYes(_Prompted, Matcher):
 
 
 def _open(default: str, local: bool, text: str, parts: Sequence[str], running: Running) -> Scorer:
-    """A multimodal language model, asked by a prompt: ``KIND:MODEL``, or ``KIND/PROMPT:MODEL``."""
+    """A multimodal language model, asked by a prompt; ``KIND/PROMPT:…`` names another."""
     prompt = prompt_of(text, default)
     scorer = PromptedChooser if prompt.asks == "choice" else PromptedYes
     if local:

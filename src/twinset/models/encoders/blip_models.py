@@ -157,4 +157,6 @@ def _contrastive(kind: type[Blip]) -> Callable[[str, Sequence[str], Running], Co
 
 
 BLIP_ITM, BLIP2_ITM = (ModelKind(kind, "FOLDER", check=kind.find) for kind in (Blip, Blip2))
-BLIP_ITC, BLIP2_ITC = (ModelKind(_contrastive(kind), "FOLDER", check=kind.find) for kind in (Blip, Blip2))
+BLIP_ITC, BLIP2_ITC = (
+    ModelKind(_contrastive(kind), "FOLDER", check=kind.find, about=ContrastiveHead.__doc__) for kind in (Blip, Blip2)
+)

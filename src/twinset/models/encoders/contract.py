@@ -187,7 +187,8 @@ class ModelKind:
     open: loads one from the text as it was written, its parts after the kind, and how it runs. form: what is written
     after the colon. parts: at most this number, so that the last one may hold colons. check: raises `WrongUse` from the
     first two arguments of ``open``, as far as names and files tell. prompts: whether ``KIND/PROMPT:…`` names a prompt
-    (`evaluation.scorers.prompts`). note: a sentence for reports.
+    (`evaluation.scorers.prompts`). note: a sentence for reports. about: what it is, where that is not the docstring of
+    ``open``.
     """
 
     open: Callable[[str, Sequence[str], Running], Scorer]
@@ -196,6 +197,7 @@ class ModelKind:
     check: Callable[[str, Sequence[str]], object] = lambda name, parts: None
     prompts: bool = False
     note: str = ""
+    about: str | None = None
 
 
 def unit(features: Floats) -> Floats:

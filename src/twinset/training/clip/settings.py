@@ -15,7 +15,7 @@ BATCH, BATCH_WITH_NEGATIVES = 400, 200
 
 
 class ClipSettings(RegularisedSettings, EncoderSettings):
-    """What `training.clip.train.ClipTask` trains, on what and how.
+    """A dual encoder of open_clip, on twins and other captioned images, also with hard negatives and EqSim.
 
     Attributes:
         validation: without any, the last weights are the best.

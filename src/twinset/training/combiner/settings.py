@@ -12,7 +12,7 @@ CIRR = "cirr="  # before a folder: training or validation on CIRR, as in the pap
 
 
 class CombinerSettings(EncoderSettings):
-    """What `training.combiner.train.CombinerTask` trains, on what and how.
+    """A Combiner on triplets, and its encoder where that is not frozen (GeneCIS, 5.1).
 
     Attributes:
         model, weights: the encoder; the paper's tables are of RN50x4 and ViT-B-16.

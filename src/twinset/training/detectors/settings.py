@@ -8,7 +8,7 @@ from twinset.training.runs.settings import RunSettings, Share
 
 
 class DetectorSettings(RunSettings):
-    """What `training.detectors.train.DetectorTask` trains, on what and how.
+    """Detectors of synthetic captions and images, on the embeddings of a frozen dual encoder (BiVLC, 5).
 
     Attributes:
         model: a dual encoder, as ``twinset eval run --model`` names it; it stays as it is.

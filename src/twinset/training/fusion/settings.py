@@ -14,7 +14,7 @@ BATCH, PART = 1024, 8  # examples of a step and, as on one of FIBER's GPUs, of a
 
 
 class FusionSettings(RegularisedSettings):
-    """What `training.fusion.train.FusionTask` trains, on what and how.
+    """A fusion encoder, BLIP, ViLT or FLAVA, on negatives that it mines among its data (EqBen C).
 
     Attributes:
         model: ``blip-itm:FOLDER``, ``vilt:FOLDER`` or ``flava:FOLDER``, as evaluation names it.
