@@ -57,15 +57,15 @@ def animals(subset: str, shade: int) -> Iterator[Planned]:
             yield Planned(made, identity_of(subset, shade, *first, *second), group)
 
 
+def fill(made: MadeDataset) -> None:
+    steps = {"arms": range(60, 180, 20), "more": range(65, 105, 20), "validation": range(70, 130, 20)}
+    for subset, shades in steps.items():
+        made.add(subset, VIDEO_SUBSET, [[pair for shade in shades for pair in animals(subset, shade)]])
+
+
 @pytest.fixture
 def made_animals(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
     """Subsets ``arms`` and ``more`` of 24 and 8 pairs to train on, and ``validation`` of 12."""
-
-    def fill(made: MadeDataset) -> None:
-        steps = {"arms": range(60, 180, 20), "more": range(65, 105, 20), "validation": range(70, 130, 20)}
-        for subset, shades in steps.items():
-            made.add(subset, VIDEO_SUBSET, [[pair for shade in shades for pair in animals(subset, shade)]])
-
     return made.take(built(fill))
 
 

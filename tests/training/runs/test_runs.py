@@ -164,10 +164,10 @@ def test_processes_that_do_not_share_a_folder_are_refused(tmp_path: Path, monkey
 def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(tmp_path: Path) -> None:
     with (
         claimed(tmp_path / "run", settings(), {}, ""),  # a lock is a process's own
-        ProcessPoolExecutor(1, get_context("fork")) as another,
+        ProcessPoolExecutor(1, get_context("fork")) as pool,
         pytest.raises(WrongUse, match="another process trains into it"),
     ):
-        another.submit(run, settings(), tmp_path / "run").result()
+        pool.submit(run, settings(), tmp_path / "run").result()
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(WrongUse, match="holds other files"):
         run(settings(), tmp_path)
@@ -238,9 +238,6 @@ def test_card_and_page_lead_back_to_the_shards_and_name_no_folder_of_a_machine(t
     for text in (card, page, data):
         assert "ann lee" not in text and "home/" not in text and not re.search(r"(?<![\w<])/data", text)
     assert "<b>twins" not in page and "&lt;b&gt;twins" in page and "<i>cut" not in page
-    assert page.count("data:image/svg+xml;base64,") == 1
     assert not re.search(r"(src|href)=\"(?!data:)", page), "the page needs no other file"
     changed = re.findall(r'<td class="changed">(\w+)</td>', page)
     assert "lr" in changed and "data" not in changed and "batch" not in changed
-    write_report(tmp_path, CHOSEN, DATA, {**RESULT, "best": {**best, "value": None}}, history, ABOUT)
-    assert "there was no validation data" in (tmp_path / "README.md").read_text()
