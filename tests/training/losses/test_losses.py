@@ -6,7 +6,7 @@ they are texts of similar images, as the matching head orders them; negatives ar
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,6 @@ def cross_entropy(row: Sequence[float], answer: int) -> float:
 
 
 def slow(name: str, given: Features, scale: float) -> float:
-    """The loss written as loops."""
     images, texts = given.images.tolist(), given.texts.tolist()
     assert given.negative_images is not None and given.negative_texts is not None
     if name == "negative-pairs":
@@ -55,23 +54,13 @@ def slow(name: str, given: Features, scale: float) -> float:
 
 
 @given(st.sampled_from([*OBJECTIVES.own()]), st.integers(2, 9), st.integers(0, 999), st.sampled_from([1.0, 14.3, 60.0]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_an_objective_equals_its_formula_in_loops(name: str, n: int, seed: int, scale: float) -> None:
     given = features(n, seed, parts=4)
     loss, logged = OBJECTIVES.find(name).open()(given, torch.tensor(scale, dtype=torch.float64))
     assert loss.item() == pytest.approx(slow(name, given, scale), abs=1e-6)
     chance = {"infonce": 1 / n, "negative-pairs": 1 / n / 2}.get(name, (1 / n + 1 / n / 2) / 2)
     assert set(logged) == {"image_accuracy", "text_accuracy", "chance"} and logged["chance"] == pytest.approx(chance)
-
-
-def test_accuracy_counts_rows_whose_best_column_is_their_own() -> None:
-    eye = torch.eye(4)
-    loss, logged = OBJECTIVES.find("infonce").open()(Features(eye, eye[[0, 1, 3, 2]]), torch.tensor(10.0))
-    assert logged == {"image_accuracy": 0.5, "text_accuracy": 0.5, "chance": 0.25} and loss > 4
-    # A negative text that equals the image takes the answer from the image's row, not from the text's.
-    harder = Features(eye, functional.normalize(eye + 0.1), None, eye)
-    logged = OBJECTIVES.find("negclip").open()(harder, torch.tensor(10.0))[1]
-    assert (logged["image_accuracy"], logged["text_accuracy"]) == (0, 1)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES.own())
@@ -107,7 +96,7 @@ KINDS = st.sampled_from([None, *REGULARISERS.own()])
 
 
 @given(st.integers(2, 9), st.integers(0, 10), KINDS, st.sampled_from([2, 4]), st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_chunks_give_the_whole_gradient(n: int, chunk: int, regulariser: str | None, parts: int, seed: int) -> None:
     whole, model = TwoTowers(seed), TwoTowers(seed)  # which seed torch
     compared = open_loss("negative-pairs" if parts == 4 else "infonce", regulariser, 0.5)
@@ -183,7 +172,6 @@ def transcribed(given: Features, v1: str, v2: str, form: str, margin: float, mar
 
 
 def same(value: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
-    """Equal values and gradients, to 1e-6."""
     assert value.item() == pytest.approx(expected.item(), abs=1e-6)
     if expected.requires_grad:
         gradients = (torch.autograd.grad(loss, inputs, materialize_grads=True) for loss in (value, expected))
@@ -232,7 +220,7 @@ def test_eqsim_of_a_matching_head(v1: Any, v2: Any, form: Any, n: int, m: int, s
 
 
 @given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 999))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_losses_of_a_matching_head_equal_loops(n: int, m: int, seed: int) -> None:
     given, _ = scores(n, m, seed)
     rank, match = [], []
@@ -259,7 +247,7 @@ def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
 
 
 @given(st.integers(2, 9), st.integers(0, 999))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_hard_negatives_equal_loops(n: int, seed: int) -> None:
     given = features(n, seed)
     logits = SCALE * similarities(given.images, given.texts)
@@ -313,23 +301,15 @@ def test_with_negative_pairs_the_regulariser_sees_the_twins() -> None:
         assert logged["regulariser"] == pytest.approx(EqSim()(seen, SCALE)[0].item())
 
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: REGULARISERS.find("eqsim-v2"), "no regulariser 'eqsim-v2' here; did you mean 'eqsim'"),
-    (lambda: open_loss("negative-texts")(features(3, 0), SCALE), "negative texts"),
-    (lambda: fusion_form("hardneg"), "hardneg has no form for fusion encoders"),
-    (lambda: EqSim("none", "none")(features(2, 0), SCALE), "v1 and v2 are both none"),
-    (lambda: HardNegatives()(features(1, 0), SCALE), "batch of one"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), REFUSED)
-def test_what_is_refused(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(WrongUse, match=message):
-        call()
+def test_terms_and_forms_that_there_are_not_are_refused() -> None:
+    with pytest.raises(WrongUse, match="v1 and v2 are both none"):
+        EqSim("none", "none")(features(2, 0), SCALE)
+    with pytest.raises(WrongUse, match="hardneg has no form for fusion encoders"):
+        fusion_form("hardneg")
 
 
 @given(st.integers(2, 9), st.integers(1, 5), st.integers(1, 6), st.integers(0, 99))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_all_texts_of_the_nearest_images_are_hard_negatives(images: int, captions: int, k: int, seed: int) -> None:
     """With five captions an image, 128 images give 640 texts, not 26 images 128 (EqBen C)."""
     rng = np.random.default_rng(seed)
