@@ -84,10 +84,6 @@ def answering(folder: Path) -> Any:
     return VisualQuestions(kind="vqa", model=str(folder)).open().loaded
 
 
-def chatting(folder: Path) -> Any:
-    return VisionLanguage(kind="vlm", model=str(folder)).open().loaded
-
-
 #: A Python file that leaves a marker where it is run.
 HOSTILE = """
 from pathlib import Path
@@ -117,12 +113,13 @@ KINDS = {
     "evaluation, combiner": Kind(save_combiner, combined),
     "questions, blip": Kind(save_blip, answering),
     "questions, vilt": Kind(save_vilt, answering),
-    "questions, vlm": Kind(lambda at: save_vision_language(at, "idefics3"), chatting),
+    "questions, vlm": Kind(
+        lambda at: save_vision_language(at, "idefics3"),
+        lambda at: VisionLanguage(kind="vlm", model=str(at)).open().loaded,
+    ),
     "writer": Kind(tiny_model.save, lambda at: LanguageModel(kind="transformers", model=str(at)).open().loaded),
     "diffusion, unet": Kind(save_diffusion, pipeline, f"unet/{DIFFUSERS}"),
     "diffusion, vae": Kind(save_diffusion, pipeline, f"vae/{DIFFUSERS}"),
-    "diffusion, text": Kind(save_diffusion, pipeline, "text_encoder/model.safetensors"),
     "pipeline, transformer": Kind(save_flux, pipeline, f"transformer/{DIFFUSERS}"),
-    "pipeline, vae": Kind(save_flux, pipeline, f"vae/{DIFFUSERS}"),
     "pipeline, text": Kind(save_flux, pipeline, "text_encoder_2/model.safetensors"),
 }

@@ -3,13 +3,14 @@
 Folders of models come from others. Each kind is opened with damaged and hostile copies of a tiny model.
 """
 
-import ast
 import json
+import re
 import shutil
 import socket
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +28,19 @@ Copy = Callable[[str], tuple[Kind, Path]]
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of each kind, made once."""
-    made: dict[str, Path] = {}
-
-    def folder(name: str) -> Path:
-        if name not in made:
-            made[name] = tmp_path_factory.mktemp("kind") / "model"
-            KINDS[name].save(made[name])
-        return made[name]
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Path], Any]], Path]:
+    @cache
+    def folder(save: Callable[[Path], Any]) -> Path:
+        path = tmp_path_factory.mktemp("kind") / "model"
+        save(path)
+        return path
 
     return folder
 
 
 @pytest.fixture
-def copy(saved: Callable[[str], Path], tmp_path: Path) -> Copy:
-    """A kind, and a copy of its model."""
-    return lambda name: (KINDS[name], Path(shutil.copytree(saved(name), tmp_path / "copy")))
+def copy(saved: Callable[[Callable[[Path], Any]], Path], tmp_path: Path) -> Copy:
+    return lambda name: (KINDS[name], Path(shutil.copytree(saved(KINDS[name].save), tmp_path / "copy")))
 
 
 def read(path: Path) -> dict[str, torch.Tensor]:
@@ -136,36 +133,30 @@ def test_each_class_refuses(copy: Copy, tmp_path: Path, name: str, harm: Callabl
     assert not (tmp_path / "was_run").exists()
 
 
-SETTINGS: list[tuple[dict[str, Any], str]] = [
-    ({"attn_implementation": "evil/code"}, "attn_implementation is 'evil/code', which could run code"),
-    ({"text_config": {"_attn_implementation": {"": "evil/code"}}}, "_attn_implementation is 'evil/code'"),
-    ({"parts": [{"attn_implementation": "kernel"}]}, "attn_implementation is 'kernel'"),
-    ({"transformers_weights": "other.safetensors"}, "transformers_weights"),
-    ({"configuration_files": ["config.4.0.0.json"]}, "configuration_files"),
-    ({"quantization_config": {"quant_method": "awq"}}, "quantization_config"),
+#: By file: settings that would run code or read other files, and words of the refusal.
+SETTINGS: list[tuple[str, dict[str, Any], str]] = [
+    ("config.json", {"attn_implementation": "evil/code"}, "attn_implementation is 'evil/code', which could run code"),
+    ("config.json", {"text_config": {"_attn_implementation": {"": "evil/code"}}}, "is 'evil/code'"),
+    ("config.json", {"parts": [{"attn_implementation": "kernel"}]}, "attn_implementation is 'kernel'"),
+    ("config.json", {"transformers_weights": "other.safetensors"}, "transformers_weights"),
+    ("config.json", {"configuration_files": ["config.4.0.0.json"]}, "configuration_files"),
+    ("config.json", {"quantization_config": {"quant_method": "awq"}}, "quantization_config"),
+    ("tokenizer_config.json", {"fast_tokenizer_files": ["tokenizer.4.0.0.json"]}, "names other files"),
 ]
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_each_class_refuses_kernels_and_weights_that_a_configuration_names(copy: Copy, name: str) -> None:
     kind, at = copy(name)
-    path = at / Path(kind.weights).parent / "config.json"
-    if not path.is_file():  # open_clip's has another name: `encoders.test_encoders`
-        return
-    whole = path.read_text()
-    for settings, words in SETTINGS:
+    for file, settings, words in SETTINGS:
+        path = at / Path(kind.weights).parent / file
+        if not path.is_file():  # open_clip's has another name: `encoders.test_encoders`
+            continue
+        whole = path.read_text()
         path.write_text(json.dumps({**json.loads(whole), **settings}))
         with pytest.raises(WrongUse, match=words):
             kind.open(at)
-
-
-@pytest.mark.parametrize("name", ["writer", "questions, vlm", "evaluation, clip"])
-def test_each_class_refuses_a_tokenizer_of_another_name(copy: Copy, name: str) -> None:
-    kind, at = copy(name)
-    path = at / "tokenizer_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_bytes()), "fast_tokenizer_files": ["tokenizer.4.0.0.json"]}))
-    with pytest.raises(WrongUse, match="fast_tokenizer_files names other files"):
-        kind.open(at)
+        path.write_text(whole)
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -223,30 +214,21 @@ def test_links_of_the_cache_of_hugging_face_are_followed(tmp_path: Path) -> None
     at = model / "snapshots/0123456789abcdef0123456789abcdef01234567"
     save_clip(at)
     (model / "blobs").mkdir()
-    for path in [one for one in at.iterdir() if one.is_file()]:
+    for path in [path for path in at.iterdir() if path.is_file()]:
         path.rename(model / "blobs" / path.name)
         path.symlink_to(Path("../../blobs") / path.name)
     assert filtered(at) is not None
 
 
 #: Calls that open a network or unpickle one.
-OPENING = {
-    *("from_pretrained", "create_model", "create_model_and_transforms", "get_tokenizer", "load_state_dict_from_url"),
-    *("get_frontal_face_detector", "cnn_face_detection_model_v1"),
-}
-LOADS = {"torch.load", "spacy.load", "pickle.load", "pickle.loads", "load_file", "safe_open"}
+OPENING = re.compile(
+    r"\b(from_pretrained|create_model\w*|get_tokenizer|load_state_dict_from_url|get_frontal_face_detector"
+    r"|cnn_face_detection_model_v1|torch\.load|spacy\.load|pickle\.loads?|load_file|safe_open)\("
+)
 #: Files that a training run wrote for itself.
 OWN = {"training/runs/checkpoint.py", "training/fusion/data.py"}
 
 
 def test_networks_are_opened_in_models_alone() -> None:
-    rooms = ("cards", "cli", "evaluation", "filters", "flows", "generators", "review", "shards", "stages", "training")
-    found = set()
-    for path in (path for room in rooms for path in (PACKAGE / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call):
-                name = ast.unparse(node.func)
-                if name.rpartition(".")[2] in OPENING or name in LOADS:
-                    found.add(path.relative_to(PACKAGE).as_posix())
-    assert found - OWN == set()
-    assert {path for path in OWN if path in found} == OWN
+    opening = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if OPENING.search(path.read_text("utf-8"))}
+    assert {path.as_posix() for path in opening if path.parts[0] != "models"} == OWN

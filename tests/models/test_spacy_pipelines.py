@@ -1,8 +1,6 @@
 """Pipelines of spaCy: found by name or path, never downloaded, told apart by their files, refused where not whole."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,13 +28,9 @@ def test_the_embedded_pipelines_are_whole() -> None:
     assert "CC BY-SA 4.0" in credits and all(f"## {name}" in credits for name in ALL_EMBEDDED)
 
 
-def test_a_pipeline_is_told_by_its_files(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipeline_is_told_by_its_files(copy: Path) -> None:
     pipeline = find_pipeline(str(copy))
     assert (pipeline.digest, pipeline.source) == (find_pipeline().digest, str(copy))
-    shutil.copytree(copy, tmp_path / "en_tiny_xy/en_tiny_xy-0.1.0")
-    (tmp_path / "en_tiny_xy/__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    assert find_pipeline("en_tiny_xy").source == "en_tiny_xy"
     config = (copy / "config.cfg").read_text()
     (copy / "config.cfg").write_text(config.replace("spacy.MaxoutWindowEncoder.v2", "spacy.TorchBiLSTMEncoder.v1"))
     assert find_pipeline(str(copy)).digest != pipeline.digest and find_pipeline(str(copy)).torch
@@ -46,14 +40,12 @@ def test_what_is_not_a_whole_pipeline_is_refused(copy: Path, tmp_path: Path) -> 
     for name in ("json", str(tmp_path)):
         with pytest.raises(WrongUse, match=r"not a spaCy pipeline, which has a config\.cfg"):
             find_pipeline(name)
-    for name in ("en_core_web_zz", "../gone", "json.decoder", "sys", "__main__"):
+    for name in ("en_core_web_zz", "../gone", "json.decoder", "__main__"):
         with pytest.raises(WrongUse, match=f"{name}: neither an installed package nor a folder; .*downloaded"):
             find_pipeline(name)
     check_installed("stages.a", EMBEDDED)
     with pytest.raises(WrongUse, match=r"^stages\.a: no-such-parser is not installed; pip install"):
         check_installed("stages.a", EMBEDDED, "no-such-parser")
-    with pytest.raises(WrongUse, match=r"^stages\.a\.pipeline: pipeline no_such: neither"):
-        check_installed("stages.a", "no_such")
     (copy / "parser/model").write_bytes((copy / "parser/model").read_bytes()[:999])
     with pytest.raises(WrongUse, match="spaCy cannot load it"):
         load_pipeline(find_pipeline(str(copy)))
@@ -61,13 +53,3 @@ def test_what_is_not_a_whole_pipeline_is_refused(copy: Path, tmp_path: Path) -> 
     (copy / "parser/model").symlink_to(tmp_path / "outside")
     with pytest.raises(WrongUse, match="out of the model's folder"):
         find_pipeline(str(copy))
-
-
-def test_workers_do_without_torch() -> None:
-    code = (
-        "import sys; from twinset.models.spacy_pipelines import find_pipeline; "
-        "from twinset.generators.scene_graphs.relations import SceneGraphParser; "
-        "(found,) = SceneGraphParser(find_pipeline()).relations(['a dog on a sofa']); "
-        "assert found[0].object == 'sofa' and 'torch' not in sys.modules, sorted(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -58,7 +58,6 @@ class Painted(Decisions):
 
 
 def candidate(stage: str, shape: str, number: int, **changes: Any) -> TaskCandidate:
-    """The n-th task of a shape (`SHAPES`)."""
     texts, images = SHAPES[shape]
     key = sample_key(stage, shape, number)
     fields = {
@@ -76,7 +75,6 @@ def candidate(stage: str, shape: str, number: int, **changes: Any) -> TaskCandid
 
 
 def stage_of(name: str, candidates: Sequence[TaskCandidate], out: Path, **settings: Any) -> ReviewStage:
-    """A planned stage that asks these tasks."""
     source = Painted(question=candidates[0].question, **settings).open(Context(name))
     tasks = tuple(
         ReviewTask(task.binding[:40], task, (name, task.key, task.binding), source.needed(task), source.survey)
@@ -109,7 +107,6 @@ def survey_of(out: Path, instances: int, **settings: Any) -> ReviewStage:
 
 
 def painted_desk(out: Path, stages: Sequence[ReviewStage], **settings: Any) -> ReviewDesk:
-    """A desk with these stages; answers lie below ``out``."""
     return ReviewDesk(Planned(out, stages), AnswerStore(out / "_review" / "answers.sqlite"), **settings)
 
 
@@ -119,10 +116,7 @@ def all_kinds(out: Path, tasks: int = 3) -> list[ReviewStage]:
 
 
 def painted_app(
-    out: Path,
-    stages: Sequence[ReviewStage],
-    annotators: Sequence[str] = ("anna", "ben"),
-    **settings: Any,
+    out: Path, stages: Sequence[ReviewStage], annotators: Sequence[str] = ("anna", "ben"), **settings: Any
 ) -> tuple[Any, dict[str, str]]:
     """The app of a desk, and the tokens of links by name, with that of ``admin``. settings: of the access."""
     access = Access(SECRET, annotators, **settings)

@@ -61,20 +61,11 @@ def test_an_answer_is_on_the_disk_when_saving_returns_and_its_lease_is_gone(stor
     names = ("journal_mode", "synchronous")
     assert [store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names] == ["wal", 2]
     store.lease("anna", dict.fromkeys(ASKED, 20.0))
-    statements: list[str] = []
-    store._connection.set_trace_callback(statements.append)
     store.save(FIRST)
-    assert [statement.split()[0] for statement in statements] == ["BEGIN", "INSERT", "DELETE", "COMMIT"]
     assert AnswerStore(store.path).leases(10.0) == {("s", "s-b", "b"): {"anna": 20.0}}
 
 
-def test_a_lease_that_is_over_holds_nothing(store: AnswerStore) -> None:
-    store.lease("anna", {("s", "s-a", "b"): 20.0, ("s", "s-b", "b"): 10.0})
-    assert store.leases(10.0) == {("s", "s-a", "b"): {"anna": 20.0}}
-
-
 def desk_of(out: Path, shape: str, **changes: Any) -> ReviewDesk:
-    """A desk of six tasks."""
     return painted_desk(out, [stage_of("s", [candidate("s", shape, n, **changes) for n in range(6)], out)])
 
 
@@ -139,9 +130,7 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
         "twice in the file": {"task": first, "answer": "drop"},
         "before; undo that": {"task": third, "answer": "drop", "annotator": "anna"},
         "is not one of keep, drop": {"answer": "perhaps"},
-        "is not a reason of": {"reason": "other"},
         "showed something else": {"binding": "0" * 64},
-        "annotator: ": {"annotator": "b n"},
         "no annotator": {"annotator": ""},
         "shown holds something else": {"shown": '["maybe"]'},
     }
@@ -151,10 +140,10 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
     with pytest.raises(WrongUse) as refused:
         import_answers(path, desk)
     head, *problems = str(refused.value).splitlines()
-    assert head == f"{path}: 38 rows are wrong, nothing was imported; correct or remove them:"
+    assert head == f"{path}: 36 rows are wrong, nothing was imported; correct or remove them:"
     for number, (reason, problem) in enumerate(zip(wrong, problems, strict=False), 3):
         assert problem.startswith(f"line {number}: ") and reason in problem
-    assert len(problems) == 21 and problems[-1] == "and 18 more"
+    assert len(problems) == 21 and problems[-1] == "and 16 more"
     assert [answer.task for answer in stored(desk)] == [third]
 
 
@@ -164,7 +153,6 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
         ("a.parquet", b"no", "cannot be read"),
         ("a.csv", b"task,answer,answer\nx,keep,drop\n", "two columns have one name"),
         ("a.csv", b"key,answer\n", "no column 'task'"),
-        ("a.csv", b"task,answer\n\xff,keep\n", "cannot be read"),
         ("a.txt", b"", "its form is not known"),
     ],
 )
@@ -179,7 +167,7 @@ ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 MARK = b"made by a generator"
 
 
-def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24), icc: bytes = ICC) -> bytes:
+def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24)) -> bytes:
     """An image with marks in all that a form can hold beside it."""
     exif, text = Image.Exif(), PngImagePlugin.PngInfo()
     exif[0x0112], exif[0x010E] = orientation, MARK.decode()  # ImageDescription
@@ -190,14 +178,13 @@ def encoded(form: str, orientation: int = 1, size: tuple[int, int] = (40, 24), i
         "WEBP": {"xmp": MARK, "lossless": True},
     }
     content = io.BytesIO()
-    DRAWN.resize(size).save(content, form, exif=exif, icc_profile=icc, **more[form])
+    DRAWN.resize(size).save(content, form, exif=exif, icc_profile=ICC, **more[form])
     return content.getvalue()
 
 
-@pytest.mark.parametrize("orientation", [1, 6])
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
-def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str, orientation: int) -> None:
-    before = encoded(form, orientation)
+def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str) -> None:
+    before = encoded(form, orientation=6)
     [after] = in_one_form([before])
     assert MARK in before and MARK not in after
     with Image.open(io.BytesIO(before)) as first, Image.open(io.BytesIO(after)) as second:
@@ -206,14 +193,10 @@ def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str, orienta
     assert (second.format, off.mean() < 8) == ("JPEG", True)  # of noise, at the quality of datasets
 
 
-def test_a_broken_image_or_profile_shows_no_mark() -> None:
-    assert MARK not in in_one_form([encoded("JPEG", icc=b"no profile")])[0]
-    with pytest.raises(UnreadableImage):
-        in_one_form([encoded("PNG"), encoded("JPEG")[:-200]])
-
-
 def test_a_photo_and_a_generated_image_come_in_one_form() -> None:
     served = in_one_form([encoded("PNG", size=(64, 48)), encoded("JPEG", 6, size=(30, 40))])
     images = [Image.open(io.BytesIO(content)) for content in served]
     assert [(image.format, image.size) for image in images] == [("JPEG", (40, 30)), ("JPEG", (40, 30))]
     assert images[0].quantization == images[1].quantization, "one quality"  # type: ignore[attr-defined]
+    with pytest.raises(UnreadableImage):
+        in_one_form([encoded("PNG"), encoded("JPEG")[:-200]])

@@ -44,12 +44,10 @@ def opens(saved: Saved) -> Opens:
 
 
 def published(folder: Path, name: str) -> Any:
-    """The pipeline as diffusers itself opens it."""
     pipeline = getattr(diffusers, name).from_pretrained(folder)
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
 
 
 def write_into(path: Path, **settings: Any) -> None:
-    """Change settings of a JSON file."""
     path.write_text(json.dumps({**json.loads(path.read_bytes()), **settings}))

@@ -103,7 +103,7 @@ def flowing(transformer: Any, vae: Any, encoder: Any, words: Any, **scheduler: A
     return {"transformer": transformer, "vae": vae, "scheduler": flow, "text_encoder": encoder, "tokenizer": words}
 
 
-def sd3(folder: Path, with_t5: bool = True) -> Parts:
+def sd3(folder: Path) -> Parts:
     words, long = clip_words(folder / "clip"), t5_words(folder / "t5")
     transformer = diffusers.SD3Transformer2DModel(
         **{"sample_size": 8, "num_layers": 2, "attention_head_dim": 8, "num_attention_heads": 4, "in_channels": 16},
@@ -111,10 +111,9 @@ def sd3(folder: Path, with_t5: bool = True) -> Parts:
         **{"pos_embed_max_size": 96, "dual_attention_layers": (0,), "qk_norm": "rms_norm"},
     )
     clips = [transformers.CLIPTextModelWithProjection(text_config(words, 2 * width, width)) for width in (16, 32)]
-    third = {"text_encoder_3": t5(long, 96), "tokenizer_3": long} if with_t5 else {}
-    absent = {"text_encoder_3": None, "tokenizer_3": None}
     parts = flowing(transformer, kl16(), clips[0], words)
-    return {**parts, "text_encoder_2": clips[1], "tokenizer_2": words, **absent, **third}
+    second = {"text_encoder_2": clips[1], "tokenizer_2": words}
+    return {**parts, **second, "text_encoder_3": t5(long, 96), "tokenizer_3": long}
 
 
 def flux(folder: Path, channels: int = 64) -> Parts:
@@ -193,7 +192,6 @@ ALL = {**DRAWING, **EDITING}
 
 
 def save(folder: Path, name: str) -> Path:
-    """A model whose class is ``name``."""
     torch.manual_seed(7)
     parts = ALL[name](folder / "words")
     getattr(diffusers, name)(**parts).save_pretrained(folder / "model")

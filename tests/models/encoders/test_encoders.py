@@ -21,12 +21,9 @@ from tests.tiny_encoders import SIZE, images, open_clip_config, open_clip_networ
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.features.similarities import cosines
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.models.encoders.checkpoints import read_weights
 from twinset.models.encoders.contract import DualEncoder, Matcher, unit
 from twinset.models.encoders.fusion_models import FusionScorer
 from twinset.models.encoders.image_towers import THUMBNAIL, InBuild, open_tower, tower_files
-from twinset.models.encoders.open_clip_files import find_checkpoint
-from twinset.models.files import ModelMissing
 
 #: Class of transformers, tokens that it reads, and how its own forward pass is asked for its scores.
 NETWORKS: dict[str, tuple[str, int, dict[str, Any]]] = {
@@ -74,7 +71,7 @@ def test_encoders_give_the_cosines_of_their_own_forward_pass(saved: dict[str, Pa
 @pytest.mark.parametrize(
     ("model", "kind"), [("blip-itm", "blip"), ("blip2-itm", "blip-2"), ("vilt", "vilt"), ("flava", "flava")]
 )
-def test_log_odds_of_matching(saved: dict[str, Path], model: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_odds_of_matching(saved: dict[str, Path], model: str, kind: str) -> None:
     opened = open_model(f"{model}:{saved[kind]}", FAST)
     assert isinstance(opened, FusionScorer) and isinstance(opened, Matcher) and not isinstance(opened, DualEncoder)
     shown = images(3)
@@ -88,10 +85,7 @@ def test_log_odds_of_matching(saved: dict[str, Path], model: str, kind: str, mon
     assert scores.dtype == np.float32 and scores == pytest.approx(expected, abs=1e-5)
     order = [2, 0, 0]
     assert np.array_equal(opened.score([shown[n] for n in order], [TEXTS[n] for n in order]), scores[order])
-    seen, see = list[int](), opened.see
-    monkeypatch.setattr(opened, "see", lambda pixels: seen.append(len(pixels["pixel_values"])) or see(pixels))
     again = opened.score([shown[0]] * 10, ["a cat"] * 9 + ["the dog"])
-    assert seen == ([8] if kind != "vilt" else [1] * 10)  # an image is seen once for all its texts, but by ViLT
     assert np.array_equal(again[-1:], opened.score([shown[0]] * 10, ["the dog"] * 10)[:1])
 
 
@@ -126,9 +120,6 @@ def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, s
 def test_models_of_another_kind_are_refused(saved: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="is not a dual encoder"):
         open_model(f"image+text:blip-itm:{saved['blip']}", FAST)
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ModelMissing, match=r"lacks model\.safetensors or pytorch_model\.bin, preprocessor_config.json"):
-        open_model(f"vilt:{tmp_path}", FAST)
     folder = save_transformers(tmp_path / "blip-2", "blip-2")
     tokens = (folder / "tokenizer.json").read_text()
     (folder / "tokenizer.json").write_text(tokens.replace('"a": 5', '"a": 5, "purple": 14'))
@@ -138,74 +129,37 @@ def test_models_of_another_kind_are_refused(saved: dict[str, Path], tmp_path: Pa
 
 #: Capitals, full stops, entities, curly quotation marks and stray blanks: what captions of the web hold.
 ODD = ["A red Cat on the mat.", "a cat &amp; a dog", "the dog’s  “mat”", "A\tCAT , a dog!", "l&#228;uft"]
-#: Names in transformers' CLIP and in open_clip's.
-RENAMED = {
-    "text_model.encoder.layers": "transformer.resblocks",
-    "vision_model.encoder.layers": "visual.transformer.resblocks",
-    "self_attn.out_proj": "attn.out_proj",
-    "fc1": "c_fc",
-    "fc2": "c_proj",
-    "text_model.final_layer_norm": "ln_final",
-    "vision_model.pre_layrnorm": "visual.ln_pre",
-    "vision_model.post_layernorm": "visual.ln_post",
-    "text_model.embeddings.position_embedding.weight": "positional_embedding",
-    "text_model.embeddings.token_embedding": "token_embedding",
-    "vision_model.embeddings.class_embedding": "visual.class_embedding",
-    "vision_model.embeddings.position_embedding.weight": "visual.positional_embedding",
-    "vision_model.embeddings.patch_embedding": "visual.conv1",
-    "text_projection.weight": "text_projection",
-    "visual_projection.weight": "visual.proj",
-    "layer_norm": "ln_",
-}
 
 
-def as_open_clip(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """A CLIP of transformers in open_clip's names."""
-    renamed = dict[str, torch.Tensor]()
-    for name, value in weights.items():
-        if ".q_proj." in name:
-            value = torch.cat([weights[name.replace("q_proj", f"{part}_proj")] for part in "qkv"])
-            name = name.replace("self_attn.q_proj.", "attn.in_proj_")
-        for old, new in RENAMED.items():
-            name = name.replace(old, new)
-        if "k_proj" not in name and "v_proj" not in name:
-            renamed[name] = value.T if name in ("text_projection", "visual.proj") else value
-    return renamed
-
-
-def test_clip_of_open_clip_and_of_transformers_give_the_same_features(tmp_path: Path) -> None:
+def save_clip_with_its_vocabulary(folder: Path) -> None:
+    """A tiny CLIP that reads as the published ones do."""
     words = open_clip.SimpleTokenizer()
-    small = {"num_hidden_layers": 1, "num_attention_heads": 2}
-    last = words.encoder["<end_of_text>"]
-    text = {**small, "hidden_size": 16, "intermediate_size": 64, "vocab_size": 49408, "eos_token_id": last}
-    vision = {**small, "hidden_size": 64, "intermediate_size": 256, "image_size": SIZE, "patch_size": 16}
-    torch.manual_seed(0)
-    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
-    model = transformers.CLIPModel(config)
-    model.save_pretrained(tmp_path / "clip")
-    transformers.CLIPImageProcessor(size={"shortest_edge": SIZE}, crop_size=SIZE).save_pretrained(tmp_path / "clip")
     marks = {"<start_of_text>": "<|startoftext|>", "<end_of_text>": "<|endoftext|>"}  # as OpenAI calls them
     vocabulary = {marks.get(word, word): at for word, at in words.encoder.items()}
     merges = sorted(words.bpe_ranks, key=words.bpe_ranks.__getitem__)
-    transformers.CLIPTokenizer(vocab=vocabulary, merges=merges).save_pretrained(tmp_path / "clip")
-    torch.save(as_open_clip(model.state_dict()), tmp_path / "weights.pt")
-    sizes = {"width": 16, "heads": 2, "layers": 1, "context_length": 77, "vocab_size": 49408}
-    tower = {"image_size": SIZE, "layers": 1, "width": 64, "head_width": 32, "patch_size": 16}
-    path = open_clip_config(tmp_path, text_cfg=sizes, vision_cfg=tower, quick_gelu=True)
-    ours, theirs = encoder(f"open_clip:{path}:{tmp_path / 'weights.pt'}"), encoder(f"clip:{tmp_path / 'clip'}")
-    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (SIZE, SIZE, 3), np.uint8))
-    assert np.allclose(ours.encode_images([picture]), theirs.encode_images([picture]), atol=1e-5)
-    for caption in (*ODD, "a cat on the mat", " ".join(["word"] * 100)):
-        assert np.allclose(ours.encode_texts([caption]), theirs.encode_texts([caption]), atol=1e-5), caption
-    assert ours.too_long(["word " * 100, "a"]) == theirs.too_long(["word " * 100, "a"]) == ["word " * 100]
+    transformers.CLIPTokenizer(vocab=vocabulary, merges=merges).save_pretrained(folder)
+    transformers.CLIPImageProcessor(size={"shortest_edge": SIZE}, crop_size=SIZE).save_pretrained(folder)
+    small = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16, "intermediate_size": 32}
+    vision = {**small, "image_size": SIZE, "patch_size": 16}
+    text = {**small, "vocab_size": len(vocabulary), "eos_token_id": vocabulary["<|endoftext|>"]}
+    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
+    transformers.CLIPModel(config).save_pretrained(folder)
 
 
-def test_siglip_reads_the_tokens_that_open_clip_gives_it(saved: dict[str, Path]) -> None:
+def test_clip_and_siglip_read_as_open_clip_does(tmp_path: Path, saved: dict[str, Path]) -> None:
     """open_clip's configurations of SigLIP and SigLIP 2 have ``clean: canonicalize``."""
-    opened: Any = open_model(f"siglip:{saved['siglip']}")
-    tokens = opened.tokens(ODD, 64)["input_ids"]
-    assert torch.equal(tokens, open_clip.tokenizer.HFTokenizer(str(saved["siglip"]), 64, clean="canonicalize")(ODD))
-    assert torch.equal(tokens[:1], opened.tokens(["a red cat on the mat"], 64)["input_ids"])
+    save_clip_with_its_vocabulary(tmp_path / "clip")
+    siglip: Any = open_model(f"siglip:{saved['siglip']}", FAST)
+    of_siglip = open_clip.tokenizer.HFTokenizer(str(saved["siglip"]), 64, clean="canonicalize")
+    assert torch.equal(siglip.tokens(ODD, 64)["input_ids"], of_siglip(ODD))
+    clip: Any = open_model(f"clip:{tmp_path / 'clip'}", FAST)
+    texts = [*ODD, "a cat on the mat", "word " * 100]
+    read = clip.tokens(texts, 77)
+    assert torch.equal(read["input_ids"] * read["attention_mask"], open_clip.SimpleTokenizer()(texts))
+    own = encoder(f"random:{open_clip_config(tmp_path)}")
+    assert own.too_long(texts) == clip.too_long(texts) == texts[-1:]
+    for image in images(3):
+        assert np.allclose(own.prepare(image), clip.prepare(image), atol=1e-6)
 
 
 def test_thumbnails_are_alike_where_layouts_of_colours_are() -> None:
@@ -220,7 +174,6 @@ def test_thumbnails_are_alike_where_layouts_of_colours_are() -> None:
 
 
 def configured(at: Path, part: str, settings: dict[str, Any]) -> Path:
-    """A folder of open_clip with further settings in a part of its configuration."""
     save_open_clip(at)
     path = at / "open_clip_config.json"
     config = json.loads(path.read_bytes())
@@ -232,13 +185,11 @@ def configured(at: Path, part: str, settings: dict[str, Any]) -> Path:
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("text_cfg", {"tokenizer_kwargs": {"trust_remote_code": True}}, "tokenizer_kwargs is .'trust_remote_code'"),
     ("text_cfg", {"tokenizer_kwargs": {"bpe_path": "/etc/hostname"}}, "tokenizer_kwargs is .'bpe_path'"),
-    ("text_cfg", {"tokenizer_kwargs": ["clean"]}, "tokenizer_kwargs is "),
     ("text_cfg", {"hf_model_name": "own/bert"}, "hf_model_name"),
     ("vision_cfg", {"timm_model_name": "hf-hub:own/vit"}, "timm_model_name is 'hf-hub:own/vit'"),
     ("vision_cfg", {"timm_model_name": "vit_tiny", "timm_model_pretrained": True}, "timm_model_pretrained"),
     ("text_cfg", {"hf_tokenizer_name": "words/../../elsewhere"}, "hf_tokenizer_name is 'words/../../elsewhere'"),
     ("text_cfg", {"hf_tokenizer_name": "hf-hub:own/words"}, "there is no model folder hf-hub:own/words"),
-    ("vision_cfg", {"unknown": 1}, "cannot be loaded"),
     ("preprocess_cfg", {"interpolation": "evil"}, "cannot be loaded"),
 ]
 
@@ -274,7 +225,6 @@ LAYOUTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "BiVLC": lambda weights: {"epoch": 1, "model_state_dict": weights, "optimizer_state_dict": {}},
     "NegCLIP": lambda weights: {"name": "run", "state_dict": {f"module.{name}": v for name, v in weights.items()}},
     "GeneCIS": lambda weights: {"clip_model": {f"module.{name}": v for name, v in weights.items()}, "combiner": {}},
-    "CLIP4Cir": lambda weights: {"epoch": 1, "CLIP": weights},
     "OpenAI's numbers": lambda weights: weights | {"input_resolution": torch.tensor(32), "vocab_size": torch.tensor(9)},
     "one number as a vector": lambda weights: weights | {"logit_scale": weights["logit_scale"].reshape(1)},
     "Lightning": lambda weights: {"state_dict": {f"model.{name}": value for name, value in weights.items()}},
@@ -302,9 +252,7 @@ def test_published_layouts_of_checkpoints_give_the_features_of_their_weights(tmp
     ("change", "words"),
     [
         (lambda w: w | {"text_projection": torch.ones(16, 9)}, r"another architecture.*size mismatch for text_proj"),
-        (lambda w: {name: v for name, v in w.items() if "conv1" not in name}, "another architecture.*visual.conv1"),
         (lambda w: w | {"ln_final.bias": torch.ones(16, dtype=torch.int8)}, "ln_final.bias .*torch.int8"),
-        (lambda w: w | {"ln_final.bias": torch.ones(16, device="meta")}, "ln_final.bias .*on meta"),
         (lambda w: w | {"ln_final.bias": torch.full((16,), torch.nan)}, "ln_final.bias .*NaN"),
         (lambda w: {"state_dict": w | {"epoch": 4}}, "'epoch' a value that is not a tensor"),
         (lambda w: [1, 2], "no tensors by name"),
@@ -317,31 +265,6 @@ def test_weights_of_another_model_are_refused(tmp_path: Path, change: Any, words
     with pytest.raises(WrongUse, match=words) as refused:
         open_model(f"open_clip:{open_clip_config(tmp_path)}:{tmp_path / 'w.pt'}", FAST)
     assert str(refused.value).isprintable()
-
-
-def test_archives_of_code_and_objects_are_refused_in_a_sentence(tmp_path: Path) -> None:
-    torch.jit.save(torch.jit.script(torch.nn.Linear(1, 1)), tmp_path / "archive.pt")  # as OpenAI's files are
-    with pytest.raises(WrongUse, match=r"TorchScript archive.*open_clip:ViT-B-32:openai"):
-        read_weights(tmp_path / "archive.pt")
-    torch.save({"state_dict": {"a": torch.ones(1)}, "args": Path("x")}, tmp_path / "w.pt")
-    with pytest.raises(WrongUse, match=r"w\.pt: cannot be loaded .it needs pathlib.*safetensors") as refused:
-        read_weights(tmp_path / "w.pt")
-    assert str(refused.value).isprintable()  # torch sets its message in colours
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("openclip:ViT-B-32:openai", "no kind of model 'openclip' here; did you mean 'open_clip'.* Write KIND:"),
-        ("open_clip:ViT-B-23:openai", "is called 'ViT-B-23'; near are .*ViT-B-32"),
-        ("random:hf-hub:own/model", "is called 'hf-hub'|is not a seed"),
-        ("open_clip:ViT-B-32", "names no weights.*openai.*random:ViT-B-32"),
-        ("combiner:/nowhere", "write combiner:FILE:ENCODER"),
-    ],
-)
-def test_wrong_models_are_named_with_what_to_write(text: str, words: str) -> None:
-    with pytest.raises(WrongUse, match=words):
-        open_model(text, FAST)
 
 
 def test_a_file_that_may_need_quick_gelu_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -358,24 +281,12 @@ def test_a_file_that_may_need_quick_gelu_is_warned_of(tmp_path: Path, caplog: py
     assert not np.array_equal(gelu.text_features(TEXTS), quick.text_features(TEXTS))
 
 
-def test_a_tag_in_the_cache(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked_up: list[str] = []
-    monkeypatch.setattr("twinset.models.files.local_folder", lambda name, words: looked_up.append(name) or tmp_path)
-    (tmp_path / "open_clip_model.safetensors").touch()
-    architecture, weights = find_checkpoint("open_clip:ViT-B-32:openai", ("ViT-B-32", "openai"))
-    assert architecture.model["quick_gelu"] and weights.parent == tmp_path
-    assert looked_up == ["timm/vit_base_patch32_clip_224.openai"]
-    assert "open_clip:ViT-B-32:openai: runs with QuickGELU" in caplog.text
-
-
 def test_features_follow_their_seed_and_file_and_nothing_else(tmp_path: Path) -> None:
     config = open_clip_config(tmp_path)
     first, again, second = (encoder(f"random:{config}{seed}") for seed in ("", ":0", ":1"))
     assert np.array_equal(first.text_features(TEXTS), again.text_features(TEXTS))
     assert first.digest() == again.digest() != second.digest()
-    assert not np.array_equal(first.text_features(TEXTS), second.text_features(TEXTS))
-    prepared = [first.prepare(image) for image in images(8)]
-    order = [5, 2, 2, 2, 0, 7, 5, 5]
+    prepared, order = [first.prepare(image) for image in images(8)], [5, 2, 2, 2, 0, 7, 5, 5]
     passed = first.image_features([prepared[n] for n in order])
     assert np.array_equal(passed, first.image_features(prepared)[order])
     folder = configured(tmp_path / "folder", "preprocess_cfg", {"mean": [0, 0, 0]})

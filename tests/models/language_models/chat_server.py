@@ -37,10 +37,9 @@ def completion(
     return Reply(json.dumps(body).encode(), answers=True)
 
 
-def failure(status: int, said: str, **headers: str) -> Reply:
-    """An error as OpenAI's servers tell it."""
+def failure(status: int, reason: str, **headers: str) -> Reply:
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(json.dumps({"error": {"message": said, "type": "error"}}).encode(), status, sent)
+    return Reply(json.dumps({"error": {"message": reason, "type": "error"}}).encode(), status, sent)
 
 
 def asked(body: Body) -> str:
@@ -65,7 +64,6 @@ class ChatServer:
 
 @contextlib.contextmanager
 def serving(reply: Callable[[Body, int], Reply]) -> Iterator[ChatServer]:
-    """A server on a free port of loopback."""
     state = ChatServer(reply)
 
     class Handler(BaseHTTPRequestHandler):

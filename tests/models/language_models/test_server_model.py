@@ -6,12 +6,10 @@ A recipe of others names a server and an environment variable: who gets which ke
 import base64
 import gzip
 import logging
-import sqlite3
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,7 @@ from tests.models.language_models.chat_server import Body, ChatServer, Reply, as
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import allowed
 from twinset.contracts.recipe.allowed import allow_key, refuse_unbound_key
-from twinset.models.language_models.answers import FILE, REFUSED, YES_NO, Answer, Answers, Message, Request, ShownImage
-from twinset.models.language_models.server_faults import Completion
+from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, Answers, Message, Request, ShownImage
 from twinset.models.language_models.server_model import ALTERNATIVES, ServerModel, _probability, _say_where
 from twinset.models.language_models.settings import OpenAI
 from twinset.shards.metering import Tally
@@ -52,18 +49,11 @@ def packed(reply: Reply) -> Reply:
     return Reply(gzip.compress(reply.content), headers={"content-encoding": "gzip"})
 
 
-def never(body: Body, number: int) -> Reply:
-    threading.Event().wait()
-    raise AssertionError("waits for ever")
-
-
 FAULTS: dict[str, Callable[[Body, int], Reply]] = {
     "429": lambda body, number: failure(429, "slow down", retry_after="0"),
     "503 of a proxy": lambda body, number: Reply(b"<html>busy</html>", 503, {"content-type": "text/html"}),
     "cut": lambda body, number: Reply(echo(body, number).content, cut=40),
     "200 of one that asks others": lambda body, number: Reply(b'{"error": {"message": "busy", "code": 502}}'),
-    "never answers": never,
-    "without end": lambda body, number: Reply(b" " * 20_000),
     "packed without end": lambda body, number: packed(Reply(b" " * 20_000)),
 }
 
@@ -71,12 +61,10 @@ FAULTS: dict[str, Callable[[Body, int], Reply]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_waited_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     monkeypatch.setattr("twinset.models.language_models.server_faults.LONGEST_ANSWER", 10_000)
-    # Of 5 s, in which whoever answers does so on a busy machine too.
-    patience = {"timeout": 5.0} if fault == "never answers" else {}
     with serving(lambda body, number: (FAULTS[fault] if number < 2 else echo)(body, number)) as server:
-        answers = model(server, tmp_path, **patience).ask(requests(3))
+        answers = model(server, tmp_path).ask(requests(3))
         assert [answer.text for answer in answers] == ["to caption 0", "to caption 1", "to caption 2"]
-        server.reply = FAULTS["cut" if fault == "never answers" else fault]
+        server.reply = FAULTS[fault]
         with pytest.raises(BuildFailed, match=r"\(m\): tried 3 times, last: .*run the same command again"):
             model(server, tmp_path, retries=2, concurrency=1).ask(requests(9))
         assert len(server.bodies) == 5 + 3, "what is not asked yet stays unasked"
@@ -84,6 +72,19 @@ def test_a_fault_is_waited_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         assert len(model(server, tmp_path).ask(requests(9))) == 9 and len(server.bodies) == 8 + 6
     with pytest.raises(BuildFailed, match="tried 1 times, last: Connection error"):
         model(server, tmp_path, retries=0).ask(requests(10))
+
+
+def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    gone = threading.Event()
+
+    def late(body: Body, number: int) -> Reply:
+        gone.wait()
+        return echo(body, number)
+
+    with serving(late) as server:
+        with pytest.raises(BuildFailed, match="tried 1 times, last: no answer within"):
+            model(server, tmp_path, timeout=0.2, retries=0).ask(requests(1))
+        gone.set()
 
 
 @pytest.mark.parametrize(("asked", "longest", "least"), [("3600", 0.3, 0.6), ("0", 60, 1)])
@@ -133,8 +134,8 @@ def test_what_a_request_says_decides_whether_it_is_asked_again(tmp_path: Path) -
         assert [answer.text for answer in model(server, tmp_path).ask(changed)] == ["to caption 0"] * 3
         model(server, tmp_path, temperature=0.1).ask(changed)
         assert len(server.bodies) == 20 + 2 + 2
-    with serving(lambda body, number: completion("of another model with this name")) as another:
-        assert model(another, tmp_path).ask(asked[:1])[0].text == "of another model with this name"
+    with serving(lambda body, number: completion("of another model with this name")) as server:
+        assert model(server, tmp_path).ask(asked[:1])[0].text == "of another model with this name"
 
 
 def test_requests_say_what_the_recipe_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,23 +185,18 @@ def test_the_ceiling_on_cost_holds_also_for_requests_that_wait_side_by_side(tmp_
 
 
 def test_images_are_sent_once_and_yes_is_read_from_the_first_token(tmp_path: Path) -> None:
-    def reply(body: Body, _: int) -> Reply:
-        dog = "dog" in body["messages"][0]["content"][1]["text"]
-        return completion("Yes", likely={"Yes": 0.6, "yes": 0.1, "No": 0.2}) if dog else failure(400, "no cats")
-
-    first, second = ShownImage(b"\xff\xd8 one", "image/jpeg"), ShownImage(b"\xff\xd8 two", "image/jpeg")
-    shown = [(first, "a dog?"), (first, "a cat?"), (second, "a dog?")]
-    asked = [Request((Message("user", text),), (image,), words=YES_NO) for image, text in shown]
-    with serving(reply) as server:
-        answers = model(server, tmp_path).ask(asked)
-        assert [answer.probability for answer in answers] == [pytest.approx(0.7 / 0.9), None, pytest.approx(0.7 / 0.9)]
-        assert answers[1].finish == REFUSED and model(server, tmp_path).ask(asked[::2]) == answers[::2]
-        assert len(server.bodies) == 3
-        (turned,) = model(server, tmp_path).ask([Request(asked[0].messages, (first,), words=("no", "yes"))])
+    reply = completion("Yes", likely={"Yes": 0.6, "yes": 0.1, "No": 0.2})
+    images = [ShownImage(content, "image/jpeg") for content in (b"\xff\xd8 first", b"\xff\xd8 second")]
+    asked = [Request((Message("user", "a dog?"),), (image,), words=YES_NO) for image in images]
+    with serving(lambda body, number: reply) as server:
+        for _ in range(2):
+            answers = model(server, tmp_path, concurrency=1).ask(asked)
+            assert [answer.probability for answer in answers] == [pytest.approx(0.7 / 0.9)] * 2
+        assert len(server.bodies) == 2
+        (turned,) = model(server, tmp_path).ask([Request(asked[0].messages, (images[0],), words=("no", "yes"))])
         assert turned.probability == pytest.approx(0.2 / 0.9), "other words are another question"
-    body = next(body for body in server.bodies if "cat" in str(body))
-    url = f"data:image/jpeg;base64,{base64.b64encode(first.content).decode()}"
-    parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "a cat?"}]
+    body, url = server.bodies[0], f"data:image/jpeg;base64,{base64.b64encode(images[0].content).decode()}"
+    parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "a dog?"}]
     assert body["messages"] == [{"role": "user", "content": parts}]
     assert (body["temperature"], body["max_tokens"], body["top_logprobs"]) == (0, 1, ALTERNATIVES)
 
@@ -212,7 +208,6 @@ def test_images_are_sent_once_and_yes_is_read_from_the_first_token(tmp_path: Pat
         (["no."], [], YES_NO, 0.0),
         (["yes", "I"], [("I", -0.01), ("yes", -20.7), ("no", -1.0)], YES_NO, None),  # both together have 0.37
         (["no"], [("Yes", -69.07755), ("no", 0.0)], YES_NO, pytest.approx(1e-30, rel=1e-3)),
-        (["yes"], [("yes", 0.1)], YES_NO, 1.0),  # no log-probability is above 0
         (["A", "(a)", "A: a ball", "**A**", '"A"', "The answer is A."], [], ("a", "b"), 1.0),
         (["B) in a street", "the correct answer is (B)", "Answer: b"], [], ("a", "b"), 0.0),
         (["A kite is held", "Both", "", "C"], [], ("a", "b"), None),
@@ -220,31 +215,6 @@ def test_images_are_sent_once_and_yes_is_read_from_the_first_token(tmp_path: Pat
 )
 def test_how_an_answer_is_read(texts: list[str], likely: Any, words: tuple[str, str], expected: Any) -> None:
     assert [_probability(likely, text, words) for text in texts] == [expected] * len(texts)
-
-
-@pytest.mark.parametrize("number", ["1" * 400, '"much"', "null"])
-def test_a_log_probability_that_is_no_number_is_left_out(number: str) -> None:
-    first = f'{{"content": [{{"top_logprobs": [{{"token": "yes", "logprob": {number}}}]}}]}}'
-    choice = f'{{"message": {{"content": "yes"}}, "logprobs": {first}}}'
-    assert Completion.read(f'{{"choices": [{choice}]}}'.encode()).alternatives() == []
-
-
-def test_answers_are_kept_side_by_side_the_first_stays_and_all_are_counted(tmp_path: Path) -> None:
-    files = [Answers(tmp_path / "new" / "folder") for _ in range(2)]  # as of two processes
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: files[n % 2].keep(f"t{n}", "m", Answer("text", "stop", 1, 2)), range(100)))
-    files[0].keep("t1", "m", Answer("second", "stop", 3, 4))
-    assert (files[1].spent("m"), files[1].spent("other")) == (Tally(101, 103, 204), Tally(0, 0, 0))
-    kept = files[1].find([f"t{n}" for n in range(200)])
-    assert len(kept) == 100 and set(kept.values()) == {Answer("text", "stop", 1, 2)}
-
-
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    answers = Answers(tmp_path)
-    with sqlite3.connect(tmp_path / FILE) as database:
-        database.executescript("DROP TABLE tally; CREATE TABLE tally (a)")
-    with pytest.raises(BuildFailed, match=r"answers\.sqlite: not a file of answers .*\.recover, or move it away"):
-        answers.spent("m")
 
 
 SECRET, OWN = "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY"
@@ -304,12 +274,10 @@ def test_a_key_goes_where_the_operator_bound_it(tmp_path: Path, monkeypatch: pyt
     [
         ("https://api.example.org=K", "K", "https://api.EXAMPLE.org/v1", True),
         ("https://api.example.org=K", "K", "https://api.example.org.evil.net/v1", False),
-        ("https://api.example.org=K", "K", "https://evil.net/api.example.org", False),
         ("https://api.example.org=K", "K", "http://api.example.org/v1", False),  # in plain text through the network
         ("https://a.org=X,http://[::1]:8000=K", "K", "http://[::1]:8000/v1", True),
         ("http://gpu:8000=K", "K", "http://gpu:8001/v1", False),
         ("", OWN, "https://api.openai.com/v1", True),
-        ("", OWN, "http://api.openai.com/v1", False),
         ("", SECRET, "https://api.openai.com/v1", False),
     ],
 )

@@ -25,7 +25,6 @@ END = "Nothing is left to do. Thank you!"
 
 @pytest.fixture(scope="module")  # a running loop of Playwright's for longer would break tests that run one
 def browser() -> Iterator[Browser]:
-    """A browser without a window."""
     if CHROMIUM is None:
         pytest.skip("chromium is not installed; `make browser`, as root, installs Debian's")
     with sync_playwright() as playwright:
@@ -64,12 +63,11 @@ class Visitor:
 
     @property
     def task(self) -> str:
-        """Id of the task shown; empty at the end."""
+        """Empty at the end."""
         return self.page.get_attribute("#task", "data-id") or ""
 
     @property
     def question(self) -> str:
-        """Kind of the task shown."""
         return self.page.get_attribute("#guide", "data-question") or ""
 
     @property
@@ -78,7 +76,6 @@ class Visitor:
         return int(self.page.inner_text("#pace").split()[0])
 
     def ready(self) -> None:
-        """Wait until the page takes an answer."""
         self.page.wait_for_selector("#task[data-open]")
 
     def leaves(self, act: Callable[[], object]) -> str:
@@ -98,7 +95,6 @@ class Visitor:
         return self.leaves(lambda: [self.page.keyboard.press(key) for key in keys])
 
     def saved(self) -> None:
-        """Wait until the server has all answers."""
         self.page.wait_for_function(
             "() => Object.keys(localStorage).every(key => !key.startsWith(document.querySelector('meta[name=unsent]')"
             ".content)) && document.getElementById('trouble').hidden"
@@ -119,17 +115,14 @@ class Served:
         self.stages, self._browser, self._out, self._stack = stages, browser, out, stack
 
     def link(self, name: str = "anna") -> str:
-        """Link of an annotator, or of the admin."""
         return f"{self.base}/{'admin' if name == 'admin' else ''}?token={self.tokens[name]}"
 
     def visit(self, name: str = "anna", **settings: Any) -> Visitor:
-        """An annotator opens the link in a browser of their own."""
         context = self._browser.new_context(**{**DESKTOP, **settings})
         self._stack.callback(context.close)
         return Visitor(context, self.link(name))
 
     def answers(self) -> list[Answer]:
-        """What is stored, of all stages, in the order given."""
         place = self._out / "_review" / "answers.sqlite"
         answers = [answer for stage in self.stages for answer in read_answers(place, stage.name)]
         return sorted(answers, key=lambda answer: answer.at)
@@ -137,6 +130,5 @@ class Served:
 
 @pytest.fixture
 def serve(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    """Serve stages."""
     with ExitStack() as stack:
         yield lambda *stages: Served(browser, tmp_path, stack, *stages)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from tests.made_datasets import MadeDataset
 from tests.tiny_encoders import images, open_clip_config
@@ -56,7 +55,6 @@ def test_a_run_writes_what_evaluation_opens(settings: Settings, made_pairs: Made
     assert reports == [(step, 8) for step in range(1, 9)] and {path.name for path in out.iterdir()} == FILES
     figures = {row["step"]: row["validation"] for row in rows_of(out) if "validation" in row}
     assert [*figures] == [4, 8] and done["validation"] == figures[8]
-    assert {"loss", "accuracy", "chance", "text", "image", "group"} == figures[8].keys()
     assert figures[done["best_step"]]["accuracy"] == max(figure["accuracy"] for figure in figures.values())
     # open_clip:OUT has the best weights; images go through the transform of the configuration.
     best: Any = open_model(f"open_clip:{out / 'open_clip_config.json'}:{done['best']}")
@@ -95,6 +93,7 @@ def test_two_processes_train_as_one_does(settings: Settings, tmp_path: Path) -> 
     trains_alike_in_two_processes(ClipTask, "clip", chosen, options, tmp_path)
 
 
+@pytest.mark.slow
 def test_training_learns_what_it_reads(settings: Settings, tmp_path: Path) -> None:
     chosen = settings(epochs=25, validation=(), transform="evaluation", batch=8)
     done = train(ClipTask, chosen, tmp_path / "run")
@@ -109,19 +108,9 @@ def test_training_and_validation_share_no_group_and_the_same_images_are_told(
     with pytest.raises(WrongUse, match=r"validation: \d+ groups or tars of it are trained on too"):
         train(ClipTask, settings(validation=(f"{made_pairs.root}:eq-ag",)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    train(ClipTask, settings(steps=1, warmup=1), tmp_path / "run")
+    ClipTask(settings(steps=1, warmup=1), tmp_path / "run", Process(0, 1, "cpu", ""))
     assert "9 images of it are trained on too, byte by byte" in caplog.text
     assert "the learning rate never reaches" in caplog.text
-
-
-def test_a_validation_reads_no_more_at_once_than_a_step(settings: Settings, tmp_path: Path) -> None:
-    figures, sizes = list[Any](), list[int]()
-    for parts in (1, 4):
-        task = ClipTask(settings(accumulate=parts), tmp_path / "run", Process(0, 1, "cpu", ""))
-        task.network.transformer.register_forward_hook(lambda _, given, __: sizes.append(len(given[0])))
-        with torch.no_grad():
-            figures.append(task.measure())
-    assert sizes == [8] * 2 + [2] * 8 and figures[1] == pytest.approx(figures[0], rel=1e-4)  # twins: two texts
 
 
 def test_a_network_that_normalises_over_a_batch_reads_it_whole(settings: Settings, tmp_path: Path) -> None:
@@ -169,7 +158,6 @@ def test_a_folder_and_an_installed_package_bring_their_weights(tmp_path: Path) -
     ("wrong", "message"),
     [
         ({"regulariser": "hardneg", "v1": "all"}, "^v1: is no setting of the regulariser hardneg"),
-        ({"regulariser": "eqsim", "v1": "close"}, "v1: .*'distant' or 'none'"),
         ({"batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
     ],
 )
@@ -187,9 +175,9 @@ def test_a_regulariser_brings_its_weight_and_settings() -> None:
     assert ClipSettings(data=("d",), regulariser="hardneg").regulariser_weight == 1
 
 
-@pytest.mark.parametrize(("examples", "size"), [(400, 400), (401, 200), (1000, 333), (2000, 400), (3, 3), (2, 2)])
-def test_batches_of_validation_leave_out_less_than_one_example_each(examples: int, size: int) -> None:
-    assert batch_size(examples, 400) == size and examples % size < examples // size + 1
+def test_batches_of_validation_leave_out_less_than_one_example_each() -> None:
+    sizes = {400: 400, 401: 200, 1000: 333, 2000: 400, 3: 3, 2: 2}
+    assert {examples: batch_size(examples, 400) for examples in sizes} == sizes
     assert batch_size(3, 2) == 2  # in a batch of one its text would always be right
     with pytest.raises(WrongUse, match="validation: one example"):
         batch_size(1, 400)

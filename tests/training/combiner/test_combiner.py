@@ -18,13 +18,13 @@ import torch
 from PIL import Image, ImageDraw
 from torch.nn.functional import cross_entropy, normalize
 
-from tests.evaluation.benchmarks.made_layouts import cirr, picture
+from tests.evaluation.benchmarks.made_layouts import cirr
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
 from tests.tiny_encoders import TEXT, open_clip_config
 from tests.training.runs.contract import resumes_exactly, rows_of, trains_alike_in_two_processes
 from twinset.contracts.canonical import identity_of, sample_key
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Frame, MediaFile
 from twinset.evaluation.features.score_table import ranks
 from twinset.evaluation.features.store import default_cache
@@ -32,32 +32,28 @@ from twinset.evaluation.run import similarities_of
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.generators.triplets.source import Triplet
 from twinset.models.encoders.contract import Running
-from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.combiner.data import RankedTriplets, open_data
 from twinset.training.combiner.network import contrast
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.combiner.train import CombinerTask, planned_steps
-from twinset.training.examples.ordering import order
 from twinset.training.losses.features import Features
 from twinset.training.runs.processes import Process
-from twinset.training.runs.settings import checked
 from twinset.training.runs.trainer import train
 
 RESNET = {"vision_cfg": {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}, "text_cfg": TEXT}
 COLOURS = ("red", "green", "blue", "yellow", "white", "black")
-GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")
+GROUNDS = ("gray", "brown", "navy", "teal")
 Settings = Callable[..., CombinerSettings]
 
 
 def frame(ground: str, colour: str) -> Frame:
-    """A square of a colour on a ground."""
     square, name = Image.new("RGB", (32, 32), ground), f"{ground}-{colour}"
     ImageDraw.Draw(square).rectangle((8, 8, 24, 24), fill=colour)
     return Frame(name, np.asarray(square, np.uint8), -1.0, MediaFile(f"{name}.jpg", 1000, "0" * 64))
 
 
 def recoloured() -> list[Planned]:
-    """The ground of the reference stays, and the condition names the colour of the target: 8 x 6 x 5 triplets."""
+    """The ground of the reference stays, and the condition names the colour of the target: 4 x 6 x 5 triplets."""
     planned = []
     for ground, (before, after) in itertools.product(GROUNDS, itertools.permutations(COLOURS, 2)):
         key = sample_key("recoloured", ground, before, after)
@@ -72,22 +68,21 @@ def recoloured() -> list[Planned]:
     return planned
 
 
+def fill(made: MadeDataset) -> None:
+    planned = recoloured()
+    random.Random(0).shuffle(planned)
+    made.add("recoloured", MINED_SUBSET, [planned[24:]])
+    made.add("others", MINED_SUBSET, [planned[:24]])
+
+
 @pytest.fixture
 def made_recoloured(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
-    """240 triplets of 48 images in two subsets, ``recoloured`` of 192 and ``others`` of 48."""
-
-    def fill(made: MadeDataset) -> None:
-        planned = recoloured()
-        random.Random(0).shuffle(planned)
-        made.add("recoloured", MINED_SUBSET, [planned[48:]])
-        made.add("others", MINED_SUBSET, [planned[:48]])
-
+    """120 triplets of 24 images in two subsets, ``recoloured`` of 96 and ``others`` of 24."""
     return made.take(built(fill))
 
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Settings of a tiny model with random weights, on the data that is named; features in a cache of its own."""
     monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
     config = str(open_clip_config(tmp_path / "model", embed_dim=32))
 
@@ -101,20 +96,19 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return make
 
 
-def opened(settings: CombinerSettings, world: int = 1, rank: int = 0) -> CombinerTask:
-    return CombinerTask(settings, Path("run"), Process(rank, world, "cpu", ""))
+def opened(settings: CombinerSettings) -> CombinerTask:
+    return CombinerTask(settings, Path("run"), Process(0, 1, "cpu", ""))
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Both splits of CIRR, of three triplets each."""
-    cirr(tmp_path / "cirr")
+    """CIRR's training split, of three triplets."""
     cirr(tmp_path / "cirr", split="train", images="train")
     return tmp_path / "cirr"
 
 
 def test_triplets_are_the_records_and_their_images(root: Path, settings: Settings) -> None:
-    data = open_data(settings(f"cirr={root}", validation=(f"cirr={root}",)))
+    data = open_data(settings(f"cirr={root}"))
     records = json.loads((root / "captions/cap.rc2.train.json").read_text())
     for number, record in enumerate(records):
         example = data.training[number]
@@ -124,7 +118,6 @@ def test_triplets_are_the_records_and_their_images(root: Path, settings: Setting
             held = next((root / "img_raw").rglob(f"{name}.png")).read_bytes()
             assert data.training.read_image(example, role) == held
     assert len(data.training) == len(records) == 3
-    assert data.validation is not None and len(list(data.validation.examples())) == 3
     (fact,) = data.facts()["data"]
     assert (fact["split"], fact["images"], fact["examples"], fact["left_out"]) == ("train", 4, 3, 0)
 
@@ -134,23 +127,6 @@ def test_missing_images_are_counted(root: Path, settings: Settings, caplog: pyte
     data = open_data(settings(f"cirr={root}"))
     assert len(data.training) == 2 and data.facts()["data"][0]["left_out"] == 1
     assert "cap.rc2.train.json record 0: train-0-0-img0" in caplog.text
-    (root / "img_raw/train/train-2-0-img0.png").write_bytes(b"")
-    with pytest.raises(WrongUse, match=r"train-2-0-img0\.png: .* empty"):
-        open_data(settings(f"cirr={root}"))
-    (root / "captions/cap.rc2.train.json").unlink()
-    with pytest.raises(WrongUse, match=r"Expected: captions/cap\.rc2\.train\.json"):
-        open_data(settings(f"cirr={root}"))
-
-
-def test_a_file_that_changes_ends_the_next_epoch(root: Path, settings: Settings) -> None:
-    training = open_data(settings(f"cirr={root}")).training
-    training.check_unchanged()
-    image = root / "img_raw/train/train-2-0-img0.png"
-    image.write_bytes(picture(77, "PNG"))
-    with pytest.raises(BrokenTar, match=r"cirr-12061\.target: other bytes"):
-        training.read_image(training[1], "target")
-    with pytest.raises(BuildFailed, match="rebuilt since this training began"):
-        training.check_unchanged()
 
 
 def test_queries_rank_all_images_but_their_reference(made_recoloured: MadeDataset, settings: Settings) -> None:
@@ -159,26 +135,15 @@ def test_queries_rank_all_images_but_their_reference(made_recoloured: MadeDatase
     queries = list(data.validation.examples())
     gallery = queries[0].gallery
     assert all(query.gallery is gallery for query in queries)
-    assert len(queries) == 192 and len(gallery) == len(GROUNDS) * len(COLOURS)
+    assert len(queries) == 96 and len(gallery) == len(GROUNDS) * len(COLOURS)
     for query in queries:
         (target,), (reference,) = query.targets, query.excluded
-        entries = [gallery[place] for place in (target, reference)]
-        contents = [entry.read() for entry in entries]  # type: ignore[union-attr]
-        assert query.image is not None and contents[1] == query.image.read() != contents[0]
-
-
-def test_settings_that_do_not_fit_are_named() -> None:
-    for name, changes in (
-        ("data", {"data": ("cirr=a",), "split": "train"}),
-        ("validation", {"validation": ("cirr=a", "b")}),
-    ):
-        with pytest.raises(WrongUse, match=f"^{name}: cirr=a "):
-            checked(CombinerSettings, {"data": ("x",), **changes})
+        target_image, own_image = (gallery[place].read() for place in (target, reference))  # type: ignore[union-attr]
+        assert query.image is not None and own_image == query.image.read() != target_image
 
 
 @pytest.fixture
 def data(made_recoloured: MadeDataset) -> dict[str, Any]:
-    """What is trained on, and what is validated with."""
     return {"place": f"{made_recoloured.root}:recoloured", "validation": (f"{made_recoloured.root}:others",)}
 
 
@@ -193,9 +158,7 @@ def test_the_loss_is_equation_1_term_by_term(n: int, temperature: float) -> None
 
 def test_a_run_has_the_papers_steps_and_its_rate_falls_by_epochs_as_torch_has_it() -> None:
     settings = CombinerSettings(data=("x",))
-    cc3m = 1_600_000 // settings.batch
-    assert planned_steps(settings, cc3m) == 28_000 and planned_steps(settings, 10) == 60
-    assert planned_steps(CombinerSettings(data=("x",), steps=7, epochs=9), 10) == 7
+    assert planned_steps(settings, 1_600_000 // settings.batch) == 28_000 and planned_steps(settings, 10) == 60
     task: Any = SimpleNamespace(settings=settings, steps=3000, batches=SimpleNamespace(steps_per_epoch=500))
     optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=settings.lr)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=6, eta_min=1e-3 * settings.lr)
@@ -235,7 +198,7 @@ def recall(model: str, settings: CombinerSettings) -> float:
     return 100 * float(np.mean([row["higher"] + row["tied"] == 0 for row in rows]))
 
 
-@pytest.mark.parametrize("frozen", ["none", "image", "both"])
+@pytest.mark.parametrize("frozen", ["none", "both"])
 def test_evaluation_finds_the_recall(data: dict[str, Any], settings: Settings, tmp_path: Path, frozen: str) -> None:
     chosen = settings(**data, frozen=frozen, steps=4, batch=8, validate_every=2)
     done = train(CombinerTask, chosen, tmp_path / "run")
@@ -251,8 +214,9 @@ def test_killed_runs_resume(data: dict[str, Any], settings: Settings, tmp_path: 
     resumes_exactly(CombinerTask, settings(**data, **more, **changes), tmp_path, (2, 5, 8))
 
 
+@pytest.mark.slow
 def test_a_combiner_learns_conditions(data: dict[str, Any], settings: Settings, tmp_path: Path) -> None:
-    learning = {"frozen": "both", "batch": 48, "epochs": 35, "lr": 2e-3, "projection": 64, "hidden": 128}
+    learning = {"frozen": "both", "batch": 48, "epochs": 70, "lr": 2e-3, "projection": 64, "hidden": 128}
     chosen = settings(**data, **learning, dropout=0.1, validate_every=1000)
     done = train(CombinerTask, chosen, tmp_path / "run")
     # What does not depend on the condition picks one of five targets of a reference.
@@ -260,22 +224,7 @@ def test_a_combiner_learns_conditions(data: dict[str, Any], settings: Settings, 
     assert done["validation"]["recall@1"] > max(55, image_only + 30)
 
 
-def test_features_of_a_frozen_encoder_are_its_own(data: dict[str, Any], settings: Settings) -> None:
-    chosen = settings(**data, frozen="both", batch=64)
-    task, *parts = (opened(chosen, world, rank) for rank, world in ((0, 1), (0, 2), (1, 2)))
-    encoder: Any = open_model(f"random:{chosen.model}", Running(threads=1))
-    examples = task.data.training
-    for step in (0, 4):
-        read = [examples[number] for number in order(192, 0, step // 3)[step % 3 * 64 :][:64].tolist()]
-        batch = task.batches.at(step)
-        assert batch.keys == tuple(example.key for example in read) and batch.epoch == step // 3
-        shown = encoder.image_features([encoder.prepare(examples.open_image(row, "target")) for row in read])
-        assert np.allclose(batch.images["target"].numpy(), shown, atol=1e-6)
-        halves = [part.batches.at(step).images["target"] for part in parts]
-        assert torch.equal(torch.cat(halves), batch.images["target"])
-
-
-@pytest.mark.parametrize(("frozen", "damaged"), [("both", "recoloured"), ("none", "recoloured"), ("none", "others")])
+@pytest.mark.parametrize(("frozen", "damaged"), [("both", "recoloured"), ("none", "others")])
 def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
     data: dict[str, Any], made_recoloured: MadeDataset, settings: Settings, tmp_path: Path, frozen: str, damaged: str
 ) -> None:
@@ -289,7 +238,7 @@ def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
 @pytest.mark.parametrize("changes", [{"frozen": "both"}, {"frozen": "image", "accumulate": 2}])
 def test_two_processes(data: dict[str, Any], settings: Settings, tmp_path: Path, changes: dict[str, Any]) -> None:
     # Each process drops activations of its own: with dropout they are alike in distribution alone.
-    more = {"batch": 40, "dropout": 0, "temperature": 0.1, "steps": 8, "seed": 1, **changes}
+    more = {"batch": 24, "dropout": 0, "temperature": 0.1, "steps": 8, "seed": 1, **changes}
     chosen = settings(**data, **more)
     options = ("model", "projection", "hidden", "lr", "threads", *more)
     trains_alike_in_two_processes(CombinerTask, "combiner", chosen, options, tmp_path)

@@ -26,7 +26,6 @@ Settings = Callable[..., DetectorSettings]
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Settings with a tiny encoder; features in a cache of its own."""
     monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
     model = f"random:{open_clip_config(tmp_path)}"
 
@@ -39,7 +38,6 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 @pytest.fixture
 def twins(made_pairs: MadeDataset) -> dict[str, Any]:
-    """Pairs to train on, and pairs to validate with."""
     return {"place": f"{made_pairs.root}:eq-ag", "validation": [f"{made_pairs.root}:eq-gebc"]}
 
 
@@ -104,17 +102,11 @@ def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
     assert f"detectors: trained on {made_pairs.root}:eq-ag" in report["notes"]
     assert main([*command, "--model", f"{model}:7"]) == 2
     assert "the detectors were trained on features of random:" in capsys.readouterr().err
-    assert main(command) == 2 and "name it with --model" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("damage", ["absent", "facts", "cut", "layer"])
-def test_damaged_detectors_are_refused(tmp_path: Path, damage: str) -> None:
-    layer = {"text.weight": torch.zeros(1, 8), "text.bias": torch.zeros(1)}
-    save_file(layer | ({"text.weight": torch.zeros(2, 8)} if damage == "layer" else {}), tmp_path / WEIGHTS)
-    facts = {"model": "m", "encoder": "e", "data": [] if damage == "facts" else ["d"]}
-    if damage != "absent":
-        (tmp_path / FACTS).write_text(json.dumps(facts))
-    if damage == "cut":
-        (tmp_path / WEIGHTS).write_bytes((tmp_path / WEIGHTS).read_bytes()[:-5])
-    with pytest.raises(WrongUse, match=FACTS if damage in ("absent", "facts") else WEIGHTS):
+@pytest.mark.parametrize(("data", "width", "named"), [([], 1, FACTS), (["d"], 2, WEIGHTS)])
+def test_damaged_detectors_are_refused(tmp_path: Path, data: list[str], width: int, named: str) -> None:
+    save_file({"text.weight": torch.zeros(width, 8), "text.bias": torch.zeros(1)}, tmp_path / WEIGHTS)
+    (tmp_path / FACTS).write_text(json.dumps({"model": "m", "encoder": "e", "data": data}))
+    with pytest.raises(WrongUse, match=named):
         read_detectors(tmp_path)
