@@ -40,20 +40,32 @@ def kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
     return None if by_chance == 1 else (observed - by_chance) / (1 - by_chance)
 
 
-def agreement_among(question: ReviewQuestion, answers: Iterable[Answer]) -> dict[str, Any]:
+def agreement_among(question: ReviewQuestion, answered: Iterable[tuple[int, Sequence[Answer]]]) -> dict[str, Any]:
     """How well annotators agree on the tasks of a stage.
+
+    Args:
+        answered: how many people a task asks, and the answers to it. One more breaks a tie, and does not count here:
+            who gives it sees only what others disagree on.
 
     Returns:
         ``pairs``: ``annotators``, number of ``tasks`` and ``kappa`` of each two who have tasks in common; ``mean``: of
-        the kappas, as in BiVLC's Table 7, None where there is none.
+        the kappas, as in BiVLC's Table 7, None where there is none; ``pooled``: kappa of all these pairs of answers
+        together, each counted both ways, which few tasks of each two do not distort.
     """
     given: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for answer in answers:
-        given[answer.annotator][answer.task] = question.compared(answer.answer)
-    pairs: list[dict[str, Any]] = []
+    for needed, answers in answered:
+        for answer in sorted(answers, key=lambda answer: (answer.at, answer.annotator))[:needed]:
+            given[answer.annotator][answer.task] = question.compared(answer.answer)
+    pairs, first_answers, second_answers = list[dict[str, Any]](), list[str](), list[str]()
     for first, second in combinations(sorted(given), 2):
         if common := sorted(given[first].keys() & given[second].keys()):
-            value = kappa(*([given[name][task] for task in common] for name in (first, second)))
-            pairs.append({"annotators": (first, second), "tasks": len(common), "kappa": value})
+            compared = [[given[name][task] for task in common] for name in (first, second)]
+            pairs.append({"annotators": (first, second), "tasks": len(common), "kappa": kappa(*compared)})
+            first_answers += compared[0] + compared[1]
+            second_answers += compared[1] + compared[0]
     kappas = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
-    return {"pairs": pairs, "mean": math.fsum(kappas) / len(kappas) if kappas else None}
+    return {
+        "pairs": pairs,
+        "mean": math.fsum(kappas) / len(kappas) if kappas else None,
+        "pooled": kappa(first_answers, second_answers) if pairs else None,
+    }

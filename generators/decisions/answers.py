@@ -19,6 +19,7 @@ from pydantic import Field, Json, TypeAdapter, ValidationError
 from twinset.contracts.errors import WrongUse
 from twinset.generators.record_fields import problems_of
 from twinset.shards.storage.parquet_reader import batches
+from twinset.shards.storage.sqlite_file import of_the_disk
 
 FILE = "_review/answers.sqlite"  # below OUT
 EXPORTED = ".parquet"  # how the name of a file ends to which no answers are added
@@ -48,7 +49,7 @@ class Answer:
     reason: ShortText = ""
     shown: Json[tuple[str, ...]] = ()
     position: Annotated[int, Field(ge=-1, lt=2**31)] = -1
-    seconds: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     at: Annotated[str, Field(max_length=40, pattern=r"\A[-+.:0-9TZ]*\z")] = ""
 
 
@@ -138,6 +139,9 @@ def read_answers(place: Path, stage: str) -> list[Answer]:
             if answers.setdefault(key, answer) is not answer:
                 raise ValueError(f"two answers of {answer.annotator!r} to {answer.task[:40]!r}")
     except (OSError, sqlite3.Error, pa.ArrowException, KeyError, ValueError) as error:
+        if isinstance(error, OSError) or of_the_disk(error):
+            remedy = "see that its disk has room and its folder can be written, or name a Parquet file exported from it"
+            raise WrongUse(f"{place}: cannot be read ({error}); {remedy}") from error
         raise WrongUse(f"{place}: not a file of answers ({error}); export it again, or name another") from error
     return [answers[key] for key in sorted(answers)]
 

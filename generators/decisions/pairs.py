@@ -52,7 +52,7 @@ class PairDecisions(Decisions):
 
 
 class PairScreening(PairDecisions):
-    """Keep or drop each pair of a stage, in its order; of pairs with the same images and captions, one is asked about.
+    """Keep or drop each pair of a stage by the first caption of each image, in its order; of equal pairs one is asked.
 
     pairs: the stage.
     """

@@ -194,7 +194,7 @@ class Decisions(Source):
         question; tasks; answers by annotator; by kind of subject how many were asked, and dropped for each reason;
         agreement by pair of annotators.
         """
-        answers = [answer for given in self.gathered.answers.values() for answer in given]
+        answered = [(self.needed(task), self.gathered.answers[task.key]) for task in self.gathered.tasks]
         kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for task in self.gathered.tasks:
             decision = self.gathered.decisions.get(task.key)
@@ -204,9 +204,9 @@ class Decisions(Source):
         report = {
             "question": self.asks.name,
             "tasks": len(self.gathered.tasks),
-            "answers": Counter(answer.annotator for answer in answers),
+            "answers": Counter(answer.annotator for _, given in answered for answer in given),
             "kinds": kinds,
-            "agreement": agreement_among(self.asks(), answers),
+            "agreement": agreement_among(self.asks(), answered),
             **self.measured(),
         }
         return canonical_json(report) + b"\n"

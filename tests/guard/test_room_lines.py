@@ -9,17 +9,17 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 698,
-    "generators": 13209,
+    "generators": 13225,
     "filters": 533,
     "contracts": 2247,
     "stages": 2983,
-    "shards": 3970,
+    "shards": 3975,
     "models": 4924,
     "cards": 1699,
-    "review": 1467,
+    "review": 1478,
     "training": 4599,
     "evaluation": 7800,
-    "cli": 1557,
+    "cli": 1558,
     "demo": 152,
     "extras": 5411,
 }

@@ -31,15 +31,14 @@ PID, OTHER = "5f3c0123456789abcdef0123", "5f3c0123456789abcdef0124"
 
 
 class Browser(TestClient):
-    """Somebody who came by a link."""
+    """Somebody who came by a link, on anna's page."""
 
     def __init__(self, app: Any, token: str, home: str = "/") -> None:
-        super().__init__(app)
+        super().__init__(app, headers={"X-CSRF-Token": ACCESS.csrf(ANNA)})
         assert self.get(home, params={"token": token}).status_code == 200
 
-    def say(self, path: str, name: str = "anna", **body: Any) -> Any:
-        headers = {"X-CSRF-Token": ACCESS.csrf(Person(name, "annotator"))}
-        return self.post(path, json=body, headers=headers)
+    def say(self, path: str, **body: Any) -> Any:
+        return self.post(path, json=body)
 
 
 @pytest.fixture
@@ -165,19 +164,21 @@ def test_a_link_ends_and_its_cookie_with_it(tmp_path: Path, monkeypatch: pytest.
     token = ACCESS.token(ANNA)
     now += 30 * 86_400
     reply = TestClient(app).get("/", params={"token": token})
-    cookie = {"Cookie": reply.headers["set-cookie"].split(";")[0]}
+    cookie = {"Cookie": reply.headers["set-cookie"].split(";")[0], "X-CSRF-Token": ACCESS.csrf(ANNA)}
     assert TestClient(app).get("/api/next", headers=cookie).status_code == 200
     now += 1
     assert TestClient(app).get("/api/next", headers=cookie).status_code == 403, "the cookie does not outlive the link"
     assert "come to its end" in TestClient(app).get("/", params={"token": token}).text
 
 
-def test_a_change_needs_the_pages_own_header(tmp_path: Path, anna: Browser) -> None:
+def test_tasks_and_answers_need_the_header_of_the_persons_own_page(tmp_path: Path, anna: Browser) -> None:
     task = anna.get("/api/next").json()[0]
     body = {"id": task["id"], "option": "o0"}
-    assert anna.post("/api/answer", json=body).status_code == 403
-    assert anna.post("/api/answer", json=body, headers={"X-CSRF-Token": b"\xe9"}).status_code == 403
-    assert anna.say("/api/answer", "ben", **body).status_code == 403, "one person a browser"
+    ben = ACCESS.csrf(Person("ben", "annotator"))  # whose page is open in this browser, too: his options' order differs
+    for sent in ("", b"\xe9", ben):
+        headers: Any = {"X-CSRF-Token": sent}
+        assert anna.post("/api/answer", json=body, headers=headers).status_code == 403
+        assert [anna.get(path, headers=headers).status_code for path in ("/api/next", "/api/rest")] == [403, 403]
     assert stored(tmp_path, task["stage"]) == []
     assert [anna.get(path).status_code for path in ("/api/undo", "/api/answer")] == [405, 405]
 

@@ -91,7 +91,8 @@ def test_answers_come_back_as_they_were(tmp_path: Path, shape: str, suffix: str)
         before.answer("anna", task.id, option, "bad-image" if (shape, option) == ("keep-pair", "x0") else "", 1.5)
         before.answer("ben", task.id, "o0", "", 2.0)
     assert write_answers(path, before) == (6, 10)
-    blank = int(suffix == ".csv")  # a row for the task that nobody answered
+    counts = before.stage_counts(*before.tasks.now().stages.values())
+    blank = (counts.tasks - counts.decided) * (suffix == ".csv")  # a row for each task that lacks an answer
     assert import_answers(path, after) == Imported(10, 0, 0, blank)
     assert stored(after) == stored(before)
     assert import_answers(path, after) == Imported(0, 10, 0, blank)
@@ -107,10 +108,13 @@ def test_a_csv_lists_what_nobody_answered_and_can_be_filled_in(tmp_path: Path) -
     assert [(row["task"], row["binding"], row["answer"]) for row in rows] == [(*task.asked[1:], "") for task in tasks]
     assert [json.loads(row["texts"]) for row in rows] == [[*task.candidate.texts] for task in tasks]
     rows[2] |= {"answer": "drop", "reason": "fits-both"}
+    rows[5] |= {"answer": "keep", "annotator": "ben"}
     rows[3] |= {"answer": "keep", "stage": "other"}
-    assert import_answers(written(path, *rows), desk, "anna") == Imported(1, 0, 1, unanswered=4)
-    filled = (tasks[2].asked[1], "drop", "fits-both")
-    assert [(new.task, new.answer, new.reason) for new in stored(desk) if new != earlier] == [filled]
+    assert import_answers(written(path, *rows), desk, "anna") == Imported(2, 0, 1, unanswered=3)
+    filled = {(tasks[2].asked[1], "anna", "drop", "fits-both"), (tasks[5].asked[1], "ben", "keep", "")}
+    assert {(new.task, new.annotator, new.answer, new.reason) for new in stored(desk) if new != earlier} == filled
+    with pytest.raises(WrongUse, match="--annotator '<b>': write letters"):
+        import_answers(path, desk, "<b>")
 
 
 def test_an_untrusted_answer_is_exported_as_no_formula(tmp_path: Path) -> None:
@@ -133,6 +137,8 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
         "showed something else": {"binding": "0" * 64},
         "no annotator": {"annotator": ""},
         "shown holds something else": {"shown": '["maybe"]'},
+        "a reason and no answer": {"answer": "", "reason": "fits-both"},
+        "seconds": {"seconds": "-1"},
     }
     rows = [{"task": second, "answer": "keep", "annotator": "ben", **changes} for changes in wrong.values()]
     unknown = [{"task": f"s-{n}", "answer": "keep", "annotator": "ben"} for n in range(30)]
@@ -140,10 +146,10 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
     with pytest.raises(WrongUse) as refused:
         import_answers(path, desk)
     head, *problems = str(refused.value).splitlines()
-    assert head == f"{path}: 36 rows are wrong, nothing was imported; correct or remove them:"
+    assert head == f"{path}: nothing was imported; correct or remove these rows, 38 in all:"
     for number, (reason, problem) in enumerate(zip(wrong, problems, strict=False), 3):
         assert problem.startswith(f"line {number}: ") and reason in problem
-    assert len(problems) == 21 and problems[-1] == "and 16 more"
+    assert len(problems) == 21 and problems[-1] == "and 18 more"
     assert [answer.task for answer in stored(desk)] == [third]
 
 
@@ -152,7 +158,7 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
     [
         ("a.parquet", b"no", "cannot be read"),
         ("a.csv", b"task,answer,answer\nx,keep,drop\n", "two columns have one name"),
-        ("a.csv", b"key,answer\n", "no column 'task'"),
+        ("a.csv", b"key;answer\n", "no column 'answer'; the first line names columns, answer and task at least, with"),
         ("a.txt", b"", "its form is not known"),
     ],
 )

@@ -305,7 +305,8 @@ def human(
         rows.append((f"{paper.name} ({paper.source})", None, figures))
     rows.append(("guesses", None, GUESSING))
 
-    facts = {"kappa": people.report["agreement"]["mean"], "written": written}
+    agreement = people.report["agreement"]
+    facts = {"mean_kappa": agreement["mean"], "pooled_kappa": agreement.get("pooled"), "written": written}
 
     def show() -> None:
         print_figures(rows)

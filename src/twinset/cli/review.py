@@ -46,7 +46,7 @@ def review(
         prolific: completion code of a study on Prolific, whose link is printed too; its end shows the code
         out: instead of the page: write tasks and answers into a file, .parquet or .csv
         import_: instead of the page: take answers from such a file
-        annotator: who gave all answers of the imported file
+        annotator: who gave the answers of the imported file's rows that name nobody
     """
     from twinset.review.access import Access
     from twinset.review.exchange import write_answers
@@ -78,7 +78,7 @@ def review(
         if not stage and all(desk.is_decided(asked) for asked in desk.tasks.now().stages.values()):
             waits = "nothing waits for people: the decisions are in, run the same build again; --stage NAME serves them"
             return answer({"links": {}, "waits": waits})
-        _serve(desk, access, dataset.rstrip("/").rpartition("/")[2], host, port, proxy)
+        _serve(desk, access, Path(dataset).resolve().name, host, port, proxy)
     finally:
         desk.store.close()
 

@@ -39,6 +39,13 @@ class Refused(Exception):
         self.status, self.words = status, words
 
 
+def check_annotator(option: str, name: str) -> None:
+    """Raise `WrongUse` for what is no name of an annotator. option: of the command line."""
+    if not NAME.fullmatch(name) or name == ADMIN:
+        allowed = f"letters, digits, '.', '-', '_', '@', 64 at most, and not {ADMIN!r}"
+        raise WrongUse(f"{option} {name!r}: write {allowed}")
+
+
 class Access:
     """Links and cookies of people.
 
@@ -62,10 +69,7 @@ class Access:
         study: str | None = None,
     ) -> None:
         for name in annotators:
-            if not NAME.fullmatch(name) or name == ADMIN:
-                raise WrongUse(
-                    f"--annotators {name!r}: write letters, digits, '.', '-', '_', '@', 64 at most, and not {ADMIN!r}"
-                )
+            check_annotator("--annotators", name)
         self.annotators = tuple(dict.fromkeys(annotators))
         self.seconds, self.behind_https, self.study = round(days * 86_400), behind_https, study
         self._secret = secret
@@ -125,7 +129,7 @@ class Access:
         except BadData as error:
             raise Refused(401, "Open the link that you were given; it ends in a long token.") from error
         if owned != role:
-            raise Refused(403, f"This is not the page of your link: yours is for {owned}s.")
+            raise Refused(403, "This is not the page of your link; open the link just as you were given it.")
         return str(name)
 
     @property
@@ -141,10 +145,10 @@ class Access:
         return f"twinset_{role}_{self.dataset}"
 
     def csrf(self, person: Person) -> str:
-        """What a page of this person sends with each change; another site cannot know it."""
+        """What a page of this person sends with each request; neither another site nor another person's page does."""
         return hmac.new(self._secret, f"csrf\0{person.role}\0{person.name}".encode(), hashlib.sha256).hexdigest()
 
     def check_csrf(self, person: Person, sent: str) -> None:
-        """Raise `Refused` (403) where a change does not come from this person's page."""
+        """Raise `Refused` (403) where a request does not come from this person's page."""
         if not hmac.compare_digest(self.csrf(person).encode(), sent.encode("utf-8", "replace")):
             raise Refused(403, "This request does not come from the page; reload it.")

@@ -1,4 +1,4 @@
-"""The page over HTTP, and what every request passes: who asks, and that a change comes from the page itself."""
+"""The page over HTTP, and what every request passes: who asks, and that it comes from the page of this person."""
 
 import logging
 import tempfile
@@ -152,7 +152,8 @@ def _guard(app: FastAPI, access: Access) -> None:
             else:
                 if not path.startswith("/static/"):
                     person = access.person(request.cookies.get(access.cookie(role)), role)
-                    if request.method != "GET":
+                    # Tasks, too: in a browser that somebody else has entered since, this page would show theirs.
+                    if request.method != "GET" or path.startswith("/api/"):
                         access.check_csrf(person, request.headers.get(CSRF_HEADER, ""))
                     request.state.person = person
                 reply = await forward(request)

@@ -153,7 +153,8 @@ class ReviewDesk:
 
     def agreement(self, stage: ReviewStage) -> dict[str, Any]:
         """Agreement of a stage's answers (`agreement_among`), those to what its tasks show now."""
-        return agreement_among(stage.generator.asks(), (answer for given in self.answers_to(stage) for answer in given))
+        needed = [task.needed for task in stage.tasks]
+        return agreement_among(stage.generator.asks(), zip(needed, self.answers_to(stage), strict=True))
 
     def answers_to(self, stage: ReviewStage) -> list[list[Answer]]:
         """The answers to each task of a stage."""

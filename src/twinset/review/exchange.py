@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import COLUMNS, Answer, from_row, table_of, to_row
 from twinset.generators.markdown import no_formula
+from twinset.review.access import check_annotator
 from twinset.review.desk import ReviewDesk
 from twinset.review.store import AnsweredOtherwise, Asked, utc_now
 from twinset.review.tasks import ReviewTask
@@ -42,7 +43,7 @@ def write_answers(path: Path, desk: ReviewDesk) -> tuple[int, int]:
     """Write the answers to what is asked now into a file, which is there whole or not at all; returns the numbers of
     tasks and answers.
 
-    CSV also has a row for each task that nobody answered, to be filled in. Raises `WrongUse`: the path has another
+    CSV also has a row for each task that lacks an answer, to be filled in. Raises `WrongUse`: the path has another
     suffix than those of `SUFFIXES`.
     """
     stages = desk.tasks.now().stages.values()
@@ -65,8 +66,8 @@ def _csv_rows(answered: Iterable[tuple[ReviewTask, list[Answer]]]) -> Iterator[d
     for task, answers in answered:
         shown = {"subject": task.candidate.subject, "texts": json.dumps(task.candidate.texts, ensure_ascii=False)}
         unanswered = dict(zip(("stage", "task", "binding"), task.asked, strict=True))
-        for row in [to_row(answer) for answer in answers] or [unanswered]:
-            yield row | shown
+        rows = [to_row(answer) for answer in answers] + [unanswered] * bool(task.missing(answers))
+        yield from (row | shown for row in rows)
 
 
 def import_answers(path: Path, desk: ReviewDesk, annotator: str | None = None) -> Imported:
@@ -75,11 +76,13 @@ def import_answers(path: Path, desk: ReviewDesk, annotator: str | None = None) -
     A row without a binding is taken to be about what the task shows now. Rows that name another stage are left out.
 
     Args:
-        annotator: who gave all answers; None: as the rows say.
+        annotator: who gave the answers of rows that name nobody.
 
     Raises:
         WrongUse: the file cannot be read, or some row is not an answer to a task; nothing is stored.
     """
+    if annotator is not None:
+        check_annotator("--annotator", annotator)
     (stage,) = desk.tasks.now().stages.values()
     tasks, before, now = {task.candidate.key: task for task in stage.tasks}, desk.store.answers(), utc_now()
     answers: dict[tuple[Asked, str], Answer] = {}
@@ -88,12 +91,13 @@ def import_answers(path: Path, desk: ReviewDesk, annotator: str | None = None) -
     for place, row in _rows(path):
         if not row.get("answer"):
             unanswered += 1
+            problems += [f"{place}: a reason and no answer"] if row.get("reason") else []
             continue
         if row.get("stage", stage.name) != stage.name:
             other_stages += 1
             continue
         try:
-            answer, task = _checked({"at": now, **row, **({"annotator": annotator} if annotator else {})}, tasks)
+            answer, task = _checked({"at": now, **row, "annotator": row.get("annotator") or annotator}, tasks)
             if (task.asked, answer.annotator) in answers:
                 raise ValueError(f"{answer.annotator} answers {answer.task} twice in the file")
             stored = before.get(task.asked, {}).get(answer.annotator, answer)
@@ -104,7 +108,7 @@ def import_answers(path: Path, desk: ReviewDesk, annotator: str | None = None) -
             problems.append(f"{place}: {error}")
     if problems:
         more = [f"and {len(problems) - NAMED:,} more"] if len(problems) > NAMED else []
-        head = f"{path}: {len(problems):,} rows are wrong, nothing was imported; correct or remove them:"
+        head = f"{path}: nothing was imported; correct or remove these rows, {len(problems):,} in all:"
         raise WrongUse("\n".join([head, *problems[:NAMED], *more]))
     try:
         new = desk.store.save_all(answers.values())
@@ -149,7 +153,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Row]]:
             raise WrongUse(f"{path}: no column {min(missing)!r}; name a file that twinset review exported")
         rows = (row for batch in batches(path, COLUMNS) for row in batch.to_pylist())
         yield from ((f"row {number}", row) for number, row in enumerate(rows, 1))
-    except (csv.Error, UnicodeDecodeError, pa.ArrowException) as error:
+    except (OSError, csv.Error, UnicodeDecodeError, pa.ArrowException) as error:
         raise WrongUse(f"{path}: cannot be read ({error}); export it again, CSV as UTF-8") from error
 
 
@@ -158,7 +162,8 @@ def _rows_of_csv(path: Path) -> Iterator[tuple[str, Row]]:
         reader = csv.DictReader(stream, strict=True)
         names = reader.fieldnames or []
         if missing := REQUIRED - {*names}:
-            raise WrongUse(f"{path}: no column {min(missing)!r}; the first line names columns, {REQUIRED} at least")
+            named = f"the first line names columns, {' and '.join(sorted(REQUIRED))} at least, with commas between them"
+            raise WrongUse(f"{path}: no column {min(missing)!r}; {named}")
         if len({*names}) < len(names):
             raise WrongUse(f"{path}: two columns have one name; keep the one that is meant")
         for row in reader:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.decisions.answers import COLUMNS, INSERT, Answer, create_tables, from_row, to_row
-from twinset.shards.storage.sqlite_file import connect, transaction
+from twinset.shards.storage.sqlite_file import connect, of_the_disk, transaction
 
 Asked = tuple[str, str, str]  # stage, task, binding
 
@@ -143,11 +143,11 @@ class AnswerStore:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:  # a full disk, a lock
-            raise BuildFailed(
-                f"{self.path}: {error}; nothing was saved, free the disk or the file and retry"
-            ) from error
         except (sqlite3.DatabaseError, ValueError) as error:
+            if of_the_disk(error):  # or a lock
+                raise BuildFailed(
+                    f"{self.path}: {error}; what was not confirmed is not saved, free the disk or the file and retry"
+                ) from error
             raise WrongUse(f"{self.path}: not a file of answers ({error}); move it away or name another") from error
 
 

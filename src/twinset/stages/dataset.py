@@ -44,7 +44,7 @@ logger = logging.getLogger("twinset")
 _COMPARED = ["content", "identity", "key"]
 #: What builds write beside the tars. Other names in the record lead elsewhere; other files there are not the build's.
 _NAME = r"^(log/)?[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[a-z0-9]{1,10}){1,2}$"
-CARDS_VERSION = 17  # raised when what `cards` writes changes; then all are written again
+CARDS_VERSION = 18  # raised when what `cards` writes changes; then all are written again
 
 
 def finish_dataset(

@@ -65,6 +65,7 @@ def entered(link: str) -> Iterator[tuple[httpx.Client, str, dict[str, str]]]:
         base = str(client.get(link).url.copy_with(query=None)).rstrip("/")
         csrf = re.search(r'name="csrf" content="([^"]+)"', client.get(f"{base}/").text)  # the link has set a cookie
         assert csrf is not None
+        client.headers["x-csrf-token"] = csrf[1]
         yield client, base, {"x-csrf-token": csrf[1]}
 
 

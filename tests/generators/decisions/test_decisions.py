@@ -32,10 +32,29 @@ def test_kappa_is_that_of_tables_made_by_hand_and_of_scikit_learn(table: list[li
 
 def test_annotators_are_compared_on_the_tasks_that_they_share() -> None:
     given = {"a": ["0", "1", "none", "none"], "b": ["1", "none", "none", "none"]}
-    answers = [answer(task(number=n), name, value) for name in given for n, value in enumerate(given[name])]
-    (pair,) = agreement_among(BestImage(), [*answers, answer(task(number=9), "c", "1")])["pairs"]
+    answered = [(2, [answer(task(number=n), name, given[name][n]) for name in given]) for n in range(4)]
+    answered[1][1].append(
+        replace(answer(task(number=1), "c", "1"), at="9")
+    )  # it breaks the tie
+    agreement = agreement_among(BestImage(), [*answered, (1, [answer(task(number=9), "c", "1")])])
+    (pair,) = agreement["pairs"]
     # Any image counts as one: p_o = 3/4, p_e = 2/4 * 1/4 + 2/4 * 3/4 = 1/2
     assert (pair["annotators"], pair["tasks"], pair["kappa"]) == (("a", "b"), 4, pytest.approx(0.5))
+    assert agreement["mean"] == pair["kappa"]
+    # Of eight answers three name an image: p_e = (3/8)² + (5/8)² = 34/64.
+    assert agreement["pooled"] == pytest.approx((0.75 - 34 / 64) / (1 - 34 / 64))
+
+
+def test_pairs_of_one_task_each_are_pooled() -> None:
+    """As of a study with many people: 19 of 20 pairs agree, whose kappas are none, and the other has 0."""
+    names = [[f"p{2 * n}", f"p{2 * n + 1}"] for n in range(20)]
+    values = [("none", "none" if n else "0") if n % 2 == 0 else ("0", "0") for n in range(20)]
+    answered = [
+        (2, [answer(task(number=n), name, value) for name, value in zip(names[n], values[n], strict=True)])
+        for n in range(20)
+    ]
+    agreement = agreement_among(BestImage(), answered)
+    assert agreement["mean"] == 0 and agreement["pooled"] == pytest.approx(0.9, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ export async function ask(path, body) {
   const headers = { "Content-Type": "application/json", "X-CSRF-Token": meta("csrf") };
   let reply, data;
   try {
-    const options = body === undefined ? {} : { method: "POST", headers, body: JSON.stringify(body) };
-    reply = await fetch(path, { ...options, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
+    const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+    reply = await fetch(path, { ...options, headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
     data = await reply.json();
   } catch {
     if (!reply || reply.ok) throw new Trouble("again", "The server cannot be reached.");

@@ -34,6 +34,13 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+def of_the_disk(error: Exception) -> bool:
+    """Whether an error tells of the disk, the folder or a lock, and not of what the file holds."""
+    # An error without a code of SQLite's own is of Python's, such as of text that is not UTF-8.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR
+
+
 @contextmanager
 def explained(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Raise `BuildFailed` for errors of SQLite. what: the file holds; remedy: where its content is at fault."""
@@ -41,9 +48,7 @@ def explained(path: Path, what: str, remedy: str) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         reason = str(error)[:_SHOWN]
-        # An error without a code of SQLite's own is of Python's, such as of text that is not UTF-8.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:  # no fault of the content
+        if of_the_disk(error):
             remedy = "see that it can be written and that its disk has room, and run the same command again"
             raise BuildFailed(f"{path}: {reason}; {remedy}") from error
         raise BuildFailed(f"{path}: not a file of {what} ({reason}); {remedy}") from error
