@@ -19,13 +19,14 @@ Captions = list[tuple[str, ...]]
 def read(path: Path) -> tuple[str, Captions, str]:
     """The kind; id, image id, text, file, and split and terms where stated; place and reason of what was left out."""
     source = caption_source(path)
-    found = list(source.read())
+    records = list(source.read())
     captions = [
         (c.caption_id, c.image_id, c.caption, c.image, *filter(None, (c.split, *c.terms)))
-        for c in found
+        for c in records
         if isinstance(c, Caption)
     ]
-    return source.kind, captions, "; ".join(f"{one.place}: {one.reason}" for one in found if isinstance(one, Skipped))
+    skipped = [f"{record.place}: {record.reason}" for record in records if isinstance(record, Skipped)]
+    return source.kind, captions, "; ".join(skipped)
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:

@@ -57,13 +57,13 @@ def pairs(annotations: Path, media: Path, **settings: Any) -> ImagePairs:
 def test_every_form_gives_the_same_pairs(tmp_path: Path, media: Path, form: str) -> None:
     made = pairs(written(tmp_path, form, RECORDS), media)
     planned = list(made.plan())
-    assert [one.key for one in planned] == [sample_key("mine", name) for name in "abc"]
+    assert [pair.key for pair in planned] == [sample_key("mine", name) for name in "abc"]
     first, second, _ = made.make(planned)
     assert isinstance(first, Pair) and isinstance(second, Pair)
     assert (first.captions0, first.captions1) == (("a red ball",), ("a blue ball",))
     assert first.image0.pixels[0, 0].tolist() == [255, 0, 0] and first.image1.pixels[0, 0].tolist() == [0, 0, 255]
-    found = [image.source.path for image in (second.image0, second.image1)]
-    assert found == ["some/deep/wine.png", "00000.tar/green.png"]
+    paths = [image.source.path for image in (second.image0, second.image1)]
+    assert paths == ["some/deep/wine.png", "00000.tar/green.png"]
     assert first.provenance == {"id": "a", "image0": "red.png", "image1": "blue.png"}
 
 
@@ -78,16 +78,16 @@ def test_records_tell_group_split_and_terms_by_whatever_names_of_fields(tmp_path
         {**none, "group": "z", "split": "Train"},
     ]
     pair = {"image0": "red.png", "after": "blue.png", "caption0": ["red", "a ball", " "], "caption1": ["blue"]}
-    records = [{**pair, "pid": number, **one} for number, one in enumerate(more)]
+    records = [{**pair, "pid": number, **fields} for number, fields in enumerate(more)]
     fields = {"id": "pid", "image1": "after", "change": "kind"}
     made = pairs(written(tmp_path, form, records), media, fields=fields, credit="me")
     planned = list(made.plan())
-    assert [one.identity for one in planned] == ['["0"]', '["2"]', '["1"]'], "groups follow each other"
+    assert [pair.identity for pair in planned] == ['["0"]', '["2"]', '["1"]'], "groups follow each other"
     assert (planned[0].captions0, planned[0].captions1) == (("red", "a ball"), ("blue",))
     assert planned[0].group == planned[1].group != planned[2].group
-    assert [one.split for one in planned] == ["train", "train", "test"]
-    assert [one.change for one in planned] == ["swap_att", "", ""]
-    terms = [(one.licence, one.credit, one.source_url) for one in planned]
+    assert [pair.split for pair in planned] == ["train", "train", "test"]
+    assert [pair.change for pair in planned] == ["swap_att", "", ""]
+    terms = [(pair.licence, pair.credit, pair.source_url) for pair in planned]
     assert terms == [
         ("CC-BY-2.0", "Ada", ""),
         ("MIT", "me", ""),
@@ -116,7 +116,7 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     path = written(tmp_path, "jsonl", [whole, *dirty, RECORDS[1]])
     path.write_bytes(path.read_bytes() + b'{"id": "caf\xe9"}\n{"id": \n')
     made = pairs(path, media)
-    assert [one.identity for one in made.plan()] == ['["a"]', '["b"]']
+    assert [pair.identity for pair in made.plan()] == ['["a"]', '["b"]']
     reasons = ["not-an-object", "no-id", "no-id", "no-image", "unsafe-path", "unsafe-path", "no-caption", "no-caption"]
     reasons += ["unknown-licence", "unknown-source-url", "unknown-licence", "unknown-credit"]
     expected = [(reason, f"pairs.jsonl line {number}") for number, reason in enumerate(reasons, 2)]

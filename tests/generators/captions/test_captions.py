@@ -341,7 +341,7 @@ def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
         path = tmp_path / f"{count}.tsv"
         path.write_text("".join(f"caption number {n} of many\thttp://x.org/{n}.jpg\n" for n in range(count)))
         tracemalloc.start()
-        assert sum(isinstance(one, Caption) for one in caption_source(path).read()) == count
+        assert sum(isinstance(read, Caption) for read in caption_source(path).read()) == count
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 50_000

@@ -48,7 +48,7 @@ def built(folder: Path, **settings: Any) -> list[Stored[Any]]:
 def planned(folder: Path, **settings: Any) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Split of each planned image, and what is left out."""
     generator = ImageCaptions.model_validate(source(folder, **settings)).open(Context("photos"))
-    return {one.image_id: one.split for one in generator.plan()}, generator.excluded.examples
+    return {photo.image_id: photo.split for photo in generator.plan()}, generator.excluded.examples
 
 
 def test_a_sample_is_an_image_with_all_its_captions_which_ask_for_each_other(photos: Path) -> None:

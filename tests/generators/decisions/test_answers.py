@@ -30,16 +30,16 @@ def opened(path: Path) -> sqlite3.Connection:
 @pytest.mark.parametrize("form", ["sqlite", "parquet"])
 def test_what_is_written_is_read(form: str, tmp_path: Path) -> None:
     path = tmp_path / f"answers with ? and #.{form}"
-    other = answer(ONE, "c", "1", stage="other")
+    elsewhere = answer(ONE, "c", "1", stage="other")
     if form == "parquet":
-        pq.write_table(table_of([*reversed(GIVEN), other]), path)
+        pq.write_table(table_of([*reversed(GIVEN), elsewhere]), path)
     else:
         with closing(opened(path)) as connection:
-            insert(connection, [*reversed(GIVEN), other])
+            insert(connection, [*reversed(GIVEN), elsewhere])
             insert(connection, [answer(ONE, "a", "3")])  # the same answer again changes nothing
             assert read_answers(path, "people") == GIVEN, "while the page has it open"
     assert read_answers(path, "people") == GIVEN
-    assert read_answers(path, "other") == [other]
+    assert read_answers(path, "other") == [elsewhere]
     assert read_answers(tmp_path / "absent.sqlite", "people") == []
 
 

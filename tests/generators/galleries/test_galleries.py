@@ -120,8 +120,8 @@ def check_attributes(templates: Sequence[Entry], records: Sequence[Entry], chang
         else:
             assert not any(right & has(record) for record in gallery), "a second right answer"
         # No image of a distractor shows the reference's object with an attribute that makes an answer right.
-        beside = [other for record in gallery for other in by_image[image_of(record)]]
-        assert not any(other["object_name"] == kind and right & has(other) for other in beside)
+        beside = [instance for record in gallery for instance in by_image[image_of(record)]]
+        assert not any(instance["object_name"] == kind and right & has(instance) for instance in beside)
 
 
 TASKS: tuple[Literal["focus", "change"], ...] = ("focus", "change")
@@ -174,14 +174,15 @@ def entries(root: Path, kind: str, task: str, count: int | None = None, **more: 
 
 def categories(annotations: Path) -> dict[str, frozenset[str]]:
     """What each image shows, counted from the annotations."""
-    whole, found = json.loads(annotations.read_text()), {}
+    whole, shown_in = json.loads(annotations.read_text()), {}
     names = {category["id"]: condition_name(category["name"]) for category in whole["categories"]}
     for annotation in whole["annotations"]:
         pixels = Counter[str]()  # all segments of a category count together
         for segment in annotation["segments_info"]:
             pixels[names[segment["category_id"]]] += segment["area"]
-        found[str(annotation["image_id"])] = frozenset(name for name, area in pixels.items() if area > 320 * 240 / 100)
-    return found
+        present = {name for name, area in pixels.items() if area > 320 * 240 / 100}
+        shown_in[str(annotation["image_id"])] = frozenset(present)
+    return shown_in
 
 
 @pytest.mark.parametrize("kind", ["object", "attribute"])
@@ -299,8 +300,8 @@ def test_names_are_words_in_lower_case_and_contradictions_are_not_believed(tmp_p
 
 
 def test_instances_that_cannot_be_used_are_counted_and_other_files_refused(tmp_path: Path) -> None:
-    other, excluded = {**ONE, "instance_id": "9"}, LeftOut()
-    broken = [{**other, "image_id": "../7"}, {**other, "instance_bbox": [1, 2, 3, float("nan")]}]
+    second, excluded = {**ONE, "instance_id": "9"}, LeftOut()
+    broken = [{**second, "image_id": "../7"}, {**second, "instance_bbox": [1, 2, 3, float("nan")]}]
     (instance,) = read_instances(save([ONE, "text", ONE, *broken], tmp_path / "val.json"), TAXONOMY, excluded)
     assert (instance.id, excluded["instance-malformed"]) == ("8", 4)
     with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):

@@ -29,7 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(MINIATURE / "small_world", folder, dirs_exist_ok=True)
     rows = list(csv.reader((folder / "negatives.csv").open(newline="")))[:3]
     with (folder / "negatives.csv").open("w", newline="") as stream:
-        gone = [["gone.png", "a photo of a red car", f"a photo of a {other}", "replace", "obj"] for other in OTHERS]
+        gone = [["gone.png", "a photo of a red car", f"a photo of a {text}", "replace", "obj"] for text in OTHERS]
         csv.writer(stream).writerows([*rows, *gone])
     save_blip(folder / "blip", seed=1)  # says yes to some questions and no to others
     return folder
@@ -57,7 +57,7 @@ def test_the_best_image_is_put_beside_its_photo_and_without_photos_both_are_gene
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together, make = list[int](), GeneratedPairs.make
-    monkeypatch.setattr(GeneratedPairs, "make", lambda self, some: together.append(len(some)) or make(self, some))
+    monkeypatch.setattr(GeneratedPairs, "make", lambda self, pairs: together.append(len(pairs)) or make(self, pairs))
     source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
     of_photos = {**source, "verified": "verified", "photos": str(world / "photos")}
     subsets = {"bivlc": {"source": of_photos}, "twins": {"source": source}}

@@ -93,10 +93,10 @@ def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path,
     place = tmp_path / "answers.sqlite"
     tasks = asking(out, place, sample=10, overlap=1.0).gathered.tasks
     # The second is wrong in each fifth task: both say the same of 32, by chance of 20.
-    told = [(task, name, right_of(task)) for name in ("ann", "ben") for task in tasks]
-    told[len(tasks) :: 5] = [(task, "ben", 1 - right_of(task)) for task in tasks[::5]]
-    told += [(task, "cleo", right_of(task)) for task in tasks[::5]]  # whom the ties were left to
-    say(place, [answer_to(task, name, str(value), stage="human-baseline") for task, name, value in told])
+    answered = [(task, name, right_of(task)) for name in ("ann", "ben") for task in tasks]
+    answered[len(tasks) :: 5] = [(task, "ben", 1 - right_of(task)) for task in tasks[::5]]
+    answered += [(task, "cleo", right_of(task)) for task in tasks[::5]]  # whom the ties were left to
+    say(place, [answer_to(task, name, str(value), stage="human-baseline") for task, name, value in answered])
     report = json.loads(asking(out, place, sample=10, overlap=1.0).report_files()["decisions.json"])
     measured = people(report, "made", "made", resamples=50)
     assert measured.as_json()["undecided"] == 0 and measured.pooled.all.figures["group"].value == 100

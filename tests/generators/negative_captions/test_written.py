@@ -79,8 +79,8 @@ def test_a_model_that_obeys_a_caption_gives_no_negative(caption: str) -> None:
     ],
 )
 def test_a_negative_is_of_its_kind_or_is_not_taken(kind: str, negative: str | None, expected: str) -> None:
-    found = verdict(kind, CAPTION, answer(negative))
-    assert found == (("", expected, negative or "") if expected else (negative, "", ""))
+    result = verdict(kind, CAPTION, answer(negative))
+    assert result == (("", expected, negative or "") if expected else (negative, "", ""))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_no_answer_fails_a_shard(text: str, kind: str) -> None:
 def captions(tmp_path: Path) -> Path:
     path = tmp_path / "captions.jsonl"
     records = [{"caption_id": str(n), "image_id": f"image{n}", "caption": text} for n, text in enumerate(TEXTS)]
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in [*records, {"caption": "x" * 10_000_001}]))
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in [*records, {"caption": "x" * 10_000_001}]))
     return path
 
 

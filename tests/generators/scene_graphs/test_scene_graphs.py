@@ -139,7 +139,7 @@ def test_relations_equal_those_of_one_caption_at_a_time(
     scenes = (scene.format(a=a, b=b, c=c) for scene, a, b, c in product(SCENES, THINGS, THINGS, THINGS))
     captions = [*ODD, *islice(scenes, 0, None, 7)]
     count = 0
-    for caption, found in zip(captions, small_parser.relations(captions), strict=True):
+    for caption, parsed in zip(captions, small_parser.relations(captions), strict=True):
         graph, expected = alone.parse(single_spaced(caption)), []
         for relation in graph["relations"]:
             ends = [graph["entities"][relation[end]] for end in ("subject", "object")]
@@ -147,7 +147,7 @@ def test_relations_equal_those_of_one_caption_at_a_time(
             lemmas = (ends[0]["lemma_head"], relation["lemma_relation"], ends[1]["lemma_head"])
             expected.append((*words, *lemmas, *(end["span"] for end in ends)))
         rows = []
-        for relation in found:
+        for relation in parsed:
             places = (relation.subject_start, relation.subject_end), (relation.object_start, relation.object_end)
             rows.append((*relation[:6], *(single_spaced(caption[start:end]) for start, end in places)))
         assert rows == expected, caption

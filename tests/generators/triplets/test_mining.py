@@ -28,18 +28,18 @@ DRAWS = Draws(3, "triplets")
 DIGESTS = {"strict": "ea777f7f5eda34fd72d645663c888cc1", "published": "ba42b1fc185cb031578ca0e48b20eb27"}
 
 
-def opened(said: str = OWN, **settings: Any) -> Triplets:
+def opened(stated: str = OWN, **settings: Any) -> Triplets:
     """The source at work on relations."""
     names = {"graphs": "graphs", "concreteness": Path("ratings.txt"), "licence": "CC0-1.0", **settings}
     source: Triplets = Triplets(kind="genecis-triplets", **names).open(Context("triplets", seed=5))
-    vars(source)["_miner"] = StrictRules(relations_of(said), RATED, 4.6, 5, 1, source.distractors)
+    vars(source)["_miner"] = StrictRules(relations_of(stated), RATED, 4.6, 5, 1, source.distractors)
     return source
 
 
-def miner(said: str, rules: str = "strict", threshold: float = 4.6, min_images: int = 5, **settings: bool) -> Miner:
+def miner(stated: str, rules: str = "strict", threshold: float = 4.6, min_images: int = 5, **settings: bool) -> Miner:
     if rules == "published":
-        return PublishedRules(relations_of(said), RATED, threshold, min_images)  # without plurals
-    return StrictRules(relations_of(said), RATED, threshold, min_images, 1, **settings)
+        return PublishedRules(relations_of(stated), RATED, threshold, min_images)  # without plurals
+    return StrictRules(relations_of(stated), RATED, threshold, min_images, 1, **settings)
 
 
 @pytest.mark.parametrize("rules", DIGESTS)

@@ -8,18 +8,18 @@ import os
 import pickle
 import re
 import struct
-import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 
 from tests.generators.video.numbered_videos import RATE, make_video, read
-from twinset.cli.main import main
+from twinset.cards.lineage import citations_of
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.recipe import parse_recipe
 from twinset.contracts.source import SOURCES
 from twinset.generators.video.safe_pickle import load
 from twinset.shards.contracts import Context
@@ -50,7 +50,7 @@ def written(kind: str, folder: Path, records: Sequence[Any]) -> Path:
     if whole:
         return saved(folder / f"{kind}.json", whole)
     path = folder / f"{kind}.jsonl"
-    path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in records), "utf-8")
+    path.write_text("\n".join(record if isinstance(record, str) else json.dumps(record) for record in records), "utf-8")
     return path
 
 
@@ -58,7 +58,6 @@ def written(kind: str, folder: Path, records: Sequence[Any]) -> Path:
     ("kind", "annotation", "problem"),
     [
         ("action-genome", [1], "holds a list, not frames by name"),
-        ("gebc", [], "Input should be a valid dictionary"),
         ("youcook2", {"database": {"v": {}}}, "database.v.annotations: Field required"),
         ("video-segments", [{"video": "a", "start": 0, "end": 1, "caption": "b"}], "two segments of one video"),
     ],
@@ -99,8 +98,9 @@ def test_captions_are_worded_as_published(tmp_path: Path) -> None:
 
 
 def test_captions_that_the_other_frame_lacks_lead(tmp_path: Path) -> None:
-    both = story((["looking_at"], ["behind"], ["holding", "touching"]), (["unsure"], ["behind"], ["holding", "wiping"]))
-    (pair,) = planned("action-genome", written("action-genome", tmp_path, both))
+    gazes = ("looking_at", "touching"), ("unsure", "wiping")
+    frames = story(*(([gaze], ["behind"], ["holding", deed]) for gaze, deed in gazes))
+    (pair,) = planned("action-genome", written("action-genome", tmp_path, frames))
     assert [caption.split()[3] for caption in pair.captions0] == ["touching", "holding"]
     assert [caption.split()[3] for caption in pair.captions1] == ["wiping", "holding"]
     for contacting in (None, ["other_relationship"]):  # what cannot be said
@@ -124,13 +124,6 @@ def test_frames_are_sampled_sparsely_whatever_the_order_and_form_of_the_file(ski
     assert [f"{pair.at0 / 10:.0f}{pair.at1 / 10:.0f}" for pair in pairs] == SAMPLED[skip]
     path = pickled(tmp_path / "frames.pkl", {frame["frame"]: frame["objects"] for frame in reversed(frames)}, 2)
     assert planned("action-genome", path, skip=skip) == pairs
-
-
-def test_numbers_of_frames_count_from_one(tmp_path: Path) -> None:
-    make_video(tmp_path / "A.mp4", count=30)
-    source = opened("action-genome", written("action-genome", tmp_path, story(HOLD, AWAY)))
-    (pair,) = source.make(list(source.plan()))
-    assert isinstance(pair, Pair) and (read(pair.image0.pixels), read(pair.image1.pixels)) == (9, 19)
 
 
 # GEBC
@@ -170,7 +163,7 @@ def test_captions_of_one_moment_are_no_neighbours(tmp_path: Path) -> None:
 def test_order_and_form_of_the_file_do_not_matter(tmp_path: Path) -> None:
     clean = twins(tmp_path, THREE)
     assert twins(tmp_path, THREE[::-1]) == clean
-    assert twins(tmp_path, [one | {"timestamp": str(one["timestamp"])} for one in THREE]) == clean
+    assert twins(tmp_path, [record | {"timestamp": str(record["timestamp"])} for record in THREE]) == clean
     # Neighbours are the other boundaries of the file.
     assert twins(tmp_path, [THREE[0], THREE[1] | {"next_timestamp": "late"}, THREE[2]]) == clean
     nameless = {key: value for key, value in THREE[1].items() if key != "boundary_id"}
@@ -180,14 +173,17 @@ def test_order_and_form_of_the_file_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
-    other = [one | {"boundary_id": one["boundary_id"].replace("v", "a")} for one in THREE]
+    second = [record | {"boundary_id": record["boundary_id"].replace("v", "a")} for record in THREE]
     val = saved(tmp_path / "val.json", {"v": THREE[:1]})
-    train = saved(tmp_path / "train.json", {"v": THREE[1:], "a": other, "../x": THREE})
-    both, whole = opened("gebc", val, train), planned("gebc", saved(tmp_path / "whole.json", {"v": THREE, "a": other}))
-    assert list(both.plan()) == whole == planned("gebc", train, val)
+    train = saved(tmp_path / "train.json", {"v": THREE[1:], "a": second, "../x": THREE})
+    split, whole = (
+        opened("gebc", val, train),
+        planned("gebc", saved(tmp_path / "whole.json", {"v": THREE, "a": second})),
+    )
+    assert list(split.plan()) == whole == planned("gebc", train, val)
     assert planned("gebc", val, train, val) == whole, "a boundary that two files have counts once"
     assert [pair.video for pair in whole] == ["a", "a", "v", "v"]
-    assert both.excluded.examples == [("unsafe-path", "train.json video '../x'")]
+    assert split.excluded.examples == [("unsafe-path", "train.json video '../x'")]
     urls = opened("gebc", saved(tmp_path / "urls.json", {"--33Lscn_sk": THREE, "-v.1": []})).media_urls()
     assert urls == {"--33Lscn_sk": "https://www.youtube.com/watch?v=--33Lscn_sk"}
 
@@ -223,26 +219,13 @@ def test_every_two_segments_of_a_video_are_a_pair_of_their_middle_frames(tmp_pat
     make_video(tmp_path / "clip.mp4")
     shown = [(read(pair.image0.pixels), read(pair.image1.pixels)) for pair in source.make(pairs)]
     assert shown == [(round(at0 * RATE), round(at1 * RATE)) for at0, at1 in middles]
-    # With and without its suffix, a video is one.
-    rows = [
-        {"video": name, "start": n, "end": n + 0.5, "caption": f"step {n}"} for n, name in enumerate(("a", "a.MP4"))
-    ]
-    (pair,) = planned("video-segments", saved(tmp_path / "segments.json", rows))
-    assert (pair.video, pair.captions0, pair.captions1) == ("a.MP4", ("Step 0.",), ("Step 1.",))
 
 
-def test_the_docs_command_builds_a_dataset_with_its_citation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipe_of_the_docs_is_cited_as_it_says() -> None:
     page = (ROOT / "docs/frames.md").read_text("utf-8")
     (recipe,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (command,) = re.findall(r"^    twinset (build own\.yaml.*)$", page, re.MULTILINE)
-    monkeypatch.chdir(tmp_path)
-    Path("own.yaml").write_text(recipe)
-    table(Path("segments.csv"))
-    Path("videos").mkdir()
-    make_video(Path("videos/clip.mp4"))
-    assert main(command.split()) == 0
-    card = Path(command.split()[-1], "README.md").read_text("utf-8")
-    assert "Kitchen videos of our group" in card and "doe2026kitchen" in card
+    citations = citations_of(parse_recipe(yaml.safe_load(recipe)), "kitchen")
+    assert "doe2026kitchen" in citations and "youcook" not in citations.lower()
 
 
 # Records that can be used, and others with the reason why they cannot.
@@ -287,8 +270,8 @@ def test_unusable_records_are_counted_with_reason_and_place_and_change_nothing_e
     assert list(made.plan()) == clean != []
     where = {"gebc": "video 'v' boundary", "youcook2": "video 'v' segment"}.get(kind, "line")
     for number, (reason, _) in enumerate(UNUSABLE[kind], len(CLEAN[kind]) + 1):
-        found = [place for given, place in made.excluded.examples if given == reason]
-        assert any(re.match(rf"{path.name} {where} {number}\b", place) for place in found), (reason, found)
+        places = [place for given, place in made.excluded.examples if given == reason]
+        assert any(re.match(rf"{path.name} {where} {number}\b", place) for place in places), (reason, places)
     assert sum(made.excluded.values()) == len(UNUSABLE[kind])
 
 
@@ -326,24 +309,16 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "a set": (NOT_DATA, {1, 2}),
     "an object of a class": (NOT_DATA, b"(cos\nsystem\n(S'true'\nto."),
     "a key of doubled tuples, whose hash takes for ever": (NOT_DATA, doubled(40, b"Ns.")),
-    "such a key of a dictionary from a mark": (NOT_DATA, b"(" + doubled(40, b"Nd.")[3:]),
     "a number as key": (NOT_DATA, b"\x80\x02}K\x01Ns."),
     "nine million parts in 20 kB": (NOT_DATA, [list(range(3000))] * 3000),
     "claimed text": (BROKEN, b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"."),
-    "no list": (BROKEN, b"\x80\x02(K\x01e."),
     "nothing remembered": (BROKEN, b"\x80\x02h\x01."),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_anything_but_data_is_refused_by_a_short_message_and_fills_no_memory(name: str, tmp_path: Path) -> None:
+def test_anything_but_data_is_refused_by_a_short_message(name: str, tmp_path: Path) -> None:
     problem, value = REFUSED[name]
-    path = pickled(tmp_path / "annotation.pkl", value)
-    tracemalloc.start()
-    try:
-        with pytest.raises(WrongUse, match=rf"annotation\.pkl: {problem}") as refused:
-            load(path)
-        assert problem is NOT_DATA or tracemalloc.get_traced_memory()[1] < 4_000_000
-        assert len(str(refused.value)) < 1000
-    finally:
-        tracemalloc.stop()
+    with pytest.raises(WrongUse, match=rf"annotation\.pkl: {problem}") as refused:
+        load(pickled(tmp_path / "annotation.pkl", value))
+    assert len(str(refused.value)) < 1000
