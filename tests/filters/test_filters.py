@@ -88,13 +88,6 @@ def test_a_preference_is_the_smaller_of_two_differences() -> None:
     assert scoring(Path("model")).measure(images, captions).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_score_does_not_depend_on_the_other_pairs_of_its_pass(clip: Path) -> None:
-    judge = scoring(clip, micro_batch=2).judge
-    longer = ("A photo of a large red circle on the left.", "A photo of a large red circle on the right.")
-    pairs = [pair(FIRST, SECOND), pair(SECOND, THIRD, captions=longer), pair(THIRD, FIRST)]
-    assert judge(pairs) == [judge([single])[0] for single in pairs]
-
-
 def test_pairs_are_dropped_only_where_it_is_asked_for(clip: Path) -> None:
     same_captions = pair(FIRST, SECOND, captions=(CAPTIONS[0], CAPTIONS[0]))
     (score,) = scoring(clip).judge([same_captions])

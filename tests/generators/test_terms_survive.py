@@ -21,7 +21,6 @@ from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import load_recipe
 from twinset.contracts.source import SOURCES, Place
 from twinset.generators import KINDS
-from twinset.generators.captions.tables import Caption, read_json_captions
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
 from twinset.generators.galleries.annotations import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
@@ -125,15 +124,11 @@ COCO = {
 STATED = {1: Terms("CC-BY-NC-ND-2.0", "", "http://f.example/1"), 2: Terms("CC-BY-SA-2.0"), 3: Terms()}
 
 
-def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_path: Path) -> None:
-    scenes, captions = tmp_path / "p.json", tmp_path / "c.json"
+def test_what_cocos_files_say_of_photos_is_read(tmp_path: Path) -> None:
+    scenes = tmp_path / "p.json"
     segments = [{"image_id": image, "segments_info": [{"id": 1, "category_id": 1, "area": 9}]} for image in STATED]
     scenes.write_text(json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": segments}))
     assert read_scenes(scenes, LeftOut()).terms == tuple(STATED.values())
-    annotations = [{"id": image, "image_id": image, "caption": "A car."} for image in STATED]
-    captions.write_text(json.dumps({**COCO, "annotations": annotations}))
-    read = [caption.terms for caption in read_json_captions(captions) if isinstance(caption, Caption)]
-    assert read == [*STATED.values()]
     scenes.write_text(json.dumps({**COCO, "licenses": [3], "categories": [], "annotations": []}))
     with pytest.raises(WrongUse, match=r"p\.json: licenses is not a list of objects"):
         read_scenes(scenes, LeftOut())

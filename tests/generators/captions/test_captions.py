@@ -7,13 +7,11 @@ import csv
 import gzip
 import io
 import json
-import os
 import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.generators.made_inputs import Captions, parquet_of, read, tar_of, write
@@ -34,12 +32,10 @@ DOWNLOADED = [
 ]
 SHARD = tar_of({f"{key}{suffix}": bytes(600) for key in (KEYS[0], KEYS[3]) for suffix in (".jpg", ".txt", ".json")})
 ROWS = parquet_of([{"caption": "A dog.", "image_id": 7, "image": {"bytes": b"x"}}, {"caption": None, "image_id": 8}])
-BEYOND = parquet_of([{"caption": pa.scalar(1 << 40, pa.timestamp("s")), "image": "1.jpg"}])
 OF_OTHER = b'{"captions": ["A cat.", {"raw": "A bird.", "image": "0.tar/b.jpg", "image_id": "0/b"}], "licence": "MIT"}'
 DOTTED = ("1.in.jpg", "1.outputs.txt", "2.jpg", "2.mask.png", "2.txt", "photo.v1.0.jpg", "photo.v1.1.jpg")
 TWICE = ("3.jpg", "3.txt", "3.jpg", "3.txt")
 OF_MACOS = ("./._4.jpg", "./4.jpg", "./._4.txt", "./4.txt")
-KARPATHY = {"filepath": "val2014", "filename": "7.jpg", "cocoid": 7, "split": "restval"}
 COCO = {
     "images": [{"id": "007", "file_name": "7.jpg", "license": 1}, {"id": 8, "file_name": "8.jpg", "license": 2}, {}],
     "licenses": [{"id": 1, "name": "CC-BY-NC-4.0", "url": None}, {"id": 2, "name": None}],
@@ -130,11 +126,6 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         "tsv",
         untold(['"Stop" sign on a road', '"half a line', 'a 5" screen']),
     ),
-    "a mark in one line and one in the next": (
-        {"c.tsv": b'image\tcaption\n0.jpg\t"half a line\n1.jpg\ta tv of 5"\n'},
-        "tsv",
-        untold(['"half a line', 'a tv of 5"']),
-    ),
     "a folder of Parquet, also of what img2dataset stored as files": (
         {"a.parquet": ROWS, "b.parquet": parquet_of(DOWNLOADED)},
         "parquet",
@@ -200,11 +191,6 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         "image record 3: no-image-id; annotation 3: unknown-image; annotation 4: no-caption-id; "
         "annotation 5: empty-caption; annotation 6: no-caption-id; annotation 7: unknown-image",
     ),
-    "Karpathy's of COCO": (
-        json_of({"images": [{**KARPATHY, "sentences": [{"raw": text, "sentid": n} for n, text in enumerate(SAID)]}]}),
-        "coco",
-        [(f"{n}", "7", text, "val2014/7.jpg", "restval") for n, text in enumerate(SAID)],
-    ),
     "SBU": (
         json_of({"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]}),
         "coco",
@@ -227,17 +213,14 @@ def test_each_format_is_found_out_and_read(tmp_path: Path, form: str) -> None:
 REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
     "no columns": ({"c.csv": b"a,b\n1,2\n"}, r"c\.csv: nothing .* line 2: no-caption\); .* are called caption or"),
     "open quote": ({"c.csv": b'caption,image\n"never closed,1.jpg\n'}, r"c\.csv, line 2: not CSV"),
-    "two columns": ({"c.csv": b"image,caption,Caption\n1,2,3\n"}, r"c\.csv: nothing .* line 2: repeated-key"),
     "one column twice": ({"c.csv": b"image,caption,caption\n1,2,3\n"}, r"c\.csv: two columns are called 'caption'; "),
     "cut Parquet": ({"a.parquet": ROWS[:-20], "b.parquet": ROWS}, r"a\.parquet: not a Parquet file that can be read"),
     "two files of one id": (
         json_of({**COCO, "images": [{"id": 8, "file_name": f"{n}.jpg"} for n in "ab"]}),
         r"image id 8 is that of a\.jpg and of b\.jpg",
     ),
-    "a time beyond all calendars": ({"a.parquet": BEYOND}, r"a\.parquet: not a Parquet file .*out of range"),
     "other JSON": ({"c.json": b'{"images": [], "sentences": []}'}, r"c\.json: not captions in a form.*COCO"),
     "a photo": ({"photo.jpg": b"\xff\xd8"}, r"photo\.jpg: .*captions are a TSV"),
-    "a folder without any": ({"a/photo.jpg": b"", "a/b.md": b""}, r"a folder without .*captions are a TSV"),
     "cut gzip": ({"c.tsv.gz": gzip.compress(b"a dog\thttp://x.org/1.jpg\n" * 100)[:-9]}, r"fetch the file again"),
     "no caption": ({"none.tsv": b"no url\nor here\n"}, r"none\.tsv: nothing .*none\.tsv line 1: wrong-columns"),
 }
@@ -296,13 +279,6 @@ def test_a_bad_record_is_counted_alike_in_every_format(tmp_path: Path, suffix: s
     assert [place.split(": ")[1] for place in left_out.split("; ")] == [reason for _, reason in bad]
 
 
-def test_a_bad_image_of_coco_is_counted_with_its_reason(tmp_path: Path) -> None:
-    images = '[{"id": 1, "id": 2}, {"id": 3, "file_name": "\\ud800"}, {"id": 7, "file_name": "7.jpg"}]'
-    content = f'{{"images": {images}, "annotations": [{{"id": 1, "image_id": 7, "caption": "A dog."}}]}}'
-    _, captions, left_out = read(write(tmp_path, {"c.json": content.encode()}))
-    assert len(captions) == 1 and left_out == "image record 1: repeated-key; image record 2: not-utf-8"
-
-
 def test_ids_and_places_begin_with_the_file_and_the_digest_has_order_and_names(tmp_path: Path) -> None:
     (tokens,) = FORMATS["Flickr tokens"][0].values()
     forms = {"photos.token.txt.gz": gzip.compress(tokens), "tables/a.parquet": ROWS}
@@ -329,36 +305,35 @@ def test_two_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
         CaptionSources([tmp_path / "a", tmp_path / "b"])
 
 
-def test_pipes_and_folders_are_no_tables(tmp_path: Path) -> None:
-    write(tmp_path, {"a.parquet": ROWS, "c.parquet/d": b""})
-    os.mkfifo(tmp_path / "b.parquet")
-    assert caption_source(tmp_path).files == (tmp_path / "a.parquet",)
-
-
 def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
     peaks = []
-    for count in (500, 5_000):
+    for count in (100, 1_000):
         path = tmp_path / f"{count}.tsv"
         path.write_text("".join(f"caption number {n} of many\thttp://x.org/{n}.jpg\n" for n in range(count)))
         tracemalloc.start()
         assert sum(isinstance(read, Caption) for read in caption_source(path).read()) == count
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 50_000
+    assert peaks[1] < peaks[0] + 20_000
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the captions of ../shared/data are not here")
 @pytest.mark.parametrize(
     ("name", "images", "captions", "split", "left_out"),
     [
-        ("captions/cc3m_validation.tsv", 15833, 15833, "", 0),
-        ("captions/coco_captions_val2017.json", 5000, 25014, "", 0),
-        ("captions/flickr8k_token.txt", 8092, 40459, "", 1),  # without its tab
         ("karpathy/maccap/flickr30k_val.json.gz", 1014, 5070, "val", 0),
-        ("karpathy/maccap/flickr30k_test.json.gz", 1000, 5000, "test", 0),
-        ("karpathy/maccap/mscoco_test.json.gz", 5000, 25010, "test", 0),
-        ("karpathy/aro_coco_karpathy_test.json.gz", 5000, 25010, "", 0),
-        ("karpathy/flickr8k/Flickr8k.token.txt.gz", 8092, 40457, "", 3),
+        *(
+            pytest.param(*counted, marks=pytest.mark.slow)
+            for counted in (
+                ("captions/cc3m_validation.tsv", 15833, 15833, "", 0),
+                ("captions/coco_captions_val2017.json", 5000, 25014, "", 0),
+                ("captions/flickr8k_token.txt", 8092, 40459, "", 1),  # without its tab
+                ("karpathy/maccap/flickr30k_test.json.gz", 1000, 5000, "test", 0),
+                ("karpathy/maccap/mscoco_test.json.gz", 5000, 25010, "test", 0),
+                ("karpathy/aro_coco_karpathy_test.json.gz", 5000, 25010, "", 0),
+                ("karpathy/flickr8k/Flickr8k.token.txt.gz", 8092, 40457, "", 3),
+            )
+        ),
     ],
 )
 def test_published_captions(name: str, images: int, captions: int, split: str, left_out: int) -> None:

@@ -11,7 +11,6 @@ from tests.generators.made_inputs import picture, tar_of, write
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.recipe import parse_recipe
-from twinset.contracts.recipe.models import content_of
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import Query
 from twinset.generators.captions.image_captions import ImageCaptions
@@ -113,6 +112,7 @@ def test_tars_of_webdataset_are_read_where_they_lie(photos: Path) -> None:
     assert planned(photos, captions=tars)[1] == left_out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FLICKR8K.is_dir(), reason="Flickr8k's lists are not in ../shared/data on this machine")
 def test_the_official_lists_of_flickr8k() -> None:
     lists = {"train": "trainImages", "validation": "devImages", "test": "testImages"}
@@ -124,11 +124,11 @@ def test_the_official_lists_of_flickr8k() -> None:
 
 def test_photos_are_split_by_share(photos: Path) -> None:
     rows = [f"{at % 200}.jpg,caption {at},{'test' if at % 200 < 20 else ''}" for at in range(400)]
-    found = []
+    plans = []
     for lines in (rows, rows[::-1]):
         (photos / "own.csv").write_text("\n".join(["image,caption,split", *lines]) + "\n")
-        found.append(planned(photos, captions=str(photos / "own.csv"), images=None, train=0.8))
-    (splits, left_out), again = found
+        plans.append(planned(photos, captions=str(photos / "own.csv"), images=None, train=0.8))
+    (splits, left_out), again = plans
     assert len(splits) == 200 and not left_out and again[0] == splits
     stated = [f"{number}.jpg" for number in range(20)]
     assert {splits.pop(name) for name in stated} == {"test"}
@@ -137,12 +137,3 @@ def test_photos_are_split_by_share(photos: Path) -> None:
     assert splits == {name: share.of(name) for name in splits}
     with pytest.raises(ValueError, match="train is a share beside a list"):
         ImageCaptions.model_validate(source(photos, train=0.8, test=str(photos / "own.csv")))
-
-
-def test_a_share_is_part_of_what_is_built_and_a_list_is_read_where_it_lies(photos: Path) -> None:
-    contents = []
-    for train in (0.8, 0.7, str(photos / "tokens.txt")):
-        subset = {"source": source(photos, train=train)}
-        recipe = parse_recipe({"name": "photos", "subsets": {"photos": subset}})
-        contents.append(content_of(recipe["photos"], 0)["source"].get("train"))
-    assert contents == [0.8, 0.7, None]

@@ -17,7 +17,6 @@ from twinset.generators.decisions.question import BestImage, question_of
     ("table", "expected"),
     [
         ([[20, 5], [10, 15]], 0.4),  # p_o = 35/50; p_e = (25 * 30 + 25 * 20) / 2500 = 0.5
-        ([[2, 0], [0, 2]], 1.0),
         ([[0, 10], [10, 0]], -1.0),
         ([[3, 0, 1], [0, 2, 0], [1, 0, 3]], (0.8 - 0.36) / 0.64),
     ],

@@ -188,7 +188,7 @@ def categories(annotations: Path) -> dict[str, frozenset[str]]:
 @pytest.mark.parametrize("kind", ["object", "attribute"])
 @pytest.mark.parametrize("task", TASKS)
 def test_every_rule_holds_of_what_is_made(root: Path, kind: str, task: str) -> None:
-    made = entries(root, kind, task, 1500)
+    made = entries(root, kind, task, 400)
     assert len(made) > 200
     if kind == "attribute":
         check_attributes(made, RECORDS, task == "change")
@@ -199,24 +199,8 @@ def test_every_rule_holds_of_what_is_made(root: Path, kind: str, task: str) -> N
     assert {*references} == {*references[:again]}, "references take turns"
 
 
-def test_near_distractors_are_the_most_similar_without_the_condition(root: Path) -> None:
-    images = categories(root / "panoptic.json")
-    for entry in entries(root, "object", "focus", 50):
-        reference, _, *gallery = (images[str(image["val_image_id"])] for image in shown(entry))
-        close = [image for image in images.values() if len(image & reference) >= 6 and not reference <= image]
-        without = sorted((len(image & reference) for image in close if entry["condition"] not in image), reverse=True)
-        assert [len(image & reference) for image in gallery[:9]] == without[:9]
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task: str) -> None:
-    records = [{**record, "image_id": int(record["image_id"]) % 30} for record in RECORDS[:400]]  # of few images
-    few = save(records, tmp_path / "few.json")
-    templates = source(root, "attribute", task, annotations=few)
-    made = [json.loads(planned.entry) for planned in templates.templates()]
-    assert made
-    check_attributes(made, records, task == "change")  # though answers are right elsewhere in an image
-    assert templates.excluded["reference-without-gallery"] > 0
     lonely = save(scenes(30), tmp_path / "lonely.json")  # no nine near ones
     templates = source(root, "object", task, annotations=lonely)
     with pytest.raises(WrongUse, match=r"lonely\.json: no template of .* can be made .*take the whole of a split"):
@@ -224,23 +208,6 @@ def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task:
     few_categories = sum(len(names) < 10 for names in categories(lonely).values())
     assert templates.excluded["reference-few-categories"] == few_categories
     assert templates.excluded["reference-without-gallery"] > 0
-
-
-def test_change_needs_another_object_and_a_target_that_differs_from_the_reference(root: Path) -> None:
-    def instance(number: int, name: str, positive: str, negative: str = "") -> dict[str, Any]:
-        stated = {"positive_attributes": positive.split(), "negative_attributes": negative.split()}
-        named = {"image_id": number, "instance_id": number, "object_name": name}
-        return {**named, **stated, "instance_bbox": [1.0, 2.0, 3.0, 4.0]}
-
-    def made(*replaced: dict[str, Any]) -> int:
-        whole = [instance(1, "cup", "red"), *(instance(10 + n, "cup", "green", "red") for n in range(6))]
-        whole += [instance(20 + n, "car", "red") for n in range(9)]
-        records = {record["instance_id"]: record for record in (*whole, *replaced)}
-        return len(entries(root, "attribute", "change", annotations=save([*records.values()], root / "few.json")))
-
-    assert made() == 6
-    assert made(instance(20, "red cups", "red")) == 0
-    assert made(instance(1, "cup", "red green")) == 0  # as green as its references
 
 
 def test_a_missing_image_and_a_box_outside_reject_their_templates(root: Path, tmp_path: Path) -> None:
@@ -254,24 +221,11 @@ def test_a_missing_image_and_a_box_outside_reject_their_templates(root: Path, tm
     assert rejected.reason == "box-outside" and rejected.media is None and "320 x 240" in rejected.detail
 
 
-def test_a_category_is_present_above_one_per_cent_in_whatever_order_the_file_is(root: Path, tmp_path: Path) -> None:
-    whole = json.loads((root / "panoptic.json").read_text())
-    turned = save({key: list(reversed(value)) for key, value in whole.items()}, tmp_path / "turned.json")
-    shown_of = categories(root / "panoptic.json")
-    for path in (root / "panoptic.json", turned):
-        scenes = read_scenes(path, LeftOut())
-        rows = zip(scenes.pictures, scenes.present, strict=True)
-        assert {str(picture.id): {*np.array(scenes.names)[row]} for picture, row in rows} == shown_of
-        assert scenes.pictures[0].file_name == f"{min(map(int, shown_of))}.jpg"
-
-
 def test_wrong_entries_are_left_out_with_their_place(tmp_path: Path) -> None:
     """The annotation of an image that is left out goes with it."""
     for place, field, value, left_out in (
         ("images", "file_name", "../5.jpg", 2),
-        ("annotations", "image_id", 3, 1),
         ("annotations", "segments_info", [{"category_id": 9999, "area": 1}], 1),
-        ("annotations", "segments_info", [{"category_id": 1, "area": 320 * 240 + 1}], 1),
     ):
         whole, excluded = scenes(3), LeftOut()
         whole[place][1][field] = value

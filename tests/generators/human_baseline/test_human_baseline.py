@@ -18,7 +18,7 @@ from twinset.cli.main import main
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
-from twinset.evaluation.examples import MATCHING_SCORES, Matching
+from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.people import people
 from twinset.evaluation.report.results import as_json, measured_run
 from twinset.generators.decisions.answers import FILE
@@ -145,15 +145,6 @@ def test_people_are_asked_measured_and_shown_beside_a_model(
     assert results["models"]["people"]["all"]["group"] == 50.0 and results["same_data"]
     assert results["models"]["people"]["left_out"] == {"people were not asked": PAIRS - SAMPLE}
     assert {"figure": "group", "n": SAMPLE, "difference": 50.0}.items() <= results["differences"][-1].items()
-
-    data.draw(2 * SAMPLE, 0)
-    drawn = {example.key for example in data.examples() if isinstance(example, Matching)} | {pairs[0]}
-    part = [row for row in scores if row["key"] in drawn]
-    about = {"data_digest": data.digest(), "limit": [2 * SAMPLE, 0]}
-    save(tmp_path / "part", "twinset", "clip", part, MATCHING_SCORES, left_out={}, **about)
-    assert main(["eval", "human", stage, "--out", str(tmp_path / "part")]) == 0
-    people_left = as_json(measured_run(tmp_path / "part", resamples=0))["benchmarks"]["twinset"]["models"]["people"]
-    assert people_left["left_out"] == {"people were not asked": len(drawn - {*pairs})}
 
     save(tmp_path / "other", "twinset", "clip", scores, MATCHING_SCORES, data_digest="d" * 64)
     assert main(["eval", "human", stage, "--out", str(tmp_path / "other")]) == 2

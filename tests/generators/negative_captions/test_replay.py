@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from twinset.contracts.errors import WrongUse
@@ -46,10 +44,6 @@ def test_tables_tell_kinds_by_their_columns(tmp_path: Path) -> None:
     assert (first.image_id, first.type, first.subtype, second.counted_as) == ("7", "replace", "obj", "add_att")
     assert (first.caption_id, second.caption_id) == ("a/1", "a/3")
     assert source.excluded.examples == [("unknown-kind", "a.csv line 3")]
-    record = {"image_id": 7, "caption": "A dog.", "negative_caption": "A cat.", "image": {"bytes": b""}}
-    pq.write_table(pa.Table.from_pylist([record]), tmp_path / "trohn.parquet")
-    (candidate,) = replay(tmp_path / "trohn.parquet").plan()
-    assert (candidate.caption_id, candidate.image, candidate.counted_as) == ("trohn/1", "7", "")
 
 
 def test_dirty_records_are_counted_with_their_place(tmp_path: Path) -> None:
@@ -65,8 +59,6 @@ def test_dirty_records_are_counted_with_their_place(tmp_path: Path) -> None:
 def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="holds no negative captions; name a folder of SugarCrepe"):
         replay(tmp_path).inputs()
-    with pytest.raises(WrongUse, match="not a JSON list"):
-        list(replay(saved(tmp_path / "c.json", "3")).plan())
     with pytest.raises(WrongUse, match="no column 'negative_caption'"):
         list(replay(saved(tmp_path / "c.csv", "caption\nA dog.\n")).plan())
     (tmp_path / "b").mkdir()

@@ -72,7 +72,10 @@ def test_an_edit_changes_the_edited_image_alone(load: Load, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("device", "kind", "pairs"),
-    [("cpu", "small", 1), *(pytest.param("gpu", kind, 3, marks=pytest.mark.gpu) for kind in SAVED)],
+    [
+        pytest.param("cpu", "small", 1, marks=pytest.mark.slow),
+        *(pytest.param("gpu", kind, 3, marks=pytest.mark.gpu) for kind in SAVED),
+    ],
 )
 def test_half_precision(load: Load, device: str, kind: str, pairs: int) -> None:
     pipeline = load(kind, device=device, precision="float16")
@@ -115,10 +118,9 @@ def test_the_unet_keeps_its_own_processors_and_the_scheduler_its_state(load: Loa
 
 
 def test_both_schedulers(load: Load) -> None:
-    assert type(load("stable-diffusion-1.4").opened.pipeline.scheduler) is DDIMScheduler  # its folder names PNDM
+    assert type(load("small").opened.pipeline.scheduler) is DDIMScheduler
     solver = load("small", scheduler="dpm-solver++")
     assert type(solver.opened.pipeline.scheduler) is DPMSolverMultistepScheduler
     assert solver.opened.pipeline.scheduler.config.prediction_type == "v_prediction"
-    made, again = draw(solver, EDITS, noise("small", 3)), draw(solver, EDITS, noise("small", 3))
-    assert made.tobytes() == again.tobytes()
-    assert difference(made, draw(load("small"), EDITS, noise("small", 3))) > ROUNDED
+    made = draw(solver, EDITS[:1], noise("small", 1))
+    assert difference(made, draw(load("small"), EDITS[:1], noise("small", 1))) > ROUNDED

@@ -1,9 +1,6 @@
 """Text pairs planned from tables of negative captions: groups, splits, images and scores; what others read of them."""
 
 from collections import Counter
-from dataclasses import replace
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +47,6 @@ def test_exports_are_read_as_negative_captions_again(
         (name.format(number), f"A dog by car {number}.") for number in range(6)
     }
     assert {pair.counted_as for pair in again} == ({""} if format == "trohn" else {*KINDS})
-    unkind = replace(plan[0], made=replace(plan[0].made, type=""))
-    made.add("unkind", NEGATIVE_SUBSET, [[unkind]])
-    with pytest.raises(WrongUse, match="no known kind"):
-        export(made.store, ["unkind"], "sugarcrepe", tmp_path / "unkind")
-    assert not (tmp_path / "unkind").exists()
 
 
 #: Images of six captions, which do not come image by image.
@@ -78,11 +70,6 @@ def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path:
     assert [pair.caption_id for pair in candidates] == ["c/0", "c/2", "c/1", "c/5", "c/3", "c/4"]
     assert [pair.group for pair in candidates][:5] == [IMAGES[place] for place in (0, 2, 1, 5, 3)]
     assert candidates[5].group == candidates[5].key
-    many = rows([str(number * number % 37) if number % 5 else "" for number in range(400)])
-    groups = [
-        group for group, _ in groupby(planned(stage_of(many, tmp_path / "many", row_group=64)), attrgetter("group"))
-    ]
-    assert len(groups) == len(set(groups)) == 80 + len({values["image_id"] for values in many} - {""})
 
 
 def test_splits_are_by_image_and_the_same_in_every_stage(tmp_path: Path) -> None:
