@@ -2,7 +2,6 @@
 
 import os
 import struct
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from PIL import Image, ImageOps
 
 from tests.generators.made_inputs import picture, tar_of, write
 from twinset.contracts.kinds.samples import Frame
-from twinset.generators.galleries.source import ObjectTemplates
 from twinset.generators.image_files import ImageFiles, UnusableImage
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
@@ -40,17 +38,6 @@ def test_an_image_of_two_names_is_decoded_once(tmp_path: Path) -> None:
     assert list(read) == ["7", "000000000007.jpg"] and read["7"] is read["000000000007.jpg"]
 
 
-def test_the_source_of_a_member_is_its_own_bytes_and_is_found_again_by_its_name(tmp_path: Path) -> None:
-    content = picture(BLUE)
-    members = {"first.jpg": PNG, "k.jpg": content}
-    write(tmp_path, {"deep/00000.tar": tar_of(members)})
-    frame = found(tmp_path, "k")
-    assert (frame.source.path, frame.source.size, frame.pts) == ("deep/00000.tar/k.jpg", len(content), -1.0)
-    media = ObjectTemplates(kind="genecis-objects", task="focus", annotations=tmp_path, media=tmp_path).media_files()
-    assert media.sha256(frame.source.path) == (frame.source.sha256, frame.source.size)
-    assert media.sha256("deep/00000.tar/gone.jpg") is None
-
-
 def test_a_tar_that_is_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
     whole = tmp_path / "00000.tar"
     content = tar_of({"a.jpg": PNG, "b.jpg": picture(BLUE), "c.jpg": os.urandom(5000)})
@@ -62,31 +49,6 @@ def test_a_tar_that_is_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
     assert problem_of(tmp_path, "00000.tar/c.jpg").media_size == 5000
     whole.write_bytes(b"no tar at all" * 100)
     assert problem_of(tmp_path, "a").reason == "missing-media"
-
-
-def test_hostile_tars_end_in_no_loop_and_lead_nowhere(tmp_path: Path) -> None:
-    kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE)
-    with tarfile.open(tmp_path / "00000.tar", "w") as tar:
-        for kind in kinds:
-            info = tarfile.TarInfo(f"{kind.decode()}.jpg")
-            info.type, info.linkname = kind, "/etc/passwd"
-            tar.addfile(info)
-    for kind in kinds:
-        assert problem_of(tmp_path, kind.decode()).reason == "missing-media"
-    write(tmp_path, {"00000.tar": tar_of({"../out.jpg": PNG})})
-    assert problem_of(tmp_path, "00000.tar/../out.jpg").reason == "unsafe-path"
-    assert colour_of(tmp_path, "out") == RED  # found by its own name: nothing is written anywhere
-
-
-@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE])
-@pytest.mark.parametrize("size", [-1, 1 << 45, 1 << 70])  # bytes, as base 256: more than memory, than an address
-def test_sizes_that_no_member_has_end_the_tar(tmp_path: Path, kind: bytes, size: int) -> None:
-    claimed = tarfile.TarInfo("claimed.jpg")
-    claimed.type, claimed.size = kind, size
-    whole = tar_of({"first.jpg": PNG})[:1024]
-    (tmp_path / "00000.tar").write_bytes(whole + claimed.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
-    assert colour_of(tmp_path, "first") == RED
-    assert problem_of(tmp_path, "claimed").reason == "missing-media"
 
 
 def test_photographs_are_turned_as_pillow_turns_them_where_it_is_asked(tmp_path: Path) -> None:

@@ -1,14 +1,11 @@
 """From answers to decisions: majority, ties, agreement of annotators, and the protocol of a survey."""
 
-from dataclasses import replace
-
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from tests.generators.decisions.tasks import answer, task
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.agreement import agreement_among, kappa
-from twinset.generators.decisions.generated_images import ImageChoice
 from twinset.generators.decisions.pairs import HumanBaseline, PairScreening
 from twinset.generators.decisions.question import BestImage, question_of
 
@@ -55,25 +52,6 @@ def test_the_majority_decides(question: str, given: str, choice: str | None, rea
     made = question_of(question).decide(answers)
     assert choice == (made and made.choice)
     assert made is None or (made.reason, len(made.annotators)) == (reason, len(answers))
-
-
-def test_the_reason_most_people_gave_is_told() -> None:
-    asked = task("keep-pair")
-    why = ("fits-both", "bad-image", "fits-both", "<script>", "<script>", "<script>")
-    answers = [answer(asked, f"person-{n}", "drop", reason=code) for n, code in enumerate(why)]
-    made = question_of("keep-pair").decide([*answers, answer(asked, "z", "keep", reason="bad-image")])
-    assert made is not None and made.detail == "fits-both", "of the reasons that the question has"
-
-
-def test_answers_to_what_is_no_longer_shown_do_not_count() -> None:
-    asked, source = task(), ImageChoice(kind="image-choice", negatives="a", images="b")
-    again = replace(asked, image_sha256s=(*asked.image_sha256s[:3], "f" * 64))
-    given = answer(asked, "person", "2")
-    assert source.counted([asked], [[given]]) == [[given]] and source.counted([again], [[given]]) == [[]]
-    assert source.counted([asked], [[answer(asked, "person", "7")]]) == [[]], "a value that the task does not have"
-    assert replace(asked, group="other", split="train", image_tars=("x",) * 4).binding == asked.binding
-    for changed in ({"question": "match"}, {"texts": ("else",)}, {"images": asked.images[::-1]}):
-        assert replace(asked, **changed).binding != asked.binding
 
 
 def test_a_protocol_says_in_which_blocks_a_question_is_asked() -> None:

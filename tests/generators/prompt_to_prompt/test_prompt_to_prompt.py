@@ -85,13 +85,6 @@ def test_half_precision(load: Load, device: str, kind: str, pairs: int) -> None:
     assert np.abs(made.astype(int) - exact).mean() < ROUNDED
 
 
-def test_without_guidance_there_are_no_unconditional_rows(load: Load) -> None:
-    edits = [Edit((edit.captions[0], edit.captions[0])) for edit in EDITS]
-    made = draw(load("small", guidance=1.0), edits, noise("small", 3))
-    assert np.array_equal(made[:, 0], made[:, 1])
-    assert difference(made, draw(load("small"), edits, noise("small", 3))) > ROUNDED
-
-
 def test_a_pair_that_is_not_a_number_is_reported_and_spoils_no_other(load: Load) -> None:
     spoilt = noise("small", 3)
     spoilt[1, 0, 0, 0] = torch.nan

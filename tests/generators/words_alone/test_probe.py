@@ -8,7 +8,7 @@ import pytest
 
 from twinset.cards.sheet import words_of
 from twinset.generators.words_alone.guesses import LEAST_GROUPS, Guess, guess, guesses, same_bag
-from twinset.generators.words_alone.probe import LEAST, probed
+from twinset.generators.words_alone.probe import probed
 
 NOUNS = ["dog", "cat", "horse", "car", "bus", "tree", "house", "man", "woman", "child", "boat", "lake"]
 COLOURS = ["red", "blue", "green", "black", "white", "brown"]
@@ -44,12 +44,6 @@ def test_captions_are_asked_about_beside_as_long_ones() -> None:
         words = draw.choices(fillers, k=draw.randint(0, 9))
         pairs.append((" ".join([caption, *words]), " ".join([negative, *words, draw.choice(fillers)])))
     assert probed(*zip(*pairs, strict=True), seed=0).auc == pytest.approx(0.5, abs=0.1)
-
-
-@pytest.mark.parametrize("pairs", [[], captions(LEAST - 1, 0), [("a dog", "a cat")] * 500])
-def test_few_pairs_or_captions_give_no_figure(pairs: list[tuple[str, str]]) -> None:
-    probe = probed([caption for caption, _ in pairs], [negative for _, negative in pairs], seed=0)
-    assert (probe.auc, probe.paired) == (None, None)
 
 
 def test_the_interval_is_that_of_a_bootstrap_over_groups() -> None:
@@ -95,7 +89,6 @@ def test_what_is_always_right_is_solved_when_there_are_groups_enough() -> None:
         ("A dog bites a man.", "A man bites a dog!", True),
         ("two men on four-wheelers", "four men on two-wheelers", True),
         ("a dog and a dog", "a dog and dog", False),
-        ("the woman's hat", "the woman hat's", False),
         ("ÉTÉ rouge", "rouge été", True),
     ],
 )
