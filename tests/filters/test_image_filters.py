@@ -4,7 +4,7 @@ import numpy as np
 
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels
-from twinset.filters.pixels import Blank, NearIdentical, SceneCut, difference, histogram, similarity, thumbnail
+from twinset.filters.pixels import Blank, NearIdentical, SceneCut, histogram, similarity
 
 CAPTIONS = ("A photo of a red circle.", "A photo of a blue circle.")
 
@@ -39,13 +39,6 @@ def test_a_difference_below_the_threshold_is_near_identical() -> None:
     judge = NearIdentical(kind="near-identical", threshold=2.0).judge
     base = plain(100, 100, 100)
     assert judge([pair(base, base + 1, "b"), pair(base, base + 2, "c")]) == [Drop("near-identical", 1.0), Keep()]
-
-
-def test_a_thumbnail_is_the_mean_of_its_cells_whatever_the_size() -> None:
-    pixels = noise(2, 0, 256).repeat(32, axis=0)[:128, :128]
-    expected = [pixels[2 * row : 2 * row + 2, 10:12].mean(axis=(0, 1)) for row in range(64)]
-    assert np.allclose(thumbnail(pixels)[:, 5], expected, atol=0.51)
-    assert difference(thumbnail(plain(7, 8, 9, 720, 1280)), thumbnail(plain(10, 8, 9, 33, 41))) == 1.0
 
 
 def test_frames_without_contrast_are_blank() -> None:

@@ -137,7 +137,6 @@ def test_a_missing_image_rejects_its_pairs_until_it_is_there_and_one_image_twice
 def test_wrong_files_say_what_to_do(tmp_path: Path) -> None:
     wrong = {
         "pairs.xml": (b"a,b", "records are .csv, .tsv, .json"),
-        "pairs.json": (b"{}", "not a JSON list of objects"),
         "pairs.csv": (b"id,image0,image1,caption0\n", r"no column 'caption1' of text .*correct source\.fields"),
     }
     for name, (content, problem) in wrong.items():

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -82,8 +81,6 @@ def test_odd_texts_are_scored_or_named(scorer_folders: dict[str, Path], tmp_path
     odd += [("猫が座っている。", "قطة 🙂"), ("A bus.", "A man " * 300)]
     results = made(opened(source(scorer_folders, "vera", "cola", "clip"), negatives(tmp_path, odd)))
     assert [getattr(result, "reason", "") for result in results] == ["no-text", "no-text", "text-too-long", "", ""]
-    (only_empty,) = made(opened(source(scorer_folders, "cola"), negatives(tmp_path / "empty", [("", "")])))
-    assert isinstance(only_empty, Rejected)
 
 
 def test_wrong_settings_are_named(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
@@ -147,7 +144,6 @@ def commas(texts: Sequence[str], by: Any = 0) -> NDArray[np.float64]:
 @pytest.mark.parametrize(
     ("problem", "name", "value"),
     [
-        ("", "of_pairs", False),
         ("1 values for 4 texts", "open", lambda texts, size: np.zeros(1)),
         ("other scores in another order", "open", lambda texts, size: commas(texts, np.arange(len(texts)))),
         ("other scores one text a pass", "open", lambda texts, size: commas(texts, size)),
@@ -158,7 +154,7 @@ def commas(texts: Sequence[str], by: Any = 0) -> NDArray[np.float64]:
 )
 def test_what_breaks_the_contract_is_said(problem: str, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Commas, name, (lambda self, device: value) if name == "open" else value)
-    with pytest.raises(AssertionError, match=problem) if problem else nullcontext():
+    with pytest.raises(AssertionError, match=problem):
         check_scorer(Commas(kind="mylab-commas"))
 
 
@@ -173,7 +169,6 @@ def test_a_scorer_of_another_package_has_columns_after_those_of_every_table(
     row = cast(TableRows, result).rows[0]
     assert generator.row_schema.names[-7:] == [*TEXT_SCORES, "commas_caption", "commas_negative"]
     assert (row["commas_caption"], row["commas_negative"], row["vera_caption"]) == (0, 0.1, None)
-    assert [part.package for _, part in source.parts()] == ["", "mylab 1.0"] and generator.weights() == {}
     citations = "".join(cited(source))
     assert "@misc{commas2020" in citations and "liu2023vera" not in citations
     monkeypatch.setattr(Commas, "open", lambda self, device: lambda texts, micro_batch: commas(texts[:1]))

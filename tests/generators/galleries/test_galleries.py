@@ -260,11 +260,6 @@ def test_instances_that_cannot_be_used_are_counted_and_other_files_refused(tmp_p
     assert (instance.id, excluded["instance-malformed"]) == ("8", 4)
     with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):
         read_instances(save([], tmp_path / "val.json"), TAXONOMY, LeftOut())
-    with pytest.raises(WrongUse, match=r"types\.json.* attribute_types\.json"):
-        read_taxonomy(save({"red": 0}, tmp_path / "types.json"))
-    stuff = {**scenes(3), "categories": [{"id": 1, "name": "-stuff"}]}
-    with pytest.raises(WrongUse, match=r"broken\.json: categories\[0\]\.name: "):
-        read_scenes(save(stuff, tmp_path / "broken.json"), LeftOut())
 
 
 WIDTH, HEIGHT = 90, 60

@@ -135,12 +135,6 @@ def test_scores_that_no_scorer_gives_are_refused_before_any_work() -> None:
     assert not selection(quality=["cola"], refine=["cola"], similarity=None).misfit(scores)
 
 
-@pytest.mark.parametrize("wrong", [{"quality": ["vera", "lm"]}, {"refine": ["similarity"]}])
-def test_settings_that_cannot_be_are_refused(wrong: dict[str, list[str]]) -> None:
-    with pytest.raises(ValidationError, match=r"no caption scorer here gives|is one number of both captions"):
-        selection(**wrong)
-
-
 PUBLISHED, THREE = ("vera", "cola"), ("vera", "cola", "letters")
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.
 GAP = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.02, -0.02, 0.019, -0.019, 0.5, -0.5, 0.99, -0.99, 1e-12, -1e-12])
