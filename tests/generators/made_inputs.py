@@ -1,6 +1,7 @@
 """Files as tests of captions and images write them, and what a file or folder of captions is read as."""
 
 import io
+import json
 import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -35,6 +36,12 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return folder / next(iter(files)) if len(files) == 1 and not next(iter(files)).endswith(".tar") else folder
+
+
+def saved(path: Path, content: Any) -> Path:
+    """A text file: text as it is, anything else as JSON."""
+    path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+    return path
 
 
 def picture(colour: tuple[int, int, int], size: tuple[int, int] = (24, 16), form: str = "PNG") -> bytes:

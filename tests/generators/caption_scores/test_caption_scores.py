@@ -1,9 +1,9 @@
 """The stage, and its scorers: on published layouts against transcriptions, damaged, and of another package."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,10 +16,8 @@ from transformers import RobertaForSequenceClassification as Roberta
 from tests.generators.caption_scores.tiny_scorers import BIAS, MODELS, TEMPERATURE, TEXTS, save_vera, scored
 from tests.generators.selection.scored_stage import row, stage_of
 from twinset import check_scorer
-from twinset.cards.lineage import cited
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.contracts.references import Reference
 from twinset.generators.caption_scores.scorers.scorer import Scorer, ScorerSettings
 from twinset.generators.caption_scores.source import CaptionScores
@@ -74,6 +72,9 @@ def test_each_text_is_scored_once_and_a_number_that_is_none_rejects_its_row_alon
     details = [getattr(result, "detail", "") for result in made(generator)]
     assert details == ["", "cola_negative", "cola_caption", "cola_caption", ""]
     assert set(asked.values()) == {1} and len(asked) == 8
+    generator.__dict__["opened_scorers"] = [(generator.scorers[0], lambda texts, micro_batch: np.zeros(1))]
+    with pytest.raises(BuildFailed, match="1 scores for 8 texts"):
+        made(generator)
 
 
 def test_odd_texts_are_scored_or_named(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
@@ -156,21 +157,3 @@ def test_what_breaks_the_contract_is_said(problem: str, name: str, value: Any, m
     monkeypatch.setattr(Commas, name, (lambda self, device: value) if name == "open" else value)
     with pytest.raises(AssertionError, match=problem):
         check_scorer(Commas(kind="mylab-commas"))
-
-
-def test_a_scorer_of_another_package_has_columns_after_those_of_every_table(
-    bring: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bring("mylab", "twinset.caption_scorers", **{"mylab-commas": f"{__name__}:Commas"})
-    given = {"kind": "caption-scores", "negatives": "negatives", "scorers": [{"kind": "mylab-commas"}]}
-    source = CaptionScores.model_validate(given)
-    generator = opened(source, table := negatives(tmp_path, [("A dog.", "A dog, a cat.")]))
-    (result,) = made(generator)
-    row = cast(TableRows, result).rows[0]
-    assert generator.row_schema.names[-7:] == [*TEXT_SCORES, "commas_caption", "commas_negative"]
-    assert (row["commas_caption"], row["commas_negative"], row["vera_caption"]) == (0, 0.1, None)
-    citations = "".join(cited(source))
-    assert "@misc{commas2020" in citations and "liu2023vera" not in citations
-    monkeypatch.setattr(Commas, "open", lambda self, device: lambda texts, micro_batch: commas(texts[:1]))
-    with pytest.raises(BuildFailed, match=r"'mylab-commas' of mylab 1\.0: 1 scores for 2 texts"):
-        made(opened(source, table))

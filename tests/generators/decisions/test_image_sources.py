@@ -141,5 +141,3 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
     write_stages(tmp_path, [FITS])
     with pytest.raises(ValueError, match="is a URL, and SQLite needs a file"):
         choice(answers="s3://bucket/answers.sqlite")
-    with pytest.raises(WrongUse, match="not in a local folder; name their file with"):
-        choice().open(replace(context(tmp_path), out=None)).waiting()

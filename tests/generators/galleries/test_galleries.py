@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.generators.made_inputs import saved
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.parts import LeftOut
@@ -136,9 +137,9 @@ TAXONOMY = {**json.loads((STILLS / "attribute_types.json").read_text()), "tone":
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The annotations and the images."""
     root = tmp_path_factory.mktemp("genecis")
-    save(scenes(), root / "panoptic.json")
-    save(RECORDS, root / "vaw.json")
-    save(TAXONOMY, root / "types.json")
+    saved(root / "panoptic.json", scenes())
+    saved(root / "vaw.json", RECORDS)
+    saved(root / "types.json", TAXONOMY)
     with tarfile.open(STILLS / "images/stills.tar") as tar:
         tar.extractall(root / "images")
     return root
@@ -149,11 +150,6 @@ def scenes(images: int = 208) -> dict[str, Any]:
     whole: dict[str, Any] = json.loads((STILLS / "panoptic.json").read_text())
     whole["annotations"][0]["segments_info"][-1]["area"] = 320 * 240 // 100
     return {**whole, "images": whole["images"][:images], "annotations": whole["annotations"][:images]}
-
-
-def save(value: Any, path: Path) -> Path:
-    path.write_text(json.dumps(value), encoding="utf-8")
-    return path
 
 
 def source(root: Path, kind: str, task: Any, **more: Any) -> Templates:
@@ -201,7 +197,7 @@ def test_every_rule_holds_of_what_is_made(root: Path, kind: str, task: str) -> N
 
 @pytest.mark.parametrize("task", TASKS)
 def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task: str) -> None:
-    lonely = save(scenes(30), tmp_path / "lonely.json")  # no nine near ones
+    lonely = saved(tmp_path / "lonely.json", scenes(30))  # no nine near ones
     templates = source(root, "object", task, annotations=lonely)
     with pytest.raises(WrongUse, match=r"lonely\.json: no template of .* can be made .*take the whole of a split"):
         list(templates.plan())
@@ -215,7 +211,7 @@ def test_a_missing_image_and_a_box_outside_reject_their_templates(root: Path, tm
     (rejected,) = absent.make(list(islice(absent.plan(), 1)))
     assert isinstance(rejected, Rejected) and rejected.reason == "missing-media"
     records = [{**record, "instance_bbox": [320.0, 1.0, 5.0, 5.0]} for record in RECORDS]
-    outside = source(root, "attribute", "focus", annotations=save(records, tmp_path / "vaw.json"))
+    outside = source(root, "attribute", "focus", annotations=saved(tmp_path / "vaw.json", records))
     (rejected,) = outside.make(list(islice(outside.plan(), 1)))
     assert isinstance(rejected, Rejected)
     assert rejected.reason == "box-outside" and rejected.media is None and "320 x 240" in rejected.detail
@@ -229,7 +225,7 @@ def test_wrong_entries_are_left_out_with_their_place(tmp_path: Path) -> None:
     ):
         whole, excluded = scenes(3), LeftOut()
         whole[place][1][field] = value
-        assert len(read_scenes(save(whole, tmp_path / "broken.json"), excluded).pictures) == 2
+        assert len(read_scenes(saved(tmp_path / "broken.json", whole), excluded).pictures) == 2
         assert excluded.examples[0][1].startswith(f"broken.json {place}[1] ") and sum(excluded.values()) == left_out
 
 
@@ -245,21 +241,21 @@ ONE: dict[str, Any] = {
 
 def test_names_are_words_in_lower_case_and_contradictions_are_not_believed(tmp_path: Path) -> None:
     excluded = LeftOut()
-    (car,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, excluded)
+    (car,) = read_instances(saved(tmp_path / "val.json", [ONE]), TAXONOMY, excluded)
     assert (car.id, car.image, car.object_name, car.box) == ("8", "7", "train car", (-1.0, 2.0, 30.0, 4.5))
     assert (car.positive, car.negative) == (("red",), ("green",))
     assert excluded == {"attribute-unknown": 2, "attribute-contradicted": 1}
     assert all(place.startswith("val.json instance[0] '") for _, place in excluded.examples)
-    assert read_taxonomy(save(TAXONOMY, tmp_path / "types.json"))["tone"] == ("black", "grey", "white")
+    assert read_taxonomy(saved(tmp_path / "types.json", TAXONOMY))["tone"] == ("black", "grey", "white")
 
 
 def test_instances_that_cannot_be_used_are_counted_and_other_files_refused(tmp_path: Path) -> None:
     second, excluded = {**ONE, "instance_id": "9"}, LeftOut()
     broken = [{**second, "image_id": "../7"}, {**second, "instance_bbox": [1, 2, 3, float("nan")]}]
-    (instance,) = read_instances(save([ONE, "text", ONE, *broken], tmp_path / "val.json"), TAXONOMY, excluded)
+    (instance,) = read_instances(saved(tmp_path / "val.json", [ONE, "text", ONE, *broken]), TAXONOMY, excluded)
     assert (instance.id, excluded["instance-malformed"]) == ("8", 4)
     with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):
-        read_instances(save([], tmp_path / "val.json"), TAXONOMY, LeftOut())
+        read_instances(saved(tmp_path / "val.json", []), TAXONOMY, LeftOut())
 
 
 WIDTH, HEIGHT = 90, 60

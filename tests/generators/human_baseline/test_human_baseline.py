@@ -15,7 +15,7 @@ from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import say
 from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, build_pairs, recipe_of
 from twinset.cli.main import main
-from twinset.contracts.errors import DecisionsMissing, WrongUse
+from twinset.contracts.errors import DecisionsMissing
 from twinset.contracts.recipe import Recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
@@ -103,17 +103,6 @@ def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path,
     counts = {name: (annotator["right"], annotator["answers"]) for name, annotator in measured.annotators.items()}
     assert counts == {"ann": (40, 40), "ben": (32, 40), "cleo": (8, 8)}
     assert measured.report["agreement"]["pairs"][0]["kappa"] == pytest.approx(0.6)
-
-
-def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
-    circle = {"pair": "a", "kind": "swap", "annotator": None, "right": [True, True, False, False]}
-    half = {"pair": "b", "kind": "swap", "annotator": None, "right": [True, None, True, True]}
-    about = {"pairs": {"stage": "mine", "digest": "", "sampled": 2}, "agreement": {"pairs": [], "mean": None}}
-    measured = people({**about, "outcomes": [circle, half]}, "made", "made", resamples=0)
-    assert measured.decided["key"].to_pylist() == ["a"] and measured.as_json()["undecided"] == 1
-    assert [measured.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
-    with pytest.raises(WrongUse, match="no pair has all four answers"):
-        people({**about, "outcomes": [half]}, "made", "made")
 
 
 def test_people_are_asked_measured_and_shown_beside_a_model(

@@ -108,8 +108,6 @@ def test_an_archive_that_holds_no_asset(
 def test_archives_lie_beside_the_manifest_wherever_they_were_published(manifest: Path) -> None:
     content = json.loads(manifest.read_text())
     elsewhere = json.dumps({**content, "data_dir": f"file://{manifest.parents[1]}/elsewhere"})
-    manifest.write_text(elsewhere)
-    assert AssetShelf(manifest).source("box").path == "box.tar.gz"
     mirror = Store("memory://bucket/GSO")
     mirror.write("manifest.json", elsewhere.encode())
     mirror.write("box.tar.gz", (manifest.parent / "box.tar.gz").read_bytes())

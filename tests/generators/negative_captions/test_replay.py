@@ -3,10 +3,10 @@
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.generators.made_inputs import saved
 from twinset.contracts.errors import WrongUse
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
@@ -17,11 +17,6 @@ RECORD = {"filename": "1.jpg", "caption": "A dog.", "negative_caption": "A cat."
 
 def replay(*captions: Path) -> ReplayedNegatives:
     return ReplayedNegatives(kind="replayed-negatives", captions=captions).open(Context("s"))
-
-
-def saved(path: Path, value: Any) -> Path:
-    path.write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
-    return path
 
 
 def test_a_folder_of_sugarcrepe_tells_kinds_by_its_files(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.generators.selection.scored_stage import context, drawn, row, rows_of, selected, selection, stage_of
+from tests.generators.selection.scored_stage import context, drawn, row, selected, selection, stage_of
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.models import Recipe
@@ -94,14 +94,6 @@ def test_rules_of_the_paper_differ_where_its_text_does(tmp_path: Path) -> None:
     assert selected(earlier, quantile=0, similarity=None, refine=[]) == ["c/0", "c/6"]
     defaults = [(chosen.quantile, chosen.similarity) for chosen in (selection(rules="paper"), selection())]
     assert defaults == [(0.65, None), (0.645, 0.999)]
-
-
-def test_rows_have_all_columns_and_the_prompt(tmp_path: Path) -> None:
-    rows = [row(0, negative_caption="A T.V. on a desk.", cola_caption=math.nan)]
-    (kept,) = rows_of(stage_of(rows, tmp_path), refine=[], suffix=", 4k").to_dicts()
-    assert kept["prompt"] == "A TV on a desk, 4k" and kept["negative_caption"] == "A T.V. on a desk."
-    assert (kept["vera_caption"], kept["cola_caption"], kept["type"]) == (0.5, None, "replace")
-    assert set(selection().row_schema.names) < kept.keys()
 
 
 def test_losses_are_counted_and_named(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 import yaml
 
+from tests.generators.made_inputs import saved
 from tests.generators.video.numbered_videos import RATE, make_video, read
 from twinset.cards.lineage import citations_of
 from twinset.contracts.errors import WrongUse
@@ -37,11 +38,6 @@ def opened(kind: str, *annotations: Path, **settings: Any) -> Any:
 
 def planned(kind: str, *annotations: Path, **settings: Any) -> list[Any]:
     return list(opened(kind, *annotations, **settings).plan())
-
-
-def saved(path: Path, value: Any) -> Path:
-    path.write_text(json.dumps(value), "utf-8")
-    return path
 
 
 def written(kind: str, folder: Path, records: Sequence[Any]) -> Path:

@@ -67,9 +67,6 @@ def test_what_is_always_right_is_solved_when_there_are_groups_enough() -> None:
     assert perfect(LEAST_GROUPS).solved and 0.6 < perfect(LEAST_GROUPS).low < 0.75 and perfect(10).high == 1.0
     few = perfect(LEAST_GROUPS - 1)
     assert (few.low, few.high, few.solved) == (None, None, False)
-    signs = np.where(np.arange(100_000) % 100 < 54, 1, -1).astype(np.int8)
-    within = guess(signs, np.arange(100_000, dtype=np.int32))
-    assert within.low > 0.53 and not within.solved, "more than chance, but within the margin"
 
 
 @pytest.mark.parametrize(
