@@ -12,7 +12,7 @@ from tests.models.diffusion.tiny_models import TOKENS, save_clip
 from twinset import check_filter
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.samples import Drop, Frame, Keep, Score
+from twinset.contracts.kinds.samples import Drop, Frame, Score
 from twinset.contracts.parts import Filter
 from twinset.filters.captions import EqualCaptions, MotionWords
 from twinset.filters.clip_scores import REASON, TrueOfBoth
@@ -124,8 +124,6 @@ class Bright(Filter):
             levels = [level + len(self.calls) for level in levels]
         if self.fault == "place":
             levels = [level + place for place, level in enumerate(levels)]
-        if self.fault == "half":
-            return [Score("level", level) if place % 2 else Keep() for place, level in enumerate(levels)]
         return [Drop("dark", level) if level < 30 else Score("level", level) for level in levels]
 
 
@@ -135,7 +133,6 @@ class Bright(Filter):
         ("state", "f0: .* a second time; a verdict depends on the sample alone"),
         ("place", "f0: .* in another order; a verdict depends"),
         ("changes", "bright changes its samples"),
-        ("half", "bright.*f1: scored as 'level', and f0 as None; score all"),
     ],
 )
 def test_what_breaks_the_contract_is_said(fault: str, problem: str) -> None:

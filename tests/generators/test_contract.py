@@ -90,7 +90,7 @@ class Listed(NamedPairSource):
             yield self.planned(
                 identity=(number,) if self.fault == "position" else (name,),
                 images=(f"{name}0", f"{name}1"),
-                captions=(captions.split("|")[:1], [" "] if self.fault == "blank" else captions.split("|")[1:]),
+                captions=(captions.split("|")[:1], captions.split("|")[1:]),
                 provenance={},
             )
 
@@ -100,7 +100,6 @@ class Listed(NamedPairSource):
     [
         ("position", r"list.tsv without line 2: identity \[1\] is that of another record; .* never its position"),
         ("not counted", r"list.tsv without line 4: the plan is the same; count it with self.excluded.add"),
-        ("blank", "a caption 1 is absent or blank; leave the record out"),
     ],
 )
 def test_what_is_wrong_with_listed_pairs_is_said(tmp_path: Path, fault: str, problem: str) -> None:

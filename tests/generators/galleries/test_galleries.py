@@ -239,21 +239,15 @@ ONE: dict[str, Any] = {
 }
 
 
-def test_names_are_words_in_lower_case_and_contradictions_are_not_believed(tmp_path: Path) -> None:
-    excluded = LeftOut()
-    (car,) = read_instances(saved(tmp_path / "val.json", [ONE]), TAXONOMY, excluded)
-    assert (car.id, car.image, car.object_name, car.box) == ("8", "7", "train car", (-1.0, 2.0, 30.0, 4.5))
-    assert (car.positive, car.negative) == (("red",), ("green",))
-    assert excluded == {"attribute-unknown": 2, "attribute-contradicted": 1}
-    assert all(place.startswith("val.json instance[0] '") for _, place in excluded.examples)
-    assert read_taxonomy(saved(tmp_path / "types.json", TAXONOMY))["tone"] == ("black", "grey", "white")
-
-
-def test_instances_that_cannot_be_used_are_counted_and_other_files_refused(tmp_path: Path) -> None:
+def test_names_are_words_and_instances_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     second, excluded = {**ONE, "instance_id": "9"}, LeftOut()
     broken = [{**second, "image_id": "../7"}, {**second, "instance_bbox": [1, 2, 3, float("nan")]}]
-    (instance,) = read_instances(saved(tmp_path / "val.json", [ONE, "text", ONE, *broken]), TAXONOMY, excluded)
-    assert (instance.id, excluded["instance-malformed"]) == ("8", 4)
+    (car,) = read_instances(saved(tmp_path / "val.json", [ONE, "text", ONE, *broken]), TAXONOMY, excluded)
+    assert (car.id, car.image, car.object_name, car.box) == ("8", "7", "train car", (-1.0, 2.0, 30.0, 4.5))
+    assert (car.positive, car.negative) == (("red",), ("green",)), "contradictions are not believed"
+    assert all(excluded[f"attribute-{reason}"] for reason in ("unknown", "contradicted"))
+    assert excluded["instance-malformed"] == 4
+    assert read_taxonomy(saved(tmp_path / "types.json", TAXONOMY))["tone"] == ("black", "grey", "white")
     with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):
         read_instances(saved(tmp_path / "val.json", []), TAXONOMY, LeftOut())
 

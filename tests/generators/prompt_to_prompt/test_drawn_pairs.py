@@ -131,7 +131,6 @@ def test_only_the_broken_is_rejected() -> None:
     assert broken(first, first.copy(), True) == "identical"
     even = np.full((8, 8, 3), (200, 10, 30), np.uint8)
     assert broken(first, even, True) == broken(np.zeros_like(first), second, True) == "blank"
-    nearly, almost = even.copy(), first.copy()
-    nearly[3, 3, 0] += 1
+    almost = first.copy()
     almost[0, 0, 0] ^= 1
-    assert broken(nearly, first, True) == broken(first, almost, True) == ""
+    assert broken(first, almost, True) == ""

@@ -12,7 +12,6 @@ from tests.made_datasets import MadeDataset
 from tests.made_samples import NEGATIVE_SUBSET, Planned, draw
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.text_pairs import TextPair, TextPairCandidate, TextPairs
 from twinset.shards.contracts import Context
@@ -98,10 +97,6 @@ def test_images_are_found_by_id_by_name_and_as_coco_called_them(tmp_path: Path) 
     made = list(generator.make(candidates))
     names = [pair.image.source.path for pair in made if isinstance(pair, TextPair) and pair.image is not None]
     assert names == [first, first, second, second, third]
-    (tmp_path / second).unlink()
-    again = pairs(images=tmp_path).open(Context("text", earlier=lambda _: earlier))
-    lost = [(pair.reason, pair.media) for pair in again.make(candidates) if isinstance(pair, Rejected)]
-    assert lost == [("missing-media", "000000000724.jpg")] * 2
     addresses = [row(0, image_id="http://a.example/1.jpg", image="http://a.example/1.jpg")]
     with pytest.raises(WrongUse, match=r"subsets\.text\.source\.images: no row of scores names an image"):
         planned(stage_of(addresses, tmp_path / "addresses"), images=tmp_path)

@@ -184,17 +184,6 @@ def test_a_video_that_is_damaged_or_cut_off_gives_no_frames(name: str, tmp_path:
             read_frames(path, [n / RATE for n in range(3, 200)], "seconds")
 
 
-@pytest.mark.parametrize(("file", "first"), [("a.mkv", 8005), ("a.mp4", 8005), ("a.avi", 0), ("a.ts", 8005)])
-def test_a_time_past_the_end_of_a_whole_file_is_beyond_the_end(file: str, first: int, tmp_path: Path) -> None:
-    ticks = [first + 40 * n for n in range(100)]  # in ms: AVI fills the time between frames with empty packets
-    path = make_video(tmp_path / file, count=100, ticks=ticks, options={"bf": "2"})
-    frames = read_frames(path, [3.0, 4.49, 4.7, 99.0, float("nan"), float("inf")], "seconds")
-    there, tolerated, *late = frames.values()
-    assert isinstance(there, VideoFrame) and there.pts == pytest.approx(3.0, abs=0.002)
-    assert isinstance(tolerated, VideoFrame) and tolerated.index == 99
-    assert [isinstance(frame, UnusableImage) and frame.reason for frame in late] == ["beyond-end"] * 4
-
-
 def test_a_title_that_is_not_utf_8_is_no_reason_to_refuse_a_video(tmp_path: Path) -> None:
     path = make_video(tmp_path / "titled.mp4", count=2)
     whole = path.read_bytes()
