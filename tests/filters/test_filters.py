@@ -50,7 +50,6 @@ def test_parts_of_words_do_not_count_and_the_list_of_words_is_the_recipes() -> N
     ("captions0", "captions1", "expected"),
     [
         (("A.",), ("B.",), candidate(("A.",), ("B.",))),
-        (("A.", "B."), ("B.", "A."), candidate(("A.", "B."), ("B.", "A."))),
         # A caption that the other image has too does not lead.
         (("A.", "B."), ("a", "C."), candidate(("B.", "A."), ("C.", "a"))),
         (("A.",), ("A.", "B.", "C."), candidate(("A.",), ("B.", "A.", "C."))),
@@ -59,7 +58,6 @@ def test_parts_of_words_do_not_count_and_the_list_of_words_is_the_recipes() -> N
         (("A t-shirt,  red.", "a T shirt red!"), ("A t shirt red",), Drop("equal-captions")),
         (("Add 1.5 cups.",), ("Add 15 cups.",), candidate(("Add 1.5 cups.",), ("Add 15 cups.",))),
         (("कि",), ("की",), candidate(("कि",), ("की",))),
-        (("2+2",), ("2=2",), candidate(("2+2",), ("2=2",))),
     ],
 )
 def test_captions_that_differ_take_the_lead(

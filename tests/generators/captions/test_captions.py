@@ -111,7 +111,6 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         )
         for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
     },
-    "Excel": ({"c.csv": b"sep=;\r\nimage;caption\r\n0.jpg;A dog, a\r\n"}, "csv", untold(["A dog, a"], 3)),
     "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", untold(["a dog"])),
     "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", untold(["a dog"])),
     "tabs that no csv wrote": (

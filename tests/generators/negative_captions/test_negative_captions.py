@@ -93,7 +93,7 @@ def test_blanks_of_captions_stay(tmp_path: Path) -> None:
 def test_what_another_caption_of_the_image_says_is_not_put_in(tmp_path: Path) -> None:
     def negatives(*texts: str) -> set[str]:
         path = write(tmp_path, (("a", text) for text in texts))
-        rows = [row for seed in range(20) for row in written(path, seed) if row["caption"] == texts[0]]
+        rows = [row for seed in range(12) for row in written(path, seed) if row["caption"] == texts[0]]
         return {word for row in rows for word in words(row["negative_caption"])}
 
     caption = "A dog on a red couch."
@@ -112,9 +112,7 @@ def test_captions_without_words_to_exchange_give_none(tmp_path: Path) -> None:
         ("A woman and her dog sit on a bench.", "replace_obj", {"dog", "bench"}),  # "her" says woman too
         ("A man in long sleeve shirts.", "replace_att", set()),  # no long shirts
         ("A black and white cat.", "replace_att", set()),
-        ("Two dogs on a red couch.", "replace_att", {"two", "red"}),
         ("A red car in front of a church.", "replace_rel", {"in front of"}),
-        ("A dog and a cat on a mat.", "swap_obj", set()),
         ("A black dog and a white cat on a mat.", "swap_obj", {"dog"}),
         ("A red bus is next to a white car.", "swap_att", {"red"}),
         ("A red train car is next to a white car.", "swap_att", set()),  # what it says of the other car is still true

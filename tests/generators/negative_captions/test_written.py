@@ -107,7 +107,7 @@ def test_no_answer_fails_a_shard(text: str, kind: str) -> None:
 def captions(tmp_path: Path) -> Path:
     path = tmp_path / "captions.jsonl"
     records = [{"caption_id": str(n), "image_id": f"image{n}", "caption": text} for n, text in enumerate(TEXTS)]
-    path.write_text("".join(f"{json.dumps(record)}\n" for record in [*records, {"caption": "x" * 10_000_001}]))
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in [*records, {"caption": "x" * 1_100_000}]))
     return path
 
 

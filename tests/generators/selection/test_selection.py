@@ -24,7 +24,7 @@ from twinset.generators.markdown import card_block
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.selection.source import balanced, cells_of, ranks_of
 
-COUNT = 4000
+COUNT = 2000
 # The published selection, transcribed: one row after the other, in lists and dicts, with pandas' quantiles.
 
 
@@ -130,7 +130,7 @@ def test_scores_that_no_scorer_gives_are_refused_before_any_work() -> None:
 PUBLISHED, THREE = ("vera", "cola"), ("vera", "cola", "letters")
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.
 GAP = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.02, -0.02, 0.019, -0.019, 0.5, -0.5, 0.99, -0.99, 1e-12, -1e-12])
-MORE = st.lists(st.tuples(GAP, GAP, GAP), min_size=1, max_size=80)
+MORE = st.lists(st.tuples(GAP, GAP, GAP), min_size=1, max_size=40)
 STEADY = settings(derandomize=True, max_examples=10)
 
 

@@ -21,8 +21,7 @@ from twinset.shards.finished_stage import FinishedStage
 KINDS = ("replace_obj", "swap_att")
 
 
-@pytest.mark.parametrize("with_images", [True, False])
-@pytest.mark.parametrize("format", ["sugarcrepe", "trohn"])
+@pytest.mark.parametrize(("format", "with_images"), [("sugarcrepe", True), ("sugarcrepe", False), ("trohn", True)])
 def test_exports_are_read_as_negative_captions_again(
     made: MadeDataset, test_sources: None, tmp_path: Path, format: str, with_images: bool
 ) -> None:
