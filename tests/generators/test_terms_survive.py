@@ -32,8 +32,6 @@ from twinset.stages.build import build_here
 
 ADA = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
 CLOSED = Terms("CC-BY-ND-2.0", "Bob", "https://b.example/2")
-SERVER = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
-
 #: Settings of kinds that plan from a table of negative captions, which their key names.
 OF_NEGATIVES: dict[str, dict[str, Any]] = {
     "caption-scores": {"negatives": "n", "scorers": [{"kind": "cola", "model": "textattack/roberta-base-CoLA"}]},

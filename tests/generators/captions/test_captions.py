@@ -68,9 +68,9 @@ def of(image: str, caption_id: str | int, caption: str, *more: str) -> tuple[str
     return (caption_id if isinstance(caption_id, str) else f"{caption_id:09d}", image, caption, image, *more)
 
 
-def untold(captions: list[str], first: int = 2) -> Captions:
+def below_header(*captions: str) -> Captions:
     """Captions of 0.jpg, 1.jpg… whose ids are their lines."""
-    return [of(f"{n}.jpg", n + first, caption) for n, caption in enumerate(captions)]
+    return [of(f"{n}.jpg", n + 2, caption) for n, caption in enumerate(captions)]
 
 
 #: Files; the kind that they are found to be; captions, with split and terms where stated; if any, what is left out.
@@ -111,12 +111,12 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         )
         for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
     },
-    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", untold(["a dog"])),
-    "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", untold(["a dog"])),
+    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", below_header("a dog")),
+    "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", below_header("a dog")),
     "tabs that no csv wrote": (
         {"c.tsv": b'image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\t"half a line\n2.jpg\ta 5" screen\n'},
         "tsv",
-        untold(['"Stop" sign on a road', '"half a line', 'a 5" screen']),
+        below_header('"Stop" sign on a road', '"half a line', 'a 5" screen'),
     ),
     "a folder of Parquet, also of what img2dataset stored as files": (
         {"a.parquet": ROWS, "b.parquet": parquet_of(DOWNLOADED)},

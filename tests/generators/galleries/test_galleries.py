@@ -164,10 +164,6 @@ def source(root: Path, kind: str, task: Any, **more: Any) -> Templates:
     return made.open(Context(f"{task}-{kind}", seed=1))
 
 
-def entries(root: Path, kind: str, task: str, count: int | None = None, **more: Any) -> list[dict[str, Any]]:
-    return [json.loads(planned.entry) for planned in islice(source(root, kind, task, **more).templates(), count)]
-
-
 def categories(annotations: Path) -> dict[str, frozenset[str]]:
     """What each image shows, counted from the annotations."""
     whole, shown_in = json.loads(annotations.read_text()), {}
@@ -184,7 +180,7 @@ def categories(annotations: Path) -> dict[str, frozenset[str]]:
 @pytest.mark.parametrize("kind", ["object", "attribute"])
 @pytest.mark.parametrize("task", TASKS)
 def test_every_rule_holds_of_what_is_made(root: Path, kind: str, task: str) -> None:
-    made = entries(root, kind, task, 400)
+    made = [json.loads(planned.entry) for planned in islice(source(root, kind, task).templates(), 400)]
     assert len(made) > 200
     if kind == "attribute":
         check_attributes(made, RECORDS, task == "change")

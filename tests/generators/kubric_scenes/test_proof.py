@@ -12,7 +12,7 @@ import trimesh
 from twinset.generators.kubric_scenes import proof
 from twinset.generators.kubric_scenes.captions import RELATIONS, Drawn, NamedAsset, Relation
 from twinset.generators.kubric_scenes.composition import Standing, Things
-from twinset.generators.kubric_scenes.geometry import Model, Picture, Refuted, View, frame_things, project
+from twinset.generators.kubric_scenes.geometry import Model, Picture, Refuted, frame_things, project
 
 RESOLUTION = 200
 BOX, CAN = NamedAsset("red box", "box"), NamedAsset("blue can", "can")
@@ -41,12 +41,8 @@ RELATED: dict[str, list[Standing]] = {
 }
 
 
-def view_of(things: list[Standing]) -> View:
-    return frame_things(np.concatenate([placed.points for placed in things]), 0.5, GREY)
-
-
 def seen(things: list[Standing]) -> tuple[list[proof.Instance], Picture]:
-    view = view_of(things)
+    view = frame_things(np.concatenate([placed.points for placed in things]), 0.5, GREY)
     picture = proof.foresee(things, view, RESOLUTION)
     return proof.measure(things, view, picture), picture
 

@@ -39,10 +39,6 @@ def planned(kubric: Kubric, count: int) -> list[KubricCandidate]:
     return list(islice(kubric.plan(), count))  # type: ignore[arg-type]
 
 
-def drawn_of(candidate: KubricCandidate) -> Drawn:
-    return TypeAdapter(Drawn).validate_json(candidate.drawn)
-
-
 @pytest.mark.slow
 def test_scenes_do_not_change_without_a_new_version() -> None:
     placements = []
@@ -50,7 +46,8 @@ def test_scenes_do_not_change_without_a_new_version() -> None:
         kubric = opened(aspect)
         for candidate in planned(kubric, 8):
             rng = generator_for(0, kubric.stage.name, candidate.key)
-            view, things0, things1 = compose(drawn_of(candidate), kubric.shelf, rng)
+            drawn = TypeAdapter(Drawn).validate_json(candidate.drawn)
+            view, things0, things1 = compose(drawn, kubric.shelf, rng)
             for standing in (*things0, *things1):
                 placement = standing.placement
                 numbers = [placement.scale, *placement.position, *placement.quaternion, *view.camera]

@@ -190,13 +190,9 @@ ROWS = [
 COLUMNS = ("video", "start", "end", "caption")
 
 
-def table(path: Path) -> Path:
-    pl.DataFrame(ROWS, COLUMNS, strict=False, orient="row").write_csv(path)
-    return path
-
-
 def test_every_two_segments_of_a_video_are_a_pair_of_their_middle_frames(tmp_path: Path) -> None:
-    source = opened("video-segments", table(tmp_path / "segments.csv"))
+    pl.DataFrame(ROWS, COLUMNS, strict=False, orient="row").write_csv(tmp_path / "segments.csv")
+    source = opened("video-segments", tmp_path / "segments.csv")
     pairs = list(source.plan())
     middles = [(0.4, 1.2), (0.28, 1.2), (0.28, 1.8), (1.2, 1.8)]
     assert [(pair.at0, pair.at1) for pair in pairs] == middles and {pair.video for pair in pairs} == {"clip"}
