@@ -63,13 +63,6 @@ def planned(earlier: FinishedStage, split: str = "test", **settings: Any) -> lis
     return list(pairs(**settings).open(Context("text", split, 0, lambda _: earlier)).plan())
 
 
-def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path: Path) -> None:
-    candidates = planned(stage_of(rows(), tmp_path, row_group=2))
-    assert [pair.caption_id for pair in candidates] == ["c/0", "c/2", "c/1", "c/5", "c/3", "c/4"]
-    assert [pair.group for pair in candidates][:5] == [IMAGES[place] for place in (0, 2, 1, 5, 3)]
-    assert candidates[5].group == candidates[5].key
-
-
 def test_splits_are_by_image_and_the_same_in_every_stage(tmp_path: Path) -> None:
     earlier = stage_of(rows([str(number % 500) for number in range(1000)]), tmp_path)
     candidates = planned(earlier, "validation", train=0.8)

@@ -3,11 +3,10 @@
 import random
 
 import numpy as np
-import polars as pl
 import pytest
 
 from twinset.cards.sheet import words_of
-from twinset.generators.words_alone.guesses import LEAST_GROUPS, Guess, guess, guesses, same_bag
+from twinset.generators.words_alone.guesses import LEAST_GROUPS, Guess, guess, same_bag
 from twinset.generators.words_alone.probe import probed
 
 NOUNS = ["dog", "cat", "horse", "car", "bus", "tree", "house", "man", "woman", "child", "boat", "lake"]
@@ -80,18 +79,3 @@ def test_what_is_always_right_is_solved_when_there_are_groups_enough() -> None:
 )
 def test_bags_of_words(caption: str, negative: str, same: bool) -> None:
     assert same_bag(words_of(caption), words_of(negative)) is same
-
-
-def test_guesses_are_by_length_and_by_each_score() -> None:
-    rows = {
-        "group": [f"g{n // 2}" for n in range(40)],
-        "characters": [-3, -1] * 15 + [2, 0] * 5,
-        "vera": [None] * 40,
-        "cola": [None] * 20 + [1.0] * 10 + [-1.0] * 10,
-    }
-    counted = guesses(pl.DataFrame(rows, schema_overrides={"vera": pl.Float64}))
-    assert list(counted) == ["shorter", "longer", "higher CoLA"]
-    shorter, cola = counted["shorter"], counted["higher CoLA"]
-    assert (shorter.n, shorter.groups, shorter.right, shorter.ties, shorter.solved) == (40, 20, 30, 5, True)
-    assert (cola.n, cola.groups, cola.expected, cola.solved) == (20, 10, 0.5, False)
-    assert guesses(pl.DataFrame(schema={"group": pl.String, "characters": pl.Int64})) == {}
