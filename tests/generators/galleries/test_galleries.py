@@ -202,6 +202,22 @@ def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task:
     assert templates.excluded["reference-without-gallery"] > 0
 
 
+def test_change_needs_another_object_and_a_target_that_differs_from_the_reference(root: Path, tmp_path: Path) -> None:
+    def made(target: str = "red", car: str = "car") -> int:
+        shown = [("cup", target), *[("cup", "green")] * 6, *[("car", "red")] * 8, (car, "red")]
+        records = [
+            {**RECORDS[0], "image_id": number, "instance_id": number, "object_name": name}
+            | {"positive_attributes": colours.split(), "negative_attributes": ["red"] if colours == "green" else []}
+            for number, (name, colours) in enumerate(shown)
+        ]
+        few = saved(tmp_path / "few.json", records)
+        return len([*source(root, "attribute", "change", annotations=few).templates()])
+
+    assert made() == 6
+    assert made(car="red cups") == 0
+    assert made(target="red green") == 0, "as green as its references"
+
+
 def test_a_missing_image_and_a_box_outside_reject_their_templates(root: Path, tmp_path: Path) -> None:
     absent = source(root, "object", "focus", media=tmp_path)
     (rejected,) = absent.make(list(islice(absent.plan(), 1)))
