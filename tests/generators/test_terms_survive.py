@@ -116,10 +116,9 @@ COCO = {
     "images": [
         {"id": 1, "file_name": "1.jpg", "license": 3, "flickr_url": "http://f.example/1", "width": 9, "height": 9},
         {"id": 2, "file_name": "2.jpg", "license": 5, "flickr_url": "javascript:x", "width": 9, "height": 9},
-        {"id": 3, "file_name": "3.jpg", "width": 9, "height": 9},
     ],
 }
-STATED = {1: Terms("CC-BY-NC-ND-2.0", "", "http://f.example/1"), 2: Terms("CC-BY-SA-2.0"), 3: Terms()}
+STATED = {1: Terms("CC-BY-NC-ND-2.0", "", "http://f.example/1"), 2: Terms("CC-BY-SA-2.0")}
 
 
 def test_what_cocos_files_say_of_photos_is_read(tmp_path: Path) -> None:

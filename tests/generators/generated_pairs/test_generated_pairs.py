@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import twinset
-from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.generated_pairs.joining import best_images
 from twinset_demo import MINIATURE
@@ -25,7 +24,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "negatives.csv").open("w", newline="") as stream:
         gone = [["gone.png", "a photo of a red car", f"a photo of a {text}", "replace", "obj"] for text in OTHERS]
         csv.writer(stream).writerows([*rows, *gone])
-    save_blip(folder / "blip", seed=1)  # says yes to some questions and no to others
     return folder
 
 

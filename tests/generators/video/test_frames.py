@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import av
 import numpy as np
 import pytest
+from av.stream import Disposition
 
 from tests.generators.video.numbered_videos import RATE, WIDTH, make_video, read
 from twinset.generators.image_files import UnusableImage
@@ -181,6 +182,20 @@ def test_a_video_that_is_damaged_or_cut_off_gives_no_frames(name: str, tmp_path:
         path.write_bytes(content)
         with pytest.raises(BrokenMedia, match=rf"{file}: .*; get the file anew"):
             read_frames(path, [n / RATE for n in range(3, 200)], "seconds")
+
+
+@pytest.mark.parametrize(("file", "first", "chosen"), [("a.mkv", 0, 1), ("a.mkv", Disposition.default, 0)])
+def test_the_stream_that_ffmpeg_chooses_is_read(file: str, first: int, chosen: int, tmp_path: Path) -> None:
+    """The larger one, unless the first is the default: so ffmpeg 4.2.2 chose."""
+    with av.open(str(tmp_path / file), "w") as container:
+        streams = [container.add_stream("libx264", rate=25) for _ in range(2)]
+        for stream, height, flag in zip(streams, (48, 96), (first, 0), strict=True):
+            stream.width, stream.height, stream.pix_fmt = WIDTH, height, "yuv420p"
+            stream.disposition = Disposition(flag)
+        for stream in streams:
+            container.mux([*stream.encode(av.VideoFrame(WIDTH, stream.height, "yuv420p")), *stream.encode()])
+    with open_video(tmp_path / file) as video:
+        assert video.stream.index == chosen
 
 
 def test_a_title_that_is_not_utf_8_is_no_reason_to_refuse_a_video(tmp_path: Path) -> None:

@@ -34,6 +34,15 @@ def test_a_word_of_negatives_alone_tells_them() -> None:
     assert probe.auc is not None and probe.auc > 0.99 and probe.paired == 1
 
 
+def test_captions_are_asked_about_beside_as_long_ones() -> None:
+    # A negative has four fillers more than its caption; among captions of as many fillers nothing tells it.
+    draw, pairs = random.Random(4), []
+    for caption, negative in captions(1000, 2):
+        fillers = draw.choices(["here", "there", "now", "again"], k=draw.randint(4, 12))
+        pairs.append((" ".join([caption, *fillers[4:]]), " ".join([negative, *fillers])))
+    assert probed(*zip(*pairs, strict=True), seed=0).auc == pytest.approx(0.5, abs=0.1)
+
+
 def test_the_interval_is_that_of_a_bootstrap_over_groups() -> None:
     """Most pairs of a group are answered alike."""
     share = 0.72
