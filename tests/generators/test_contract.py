@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -38,12 +37,11 @@ class Rows(Source):
             if self.fault == "dirty":
                 self.excluded["dirty"] += 1
             identity = (len(self.runs) if self.fault == "plans" else 0, number % 9 if self.fault == "keys" else number)
-            row = Candidate(
+            yield Candidate(
                 key=sample_key(self.stage.name, *identity),
                 identity=identity_of(*identity),
                 group=str(number % 5 if self.fault == "groups" else number // 2),
             )
-            yield replace(row, identity="") if self.fault == "identity" else row
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Rejected]:
         asked = list(candidates)[::-1] if self.fault == "order" else candidates
@@ -58,7 +56,6 @@ class Rows(Source):
         ("plans", "two plans differ"),
         ("keys", "key 'rows-[a-z2-7]+' is that of two candidates"),
         ("groups", "candidates of group '0' do not follow each other"),
-        ("identity", "no identity; give identity_of"),
         ("dirty", "10 records are left out, 0 are named; use excluded.add"),
         ("order", "one result a candidate, in order"),
         ("reason", "reason 'odd' is not explained; add it to Rows.reasons"),

@@ -36,7 +36,9 @@ BEHIND = "girl/ROOT/0/NOUN with/prep/0/ADP trees/pobj/1/NOUN in/prep/2/ADP the/d
 HOLDS = "girl/nsubj/1/NOUN holds/ROOT/1/VERB a/det/3/DET kite/dobj/1/NOUN in/prep/1/ADP parks/pobj/4/NOUN"
 JACKET = "man/ROOT/0/NOUN in/prep/0/ADP jackets/pobj/1/NOUN holding/acl/2/VERB a/det/5/DET cup/dobj/3/NOUN"
 WOMEN = "women/nsubj/3/NOUN and/cc/0/CCONJ man/conj/0/NOUN holding/ROOT/3/VERB drinks/dobj/3/NOUN"
+TOY = "dog/ROOT/0/NOUN with/prep/0/ADP a/det/4/DET toy/compound/4/NOUN cat/pobj/1/NOUN"
 HOT = "hot/amod/1/ADJ dog/ROOT/1/NOUN with/prep/1/ADP onions/pobj/2/NOUN"
+ROCK = "boy/nsubj/1/NOUN climbs/ROOT/1/VERB rock/dobj/1/NOUN climbing/amod/4/VERB walls/dobj/1/NOUN"
 TAKES = "man/nsubj/1/NOUN takes/ROOT/1/VERB pizza/dobj/1/NOUN out/advmod/1/ADV"
 CUP = "a/det/1/DET person/nsubj/2/NOUN holds/ROOT/2/VERB the/det/4/DET cup/dobj/2/NOUN of/prep/4/ADP tea/pobj/5/NOUN"
 
@@ -66,7 +68,9 @@ def doc_of(tree: str) -> Doc:
         (HOLDS, 0, "holds", 3, {"contested": False}),
         (JACKET, 2, "holding", 5, {"contested": True}),
         (WOMEN, 2, "holding", 4, {"contested": True}),
+        (TOY, 0, "with", 4, {"contested": True}),
         (HOT, 1, "with", 3, {"contested": True}),
+        (ROCK, 0, "climbs", 2, {"contested": True}),
         (TAKES, 0, "takes", 2, {"contested": True}),
         (CUP, 1, "holds", 4, {"contested": True, "stand_in": False, "plain": True}),
         (CUP.replace("of/", "near/"), 1, "Holds", 4, {"contested": False, "plain": True}),
