@@ -112,6 +112,7 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
     },
     "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", below_header("a dog")),
+    "Excel": ({"c.csv": b"sep=;\r\nimage;caption\r\n0.jpg;A dog, a\r\n"}, "csv", [of("0.jpg", 3, "A dog, a")]),
     "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", below_header("a dog")),
     "tabs that no csv wrote": (
         {"c.tsv": b'image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\t"half a line\n2.jpg\ta 5" screen\n'},
