@@ -6,14 +6,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
-import torch
 
 from tests.filters.test_image_filters import CAPTIONS, frame, noise, pair
 from tests.models.diffusion.tiny_models import TOKENS, save_clip
 from twinset import check_filter
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.samples import Drop, Frame, Keep, Score
+from twinset.contracts.kinds.samples import Drop, Frame, Score
 from twinset.contracts.parts import Filter
 from twinset.filters.captions import EqualCaptions, MotionWords
 from twinset.filters.clip_scores import REASON, TrueOfBoth
@@ -40,18 +39,16 @@ def test_motion_words_are_taken_away(caption: str) -> None:
 
 
 def test_parts_of_words_do_not_count_and_the_list_of_words_is_the_recipes() -> None:
-    still = ("Man holds a cup.", "An upside-downer hat.", "Pickup truck.", "Supdown.")
+    still, moves = ("Man holds a cup.", "An upside-downer hat.", "Pickup truck."), ("Man pick   Up it.", "M(n is in.")
     assert MotionWords(kind="motion-words").judge(candidate(still, still)) == candidate(still, still)
-    moves = ("Man pick   Up it.", "Man is in.")
-    for words, kept in ((("pick up",), moves[1:]), (("M.n", "("), moves), ((" ",), moves)):
-        assert MotionWords(kind="motion-words", words=words).judge(candidate(still, moves)) == candidate(still, kept)
+    judge = MotionWords(kind="motion-words", words=("pick up", "M.n", "(")).judge
+    assert judge(candidate(still, moves)) == candidate(still, moves[1:])
 
 
 @pytest.mark.parametrize(
     ("captions0", "captions1", "expected"),
     [
         (("A.",), ("B.",), candidate(("A.",), ("B.",))),
-        (("A.", "B."), ("B.", "A."), candidate(("A.", "B."), ("B.", "A."))),
         # A caption that the other image has too does not lead.
         (("A.", "B."), ("a", "C."), candidate(("B.", "A."), ("C.", "a"))),
         (("A.",), ("A.", "B.", "C."), candidate(("A.",), ("B.", "A.", "C."))),
@@ -60,7 +57,6 @@ def test_parts_of_words_do_not_count_and_the_list_of_words_is_the_recipes() -> N
         (("A t-shirt,  red.", "a T shirt red!"), ("A t shirt red",), Drop("equal-captions")),
         (("Add 1.5 cups.",), ("Add 15 cups.",), candidate(("Add 1.5 cups.",), ("Add 15 cups.",))),
         (("कि",), ("की",), candidate(("कि",), ("की",))),
-        (("2+2",), ("2=2",), candidate(("2+2",), ("2=2",))),
     ],
 )
 def test_captions_that_differ_take_the_lead(
@@ -69,7 +65,7 @@ def test_captions_that_differ_take_the_lead(
     assert EqualCaptions(kind="equal-captions").judge(candidate(captions0, captions1)) == expected
 
 
-FIRST, SECOND, THIRD = (noise(seed, 0, 256) for seed in range(3))
+FIRST, SECOND = (noise(seed, 0, 256) for seed in range(2))
 
 
 @pytest.fixture(scope="module")
@@ -88,29 +84,11 @@ def test_a_preference_is_the_smaller_of_two_differences() -> None:
     assert scoring(Path("model")).measure(images, captions).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_score_does_not_depend_on_the_other_pairs_of_its_pass(clip: Path) -> None:
-    judge = scoring(clip, micro_batch=2).judge
-    longer = ("A photo of a large red circle on the left.", "A photo of a large red circle on the right.")
-    pairs = [pair(FIRST, SECOND), pair(SECOND, THIRD, captions=longer), pair(THIRD, FIRST)]
-    assert judge(pairs) == [judge([single])[0] for single in pairs]
-
-
 def test_pairs_are_dropped_only_where_it_is_asked_for(clip: Path) -> None:
     same_captions = pair(FIRST, SECOND, captions=(CAPTIONS[0], CAPTIONS[0]))
     (score,) = scoring(clip).judge([same_captions])
     assert isinstance(score, Score) and score.name == "preference" and score.value <= 0
     assert scoring(clip, drop_at_most=0).judge([same_captions]) == [Drop(REASON, score.value)]
-
-
-def test_threads_and_precision_of_the_source_stay(clip: Path) -> None:
-    """Else what a source draws after the first pass of a filter would round otherwise than before."""
-    threads, matmul = torch.get_num_threads(), torch.backends.cuda.matmul
-    before, matmul.allow_tf32 = matmul.allow_tf32, True  # pytest's monkeypatch cannot put it back
-    try:
-        scoring(clip, threads=threads + 1).judge([pair(FIRST, SECOND)])
-        assert torch.get_num_threads() == threads and matmul.allow_tf32
-    finally:
-        matmul.allow_tf32 = before
 
 
 def test_what_a_model_cannot_score_is_refused(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,14 +117,10 @@ class Bright(Filter):
         if self.fault == "changes":
             shown[0].pixels[:] = 0
         levels = [float(frame.pixels.mean()) for frame in shown]
-        if self.fault == "relative":
-            levels = [level - min(levels) for level in levels]
         if self.fault == "state":
             levels = [level + len(self.calls) for level in levels]
         if self.fault == "place":
             levels = [level + place for place, level in enumerate(levels)]
-        if self.fault == "half":
-            return [Score("level", level) if place % 2 else Keep() for place, level in enumerate(levels)]
         return [Drop("dark", level) if level < 30 else Score("level", level) for level in levels]
 
 
@@ -155,9 +129,7 @@ class Bright(Filter):
     [
         ("state", "f0: .* a second time; a verdict depends on the sample alone"),
         ("place", "f0: .* in another order; a verdict depends"),
-        ("relative", "f1: .* alone; a verdict depends"),
         ("changes", "bright changes its samples"),
-        ("half", "bright.*f1: scored as 'level', and f0 as None; score all"),
     ],
 )
 def test_what_breaks_the_contract_is_said(fault: str, problem: str) -> None:

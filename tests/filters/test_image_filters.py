@@ -4,7 +4,7 @@ import numpy as np
 
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels
-from twinset.filters.pixels import Blank, NearIdentical, SceneCut, difference, histogram, similarity, thumbnail
+from twinset.filters.pixels import Blank, NearIdentical, SceneCut
 
 CAPTIONS = ("A photo of a red circle.", "A photo of a blue circle.")
 
@@ -41,13 +41,6 @@ def test_a_difference_below_the_threshold_is_near_identical() -> None:
     assert judge([pair(base, base + 1, "b"), pair(base, base + 2, "c")]) == [Drop("near-identical", 1.0), Keep()]
 
 
-def test_a_thumbnail_is_the_mean_of_its_cells_whatever_the_size() -> None:
-    pixels = noise(2, 0, 256).repeat(32, axis=0)[:128, :128]
-    expected = [pixels[2 * row : 2 * row + 2, 10:12].mean(axis=(0, 1)) for row in range(64)]
-    assert np.allclose(thumbnail(pixels)[:, 5], expected, atol=0.51)
-    assert difference(thumbnail(plain(7, 8, 9, 720, 1280)), thumbnail(plain(10, 8, 9, 33, 41))) == 1.0
-
-
 def test_frames_without_contrast_are_blank() -> None:
     judge = Blank(kind="blank", contrast=4.0).judge
     faint, enough = plain(50, 50, 50), plain(50, 50, 50)
@@ -65,5 +58,3 @@ def test_twins_of_two_scenes_are_cut() -> None:
     hardly[:, :40] = beach[:, :40]
     pairs = [pair(beach, forest, "f"), pair(beach, mostly, "m"), pair(beach, hardly, "h")]
     assert judge(pairs) == [Drop("scene-cut", 0.0), Keep(), Drop("scene-cut", 0.25)]
-    large = hardly.repeat(2, axis=0).repeat(3, axis=1)
-    assert similarity(histogram(hardly), histogram(large)) == 1.0, "shares of a picture count, not its size"

@@ -69,16 +69,8 @@ def write_index(
     index.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, index, row_group_size=row_group)
     kept = len(pc.unique(rows["caption_id" if "caption_id" in rows.column_names else "key"]))
-    return record_index(folder, name, planned, kept, rows.num_rows, rejected)
-
-
-def record_index(
-    folder: Path, name: str, planned: int, kept: int, rows: int, rejected: Sequence[Mapping[str, str]] = ()
-) -> FinishedStage:
-    """As `write_index`, where the index lies there."""
-    store, settings = Store(str(folder)), {"rows": rows}
+    store, settings = Store(str(folder)), {"rows": rows.num_rows}
     facts = Facts(makes="table", settings=settings, inputs="", generator={}, filters=[], libraries={}).model_dump()
-    index = folder / layout.meta(name, "index.parquet")
     pq.write_table(pa.Table.from_pylist(list(rejected), REJECTED), folder / layout.meta(name, "rejections.parquet"))
     stage = Stage(name=name, facts=facts, content=digest(facts), plan="0" * 32, planned=planned, shards=1, excluded={})
     record = IndexRecord(
@@ -87,7 +79,7 @@ def record_index(
         digest=sha256_of_file(index)[0],
         planned=planned,
         kept=kept,
-        rows=rows,
+        rows=rows.num_rows,
         files={"index.parquet": sha256_of_file(index)},
     )
     store.write(layout.meta(name, "stage.json"), stage.to_bytes())

@@ -1,6 +1,7 @@
 """Files as tests of captions and images write them, and what a file or folder of captions is read as."""
 
 import io
+import json
 import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,13 +20,14 @@ Captions = list[tuple[str, ...]]
 def read(path: Path) -> tuple[str, Captions, str]:
     """The kind; id, image id, text, file, and split and terms where stated; place and reason of what was left out."""
     source = caption_source(path)
-    found = list(source.read())
+    records = list(source.read())
     captions = [
         (c.caption_id, c.image_id, c.caption, c.image, *filter(None, (c.split, *c.terms)))
-        for c in found
+        for c in records
         if isinstance(c, Caption)
     ]
-    return source.kind, captions, "; ".join(f"{one.place}: {one.reason}" for one in found if isinstance(one, Skipped))
+    skipped = [f"{record.place}: {record.reason}" for record in records if isinstance(record, Skipped)]
+    return source.kind, captions, "; ".join(skipped)
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> Path:
@@ -34,6 +36,12 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return folder / next(iter(files)) if len(files) == 1 and not next(iter(files)).endswith(".tar") else folder
+
+
+def saved(path: Path, content: Any) -> Path:
+    """A text file: text as it is, anything else as JSON."""
+    path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+    return path
 
 
 def picture(colour: tuple[int, int, int], size: tuple[int, int] = (24, 16), form: str = "PNG") -> bytes:

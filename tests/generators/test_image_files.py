@@ -2,72 +2,28 @@
 
 import os
 import struct
-import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
 from tests.generators.made_inputs import picture, tar_of, write
-from tests.shards.media.test_decode import HOSTILE
-from twinset.contracts.kinds.samples import Frame
-from twinset.generators.galleries.source import ObjectTemplates
-from twinset.generators.image_files import ImageFiles, UnusableImage
-from twinset.shards.media.media_folder import ImageFolder
+from twinset.generators.image_files import ImageFiles
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 PNG = picture(RED)
 
 
-def found(root: Path, name: str, upright: bool = True) -> Frame:
-    frame = ImageFiles(root, upright).read([name])[name]
-    assert isinstance(frame, Frame), frame
-    return frame
+def read(root: Path, name: str, upright: bool = True) -> Any:
+    return ImageFiles(root, upright).read([name])[name]
 
 
-def colour_of(root: Path, name: str) -> tuple[int, ...]:
-    return tuple(map(int, found(root, name).pixels[0, 0]))
-
-
-def problem_of(root: Path, name: str) -> UnusableImage:
-    problem = ImageFiles(root, upright=True).read([name])[name]
-    assert isinstance(problem, UnusableImage)
-    return problem
-
-
-def test_files_are_found_by_name_and_by_id_and_decoded_once(tmp_path: Path) -> None:
-    write(tmp_path, {"VG_100K_2/2370799.jpg": PNG, "a/b/one.two.PNG": PNG, "000000000007.jpg": PNG})
-    names = {"2370799": "VG_100K_2/2370799.jpg", "one.two": "a/b/one.two.PNG", "a/b/one.two": "a/b/one.two.PNG"}
-    for name, file in names.items():
-        assert found(tmp_path, name).source.path == file and colour_of(tmp_path, name) == RED
-    assert problem_of(tmp_path, "VG_100K/2370799.jpg").reason == "missing-media", "a file of another folder"
-    read = ImageFiles(tmp_path, upright=True).read(["7", "000000000007.jpg", "7"])
-    assert list(read) == ["7", "000000000007.jpg"] and read["7"] is read["000000000007.jpg"]
-
-
-def test_the_source_of_a_member_is_its_own_bytes_and_is_found_again_by_its_name(tmp_path: Path) -> None:
-    content = picture(BLUE)
-    members = {"first.jpg": PNG, "ü" * 200 + ".png": PNG, "k.jpg": content}
-    write(tmp_path, {"deep/00000.tar": tar_of(members)})
-    for name in ("00000.tar/k.jpg", "k.jpg", "k"):
-        assert colour_of(tmp_path, name) == BLUE
-    assert colour_of(tmp_path, "ü" * 200) == RED
-    frame = found(tmp_path, "k")
-    assert (frame.source.path, frame.source.size, frame.pts) == ("deep/00000.tar/k.jpg", len(content), -1.0)
-    media = ObjectTemplates(kind="genecis-objects", task="focus", annotations=tmp_path, media=tmp_path).media_files()
-    assert media.sha256(frame.source.path) == (frame.source.sha256, frame.source.size)
-    assert media.sha256("deep/00000.tar/gone.jpg") is None
-
-
-def test_a_missing_image_is_there_once_its_file_or_its_tar_is(tmp_path: Path) -> None:
-    missing = problem_of(tmp_path, "00000.tar/k.jpg")
-    assert (missing.reason, missing.media, missing.media_size) == ("missing-media", "00000.tar/k.jpg", None)
-    media = ImageFolder(tmp_path)
-    for members, size in ((["other.jpg"], None), (["other.jpg", "k.jpg"], len(PNG))):
-        assert media.size("00000.tar/k.jpg") is None
-        write(tmp_path, {"00000.tar": tar_of(dict.fromkeys(members, PNG))})
-        assert media.size("00000.tar/k.jpg") == size
+def test_an_image_of_two_names_is_decoded_once(tmp_path: Path) -> None:
+    write(tmp_path, {"000000000007.jpg": PNG})
+    images = ImageFiles(tmp_path, upright=True).read(["7", "000000000007.jpg", "7"])
+    assert list(images) == ["7", "000000000007.jpg"] and images["7"] is images["000000000007.jpg"]
 
 
 def test_a_tar_that_is_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
@@ -75,61 +31,10 @@ def test_a_tar_that_is_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
     content = tar_of({"a.jpg": PNG, "b.jpg": picture(BLUE), "c.jpg": os.urandom(5000)})
     for length in (512 * 5 + 20, 512 * 4 + 20):  # within the bytes of c.jpg, and within its header
         whole.write_bytes(content[:length])
-        assert colour_of(tmp_path, "a") == RED
-        assert problem_of(tmp_path, "00000.tar/c.jpg").reason == "missing-media"
+        assert read(tmp_path, "a").pixels[0, 0].tolist() == [*RED]
+        assert read(tmp_path, "00000.tar/c.jpg").reason == "missing-media"
     whole.write_bytes(content)
-    assert problem_of(tmp_path, "00000.tar/c.jpg").media_size == 5000
-    whole.write_bytes(b"no tar at all" * 100)
-    assert problem_of(tmp_path, "a").reason == "missing-media"
-
-
-def test_hostile_tars_end_in_no_loop_and_lead_nowhere(tmp_path: Path) -> None:
-    kinds = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE)
-    with tarfile.open(tmp_path / "00000.tar", "w") as tar:
-        for kind in kinds:
-            info = tarfile.TarInfo(f"{kind.decode()}.jpg")
-            info.type, info.linkname = kind, "/etc/passwd"
-            tar.addfile(info)
-    for kind in kinds:
-        assert problem_of(tmp_path, kind.decode()).reason == "missing-media"
-    write(tmp_path, {"00000.tar": tar_of({"../out.jpg": PNG})})
-    assert problem_of(tmp_path, "00000.tar/../out.jpg").reason == "unsafe-path"
-    assert colour_of(tmp_path, "out") == RED  # found by its own name: nothing is written anywhere
-
-
-@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_SPARSE])
-@pytest.mark.parametrize("size", [-1, 1 << 45, 1 << 70])  # bytes, as base 256: more than memory, than an address
-def test_sizes_that_no_member_has_end_the_tar(tmp_path: Path, kind: bytes, size: int) -> None:
-    claimed = tarfile.TarInfo("claimed.jpg")
-    claimed.type, claimed.size = kind, size
-    whole = tar_of({"first.jpg": PNG})[:1024]
-    (tmp_path / "00000.tar").write_bytes(whole + claimed.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
-    assert colour_of(tmp_path, "first") == RED
-    assert problem_of(tmp_path, "claimed").reason == "missing-media"
-
-
-def test_what_leads_out_is_unsafe_and_what_has_no_end_is_missing(tmp_path: Path) -> None:
-    for name in ("../x.jpg", "a\\..\\..\\b", ""):
-        assert problem_of(tmp_path, name).reason == "unsafe-path"
-    os.mkfifo(tmp_path / "00000.tar")
-    (tmp_path / "device.jpg").symlink_to("/dev/zero")
-    for name in ("device", "00000.tar/x.jpg", ".", "http://host/pipe.jpg"):
-        assert problem_of(tmp_path, name).reason == "missing-media", name
-
-
-def test_broken_pictures_are_told_from_missing_ones_alike_wherever_the_folder_lies(tmp_path: Path) -> None:
-    """What is said is part of rows, whose bytes are those of any other place."""
-    broken = {"text.jpg": b"no picture", "empty.jpg": b"", "script.jpg": HOSTILE["EPS"], "bomb.png": HOSTILE["bomb"]}
-    broken["cut.png"] = picture(RED, (50, 50))[:-30]
-    problems = []
-    for folder in (tmp_path / "here", tmp_path / "there/below"):
-        write(folder, broken)
-        problems.append([problem_of(folder, name) for name in (*broken, "gone", "../out.jpg")])
-    assert problems[0] == problems[1]
-    for problem, content in zip(problems[0][:5], broken.values(), strict=True):
-        assert (problem.reason, problem.media_size) == ("broken-media", len(content))
-        assert "0x" not in problem.detail
-    assert "64,000,000" in problems[0][3].detail
+    assert read(tmp_path, "00000.tar/c.jpg").media_size == 5000
 
 
 def test_photographs_are_turned_as_pillow_turns_them_where_it_is_asked(tmp_path: Path) -> None:
@@ -139,14 +44,14 @@ def test_photographs_are_turned_as_pillow_turns_them_where_it_is_asked(tmp_path:
         exif[0x0112] = orientation
         drawn.save(tmp_path / "p.png", exif=exif)
         with Image.open(tmp_path / "p.png") as picture:
-            np.testing.assert_array_equal(found(tmp_path, "p").pixels, np.asarray(ImageOps.exif_transpose(picture)))
-        np.testing.assert_array_equal(found(tmp_path, "p", upright=False).pixels, np.asarray(drawn))
+            np.testing.assert_array_equal(read(tmp_path, "p").pixels, np.asarray(ImageOps.exif_transpose(picture)))
+        np.testing.assert_array_equal(read(tmp_path, "p", upright=False).pixels, np.asarray(drawn))
 
 
 @pytest.mark.parametrize(("mode", "colour", "grey"), [("L", 100, 100), ("I;16", 25600, 100), ("1", 1, 255)])
 def test_every_mode_becomes_rgb(tmp_path: Path, mode: str, colour: int, grey: int) -> None:
     Image.new(mode, (3, 2), colour).save(tmp_path / "p.png")
-    assert np.array_equal(found(tmp_path, "p").pixels, np.full((2, 3, 3), grey, np.uint8))
+    assert np.array_equal(read(tmp_path, "p").pixels, np.full((2, 3, 3), grey, np.uint8))
 
 
 def test_a_photograph_whose_exif_is_broken_is_turned_too(tmp_path: Path) -> None:
@@ -155,4 +60,4 @@ def test_a_photograph_whose_exif_is_broken_is_turned_too(tmp_path: Path) -> None
     Image.new("RGB", (32, 16), RED).save(tmp_path / "p.jpg", exif=exif)
     with Image.open(tmp_path / "p.jpg") as stored, pytest.raises(TypeError):
         ImageOps.exif_transpose(stored)
-    assert found(tmp_path, "p").pixels.shape == (32, 16, 3)
+    assert read(tmp_path, "p").pixels.shape == (32, 16, 3)

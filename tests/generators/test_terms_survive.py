@@ -21,7 +21,6 @@ from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import load_recipe
 from twinset.contracts.source import SOURCES, Place
 from twinset.generators import KINDS
-from twinset.generators.captions.tables import Caption, read_json_captions
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
 from twinset.generators.galleries.annotations import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
@@ -33,8 +32,6 @@ from twinset.stages.build import build_here
 
 ADA = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
 CLOSED = Terms("CC-BY-ND-2.0", "Bob", "https://b.example/2")
-SERVER = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
-
 #: Settings of kinds that plan from a table of negative captions, which their key names.
 OF_NEGATIVES: dict[str, dict[str, Any]] = {
     "caption-scores": {"negatives": "n", "scorers": [{"kind": "cola", "model": "textattack/roberta-base-CoLA"}]},
@@ -119,21 +116,16 @@ COCO = {
     "images": [
         {"id": 1, "file_name": "1.jpg", "license": 3, "flickr_url": "http://f.example/1", "width": 9, "height": 9},
         {"id": 2, "file_name": "2.jpg", "license": 5, "flickr_url": "javascript:x", "width": 9, "height": 9},
-        {"id": 3, "file_name": "3.jpg", "width": 9, "height": 9},
     ],
 }
-STATED = {1: Terms("CC-BY-NC-ND-2.0", "", "http://f.example/1"), 2: Terms("CC-BY-SA-2.0"), 3: Terms()}
+STATED = {1: Terms("CC-BY-NC-ND-2.0", "", "http://f.example/1"), 2: Terms("CC-BY-SA-2.0")}
 
 
-def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_path: Path) -> None:
-    scenes, captions = tmp_path / "p.json", tmp_path / "c.json"
+def test_what_cocos_files_say_of_photos_is_read(tmp_path: Path) -> None:
+    scenes = tmp_path / "p.json"
     segments = [{"image_id": image, "segments_info": [{"id": 1, "category_id": 1, "area": 9}]} for image in STATED]
     scenes.write_text(json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": segments}))
     assert read_scenes(scenes, LeftOut()).terms == tuple(STATED.values())
-    annotations = [{"id": image, "image_id": image, "caption": "A car."} for image in STATED]
-    captions.write_text(json.dumps({**COCO, "annotations": annotations}))
-    read = [caption.terms for caption in read_json_captions(captions) if isinstance(caption, Caption)]
-    assert read == [*STATED.values()]
     scenes.write_text(json.dumps({**COCO, "licenses": [3], "categories": [], "annotations": []}))
     with pytest.raises(WrongUse, match=r"p\.json: licenses is not a list of objects"):
         read_scenes(scenes, LeftOut())
@@ -143,13 +135,11 @@ def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> N
     row = {"caption": "A dog.", "negative_caption": "A cat."}
     records = [{**row, **CLOSED._asdict()}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
     (tmp_path / "n.json").write_text(json.dumps(records))
-    lines = ["caption,negative_caption,licence,credit,source_url", f"A dog.,A cat.,{','.join(CLOSED)}"]
-    (tmp_path / "n.csv").write_text("\n".join([*lines, "A dog.,A cat.,UN,,"]))
-    for name, expected in (("n.json", [CLOSED, Terms("CC-BY-4.0", "C"), Terms("MIT", "C")]), ("n.csv", [CLOSED])):
-        source = ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path / name,), licence="MIT", credit="C")
-        generator = source.open(Context("n"))
-        assert [Terms.of(to_row(candidate)) for candidate in generator.plan()] == expected
-        assert dict(generator.excluded) == {"unknown-licence": 1}
+    source = ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path / "n.json",), licence="MIT", credit="C")
+    generator = source.open(Context("n"))
+    expected = [CLOSED, Terms("CC-BY-4.0", "C"), Terms("MIT", "C")]
+    assert [Terms.of(to_row(candidate)) for candidate in generator.plan()] == expected
+    assert dict(generator.excluded) == {"unknown-licence": 1}
 
 
 def test_pairs_that_are_copied_have_the_terms_of_the_pair() -> None:

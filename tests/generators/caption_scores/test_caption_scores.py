@@ -1,10 +1,9 @@
 """The stage, and its scorers: on published layouts against transcriptions, damaged, and of another package."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -14,13 +13,11 @@ from pydantic import ValidationError
 from transformers import AutoTokenizer, T5EncoderModel
 from transformers import RobertaForSequenceClassification as Roberta
 
-from tests.generators.caption_scores.tiny_scorers import BIAS, MODELS, TEMPERATURE, TEXTS, save_vera, scored
+from tests.generators.caption_scores.tiny_scorers import BIAS, MODELS, TEMPERATURE, TEXTS, scored
 from tests.generators.selection.scored_stage import row, stage_of
 from twinset import check_scorer
-from twinset.cards.lineage import cited
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.contracts.references import Reference
 from twinset.generators.caption_scores.scorers.scorer import Scorer, ScorerSettings
 from twinset.generators.caption_scores.source import CaptionScores
@@ -75,15 +72,16 @@ def test_each_text_is_scored_once_and_a_number_that_is_none_rejects_its_row_alon
     details = [getattr(result, "detail", "") for result in made(generator)]
     assert details == ["", "cola_negative", "cola_caption", "cola_caption", ""]
     assert set(asked.values()) == {1} and len(asked) == 8
+    generator.__dict__["opened_scorers"] = [(generator.scorers[0], lambda texts, micro_batch: np.zeros(1))]
+    with pytest.raises(BuildFailed, match="1 scores for 8 texts"):
+        made(generator)
 
 
 def test_odd_texts_are_scored_or_named(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
-    odd = [("", "A dog."), ("A dog.", " \n"), ("A cat.", "A man riding " * 800_000)]
+    odd = [("", "A dog."), ("A dog.", " \n"), ("A cat.", "A man riding " * 300)]
     odd += [("猫が座っている。", "قطة 🙂"), ("A bus.", "A man " * 300)]
     results = made(opened(source(scorer_folders, "vera", "cola", "clip"), negatives(tmp_path, odd)))
     assert [getattr(result, "reason", "") for result in results] == ["no-text", "no-text", "text-too-long", "", ""]
-    (only_empty,) = made(opened(source(scorer_folders, "cola"), negatives(tmp_path / "empty", [("", "")])))
-    assert isinstance(only_empty, Rejected)
 
 
 def test_wrong_settings_are_named(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
@@ -117,16 +115,6 @@ def test_cola_is_the_second_class(scorer_folders: dict[str, Path]) -> None:
     assert np.allclose(scored("cola", folder), expected, atol=1e-5) and np.ptp(expected) > 0.01
 
 
-def test_weights_of_another_t5_are_refused_as_veras(tmp_path: Path) -> None:
-    folder = save_vera(tmp_path / "t5")
-    model = T5EncoderModel.from_pretrained(folder)
-    with torch.no_grad():
-        model.shared.weight[32097, 0] = -1
-    model.save_pretrained(folder)
-    with pytest.raises(WrongUse, match="row 32097 of the embedding"):
-        scored("vera", folder)
-
-
 class Commas(ScorerSettings):
     """Commas of a text in tenths: a caption scorer as another package has one."""
 
@@ -147,7 +135,6 @@ def commas(texts: Sequence[str], by: Any = 0) -> NDArray[np.float64]:
 @pytest.mark.parametrize(
     ("problem", "name", "value"),
     [
-        ("", "of_pairs", False),
         ("1 values for 4 texts", "open", lambda texts, size: np.zeros(1)),
         ("other scores in another order", "open", lambda texts, size: commas(texts, np.arange(len(texts)))),
         ("other scores one text a pass", "open", lambda texts, size: commas(texts, size)),
@@ -158,24 +145,5 @@ def commas(texts: Sequence[str], by: Any = 0) -> NDArray[np.float64]:
 )
 def test_what_breaks_the_contract_is_said(problem: str, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Commas, name, (lambda self, device: value) if name == "open" else value)
-    with pytest.raises(AssertionError, match=problem) if problem else nullcontext():
+    with pytest.raises(AssertionError, match=problem):
         check_scorer(Commas(kind="mylab-commas"))
-
-
-def test_a_scorer_of_another_package_has_columns_after_those_of_every_table(
-    bring: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bring("mylab", "twinset.caption_scorers", **{"mylab-commas": f"{__name__}:Commas"})
-    given = {"kind": "caption-scores", "negatives": "negatives", "scorers": [{"kind": "mylab-commas"}]}
-    source = CaptionScores.model_validate(given)
-    generator = opened(source, table := negatives(tmp_path, [("A dog.", "A dog, a cat.")]))
-    (result,) = made(generator)
-    row = cast(TableRows, result).rows[0]
-    assert generator.row_schema.names[-7:] == [*TEXT_SCORES, "commas_caption", "commas_negative"]
-    assert (row["commas_caption"], row["commas_negative"], row["vera_caption"]) == (0, 0.1, None)
-    assert [part.package for _, part in source.parts()] == ["", "mylab 1.0"] and generator.weights() == {}
-    citations = "".join(cited(source))
-    assert "@misc{commas2020" in citations and "liu2023vera" not in citations
-    monkeypatch.setattr(Commas, "open", lambda self, device: lambda texts, micro_batch: commas(texts[:1]))
-    with pytest.raises(BuildFailed, match=r"'mylab-commas' of mylab 1\.0: 1 scores for 2 texts"):
-        made(opened(source, table))

@@ -1,19 +1,16 @@
 """What a path holds is found out and read as its format says; what cannot be used is named with its place.
 
-Several files are read as one; captions of any number are read in little memory; published ones are counted.
+Several files are read as one; published ones are counted.
 """
 
 import csv
 import gzip
 import io
 import json
-import os
-import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.generators.made_inputs import Captions, parquet_of, read, tar_of, write
@@ -34,12 +31,10 @@ DOWNLOADED = [
 ]
 SHARD = tar_of({f"{key}{suffix}": bytes(600) for key in (KEYS[0], KEYS[3]) for suffix in (".jpg", ".txt", ".json")})
 ROWS = parquet_of([{"caption": "A dog.", "image_id": 7, "image": {"bytes": b"x"}}, {"caption": None, "image_id": 8}])
-BEYOND = parquet_of([{"caption": pa.scalar(1 << 40, pa.timestamp("s")), "image": "1.jpg"}])
 OF_OTHER = b'{"captions": ["A cat.", {"raw": "A bird.", "image": "0.tar/b.jpg", "image_id": "0/b"}], "licence": "MIT"}'
 DOTTED = ("1.in.jpg", "1.outputs.txt", "2.jpg", "2.mask.png", "2.txt", "photo.v1.0.jpg", "photo.v1.1.jpg")
 TWICE = ("3.jpg", "3.txt", "3.jpg", "3.txt")
 OF_MACOS = ("./._4.jpg", "./4.jpg", "./._4.txt", "./4.txt")
-KARPATHY = {"filepath": "val2014", "filename": "7.jpg", "cocoid": 7, "split": "restval"}
 COCO = {
     "images": [{"id": "007", "file_name": "7.jpg", "license": 1}, {"id": 8, "file_name": "8.jpg", "license": 2}, {}],
     "licenses": [{"id": 1, "name": "CC-BY-NC-4.0", "url": None}, {"id": 2, "name": None}],
@@ -73,9 +68,9 @@ def of(image: str, caption_id: str | int, caption: str, *more: str) -> tuple[str
     return (caption_id if isinstance(caption_id, str) else f"{caption_id:09d}", image, caption, image, *more)
 
 
-def untold(captions: list[str], first: int = 2) -> Captions:
+def below_header(*captions: str) -> Captions:
     """Captions of 0.jpg, 1.jpg… whose ids are their lines."""
-    return [of(f"{n}.jpg", n + first, caption) for n, caption in enumerate(captions)]
+    return [of(f"{n}.jpg", n + 2, caption) for n, caption in enumerate(captions)]
 
 
 #: Files; the kind that they are found to be; captions, with split and terms where stated; if any, what is left out.
@@ -116,24 +111,13 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         )
         for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
     },
-    "Excel": ({"c.csv": b"sep=;\r\nimage;caption\r\n0.jpg;A dog, a\r\n"}, "csv", untold(["A dog, a"], 3)),
-    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", untold(["a dog"])),
-    "a mark in the middle": (
-        {"c.csv": b'image,caption\n0.jpg,a dog\n1.jpg,"a" cat\n2.jpg,a bird\n'},
-        "csv",
-        [of("0.jpg", 2, "a dog"), of("2.jpg", 4, "a bird")],
-        "line 3: wrong-quotes",
-    ),
-    "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", untold(["a dog"])),
+    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", below_header("a dog")),
+    "Excel": ({"c.csv": b"sep=;\r\nimage;caption\r\n0.jpg;A dog, a\r\n"}, "csv", [of("0.jpg", 3, "A dog, a")]),
+    "LAION": ({"c.csv": b"image,caption,license\n0.jpg,a dog,?\n"}, "csv", below_header("a dog")),
     "tabs that no csv wrote": (
         {"c.tsv": b'image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\t"half a line\n2.jpg\ta 5" screen\n'},
         "tsv",
-        untold(['"Stop" sign on a road', '"half a line', 'a 5" screen']),
-    ),
-    "a mark in one line and one in the next": (
-        {"c.tsv": b'image\tcaption\n0.jpg\t"half a line\n1.jpg\ta tv of 5"\n'},
-        "tsv",
-        untold(['"half a line', 'a tv of 5"']),
+        below_header('"Stop" sign on a road', '"half a line', 'a 5" screen'),
     ),
     "a folder of Parquet, also of what img2dataset stored as files": (
         {"a.parquet": ROWS, "b.parquet": parquet_of(DOWNLOADED)},
@@ -200,11 +184,6 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         "image record 3: no-image-id; annotation 3: unknown-image; annotation 4: no-caption-id; "
         "annotation 5: empty-caption; annotation 6: no-caption-id; annotation 7: unknown-image",
     ),
-    "Karpathy's of COCO": (
-        json_of({"images": [{**KARPATHY, "sentences": [{"raw": text, "sentid": n} for n, text in enumerate(SAID)]}]}),
-        "coco",
-        [(f"{n}", "7", text, "val2014/7.jpg", "restval") for n, text in enumerate(SAID)],
-    ),
     "SBU": (
         json_of({"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]}),
         "coco",
@@ -227,19 +206,14 @@ def test_each_format_is_found_out_and_read(tmp_path: Path, form: str) -> None:
 REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
     "no columns": ({"c.csv": b"a,b\n1,2\n"}, r"c\.csv: nothing .* line 2: no-caption\); .* are called caption or"),
     "open quote": ({"c.csv": b'caption,image\n"never closed,1.jpg\n'}, r"c\.csv, line 2: not CSV"),
-    "two columns": ({"c.csv": b"image,caption,Caption\n1,2,3\n"}, r"c\.csv: nothing .* line 2: repeated-key"),
     "one column twice": ({"c.csv": b"image,caption,caption\n1,2,3\n"}, r"c\.csv: two columns are called 'caption'; "),
     "cut Parquet": ({"a.parquet": ROWS[:-20], "b.parquet": ROWS}, r"a\.parquet: not a Parquet file that can be read"),
     "two files of one id": (
         json_of({**COCO, "images": [{"id": 8, "file_name": f"{n}.jpg"} for n in "ab"]}),
         r"image id 8 is that of a\.jpg and of b\.jpg",
     ),
-    "a time beyond all calendars": ({"a.parquet": BEYOND}, r"a\.parquet: not a Parquet file .*out of range"),
     "other JSON": ({"c.json": b'{"images": [], "sentences": []}'}, r"c\.json: not captions in a form.*COCO"),
-    "a photo": ({"photo.jpg": b"\xff\xd8"}, r"photo\.jpg: .*captions are a TSV"),
-    "a folder without any": ({"a/photo.jpg": b"", "a/b.md": b""}, r"a folder without .*captions are a TSV"),
     "cut gzip": ({"c.tsv.gz": gzip.compress(b"a dog\thttp://x.org/1.jpg\n" * 100)[:-9]}, r"fetch the file again"),
-    "no caption": ({"none.tsv": b"no url\nor here\n"}, r"none\.tsv: nothing .*none\.tsv line 1: wrong-columns"),
 }
 
 
@@ -279,7 +253,6 @@ def test_a_record_is_read_alike_in_every_format(tmp_path: Path, suffix: str) -> 
 def test_a_bad_record_is_counted_alike_in_every_format(tmp_path: Path, suffix: str) -> None:
     bad = [
         (b'{"image": "0.jpg", "caption": "A cat.", "caption": "A dog."}', "repeated-key"),
-        (b'{"image": "1.jpg", "Caption": "A cat.", "caption": "A dog."}', "repeated-key"),
         (b'{"image": "2.jpg", "caption": "A caf\xe9."}', "not-utf-8"),
         (b'{"image": "3.jpg", "caption": "Half a pair: \\ud800"}', "not-utf-8"),
         (b'["A dog."]', "no-object"),
@@ -296,14 +269,7 @@ def test_a_bad_record_is_counted_alike_in_every_format(tmp_path: Path, suffix: s
     assert [place.split(": ")[1] for place in left_out.split("; ")] == [reason for _, reason in bad]
 
 
-def test_a_bad_image_of_coco_is_counted_with_its_reason(tmp_path: Path) -> None:
-    images = '[{"id": 1, "id": 2}, {"id": 3, "file_name": "\\ud800"}, {"id": 7, "file_name": "7.jpg"}]'
-    content = f'{{"images": {images}, "annotations": [{{"id": 1, "image_id": 7, "caption": "A dog."}}]}}'
-    _, captions, left_out = read(write(tmp_path, {"c.json": content.encode()}))
-    assert len(captions) == 1 and left_out == "image record 1: repeated-key; image record 2: not-utf-8"
-
-
-def test_ids_and_places_begin_with_the_file_and_the_digest_has_order_and_names(tmp_path: Path) -> None:
+def test_ids_and_places_begin_with_the_file_and_the_digest_has_their_order(tmp_path: Path) -> None:
     (tokens,) = FORMATS["Flickr tokens"][0].values()
     forms = {"photos.token.txt.gz": gzip.compress(tokens), "tables/a.parquet": ROWS}
     write(tmp_path, {"coco.json": json.dumps(COCO).encode(), **forms})
@@ -313,9 +279,7 @@ def test_ids_and_places_begin_with_the_file_and_the_digest_has_order_and_names(t
     assert [read.place for read in whole] == [read.place for read in alone]
     stems = Counter(read.caption_id.partition("/")[0] for read in whole if isinstance(read, Caption))
     assert stems == {"coco": 2, "photos.token": 2, "tables": 1}
-    digests = {CaptionSources(paths).digest() for paths in (files, files[::-1], files[:2], files[:1])}
-    renamed = files[2].rename(files[2].with_name("renamed"))
-    assert len({*digests, CaptionSources([*files[:2], renamed]).digest()}) == 5
+    assert len({CaptionSources(paths).digest() for paths in (files, files[::-1], files[:2])}) == 3
 
 
 def test_two_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
@@ -323,42 +287,25 @@ def test_two_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     write(tmp_path, dict.fromkeys(names, line))
     with pytest.raises(WrongUse, match=r"both have 'photos\.token'"):
         CaptionSources([tmp_path / name for name in names])
-    shards = {f"{folder}/00000.{suffix}": SHARD for folder in "ab" for suffix in ("tar", "parquet")}
-    write(tmp_path, shards)  # of img2dataset, with the same keys
-    with pytest.raises(WrongUse, match=r"/a and .*/b: both have '00000\.tar'"):
-        CaptionSources([tmp_path / "a", tmp_path / "b"])
-
-
-def test_pipes_and_folders_are_no_tables(tmp_path: Path) -> None:
-    write(tmp_path, {"a.parquet": ROWS, "c.parquet/d": b""})
-    os.mkfifo(tmp_path / "b.parquet")
-    assert caption_source(tmp_path).files == (tmp_path / "a.parquet",)
-
-
-def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
-    peaks = []
-    for count in (500, 5_000):
-        path = tmp_path / f"{count}.tsv"
-        path.write_text("".join(f"caption number {n} of many\thttp://x.org/{n}.jpg\n" for n in range(count)))
-        tracemalloc.start()
-        assert sum(isinstance(one, Caption) for one in caption_source(path).read()) == count
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 50_000
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the captions of ../shared/data are not here")
 @pytest.mark.parametrize(
     ("name", "images", "captions", "split", "left_out"),
     [
-        ("captions/cc3m_validation.tsv", 15833, 15833, "", 0),
-        ("captions/coco_captions_val2017.json", 5000, 25014, "", 0),
-        ("captions/flickr8k_token.txt", 8092, 40459, "", 1),  # without its tab
         ("karpathy/maccap/flickr30k_val.json.gz", 1014, 5070, "val", 0),
-        ("karpathy/maccap/flickr30k_test.json.gz", 1000, 5000, "test", 0),
-        ("karpathy/maccap/mscoco_test.json.gz", 5000, 25010, "test", 0),
-        ("karpathy/aro_coco_karpathy_test.json.gz", 5000, 25010, "", 0),
-        ("karpathy/flickr8k/Flickr8k.token.txt.gz", 8092, 40457, "", 3),
+        *(
+            pytest.param(*counted, marks=pytest.mark.slow)
+            for counted in (
+                ("captions/cc3m_validation.tsv", 15833, 15833, "", 0),
+                ("captions/coco_captions_val2017.json", 5000, 25014, "", 0),
+                ("captions/flickr8k_token.txt", 8092, 40459, "", 1),  # without its tab
+                ("karpathy/maccap/flickr30k_test.json.gz", 1000, 5000, "test", 0),
+                ("karpathy/maccap/mscoco_test.json.gz", 5000, 25010, "test", 0),
+                ("karpathy/aro_coco_karpathy_test.json.gz", 5000, 25010, "", 0),
+                ("karpathy/flickr8k/Flickr8k.token.txt.gz", 8092, 40457, "", 3),
+            )
+        ),
     ],
 )
 def test_published_captions(name: str, images: int, captions: int, split: str, left_out: int) -> None:

@@ -1,4 +1,4 @@
-"""Photographs with captions become samples: groups, splits, lists, images held out, tars where they lie."""
+"""Photographs with captions become samples: groups, splits and lists."""
 
 import gzip
 from collections import Counter
@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.generators.made_inputs import picture, tar_of, write
+from tests.generators.made_inputs import picture, write
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.recipe import parse_recipe
-from twinset.contracts.recipe.models import content_of
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import Query
 from twinset.generators.captions.image_captions import ImageCaptions
@@ -48,7 +47,7 @@ def built(folder: Path, **settings: Any) -> list[Stored[Any]]:
 def planned(folder: Path, **settings: Any) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Split of each planned image, and what is left out."""
     generator = ImageCaptions.model_validate(source(folder, **settings)).open(Context("photos"))
-    return {one.image_id: one.split for one in generator.plan()}, generator.excluded.examples
+    return {photo.image_id: photo.split for photo in generator.plan()}, generator.excluded.examples
 
 
 def test_a_sample_is_an_image_with_all_its_captions_which_ask_for_each_other(photos: Path) -> None:
@@ -103,16 +102,7 @@ def test_splits_of_the_source_are_renamed_and_repeated_ids_count_once(photos: Pa
     assert left_out == [("repeated-id", "own.csv line 3"), ("unknown-split", "own.csv line 5")]
 
 
-def test_tars_of_webdataset_are_read_where_they_lie(photos: Path) -> None:
-    photo = (photos / "images/a.jpg").read_bytes()
-    members = {"000.jpg": photo, "000.txt": b"A dog.", "001.jpg": photo, "002.txt": b"A cat without image."}
-    tars = str(write(photos, {"tars/00000.tar": tar_of(members)}) / "tars")
-    (sample,) = built(photos, captions=tars, images=tars)
-    assert sample.json.captions == ("A dog.",) and sample.json.source.files["image"].path == "00000.tar/000.jpg"
-    left_out = [("no-caption", "tars 00000.tar 001"), ("no-image", "tars 00000.tar 002")]
-    assert planned(photos, captions=tars)[1] == left_out
-
-
+@pytest.mark.slow
 @pytest.mark.skipif(not FLICKR8K.is_dir(), reason="Flickr8k's lists are not in ../shared/data on this machine")
 def test_the_official_lists_of_flickr8k() -> None:
     lists = {"train": "trainImages", "validation": "devImages", "test": "testImages"}
@@ -123,26 +113,13 @@ def test_the_official_lists_of_flickr8k() -> None:
 
 
 def test_photos_are_split_by_share(photos: Path) -> None:
-    rows = [f"{at % 200}.jpg,caption {at},{'test' if at % 200 < 20 else ''}" for at in range(400)]
-    found = []
-    for lines in (rows, rows[::-1]):
-        (photos / "own.csv").write_text("\n".join(["image,caption,split", *lines]) + "\n")
-        found.append(planned(photos, captions=str(photos / "own.csv"), images=None, train=0.8))
-    (splits, left_out), again = found
-    assert len(splits) == 200 and not left_out and again[0] == splits
-    stated = [f"{number}.jpg" for number in range(20)]
-    assert {splits.pop(name) for name in stated} == {"test"}
+    rows = [f"{number}.jpg,a caption,{'test' if number < 20 else ''}" for number in range(200)]
+    (photos / "own.csv").write_text("\n".join(["image,caption,split", *rows]))
+    splits, left_out = planned(photos, captions=str(photos / "own.csv"), images=None, train=0.8)
+    assert len(splits) == 200 and not left_out
+    assert {splits.pop(f"{number}.jpg") for number in range(20)} == {"test"}, "as stated"
     assert 130 <= Counter(splits.values())["train"] <= 158  # 144 of 180 +- 2.6 deviations
     share = TrainingSplit(0.8, "test", 0)  # as text-pairs of the same recipe splits the same images
     assert splits == {name: share.of(name) for name in splits}
     with pytest.raises(ValueError, match="train is a share beside a list"):
         ImageCaptions.model_validate(source(photos, train=0.8, test=str(photos / "own.csv")))
-
-
-def test_a_share_is_part_of_what_is_built_and_a_list_is_read_where_it_lies(photos: Path) -> None:
-    contents = []
-    for train in (0.8, 0.7, str(photos / "tokens.txt")):
-        subset = {"source": source(photos, train=train)}
-        recipe = parse_recipe({"name": "photos", "subsets": {"photos": subset}})
-        contents.append(content_of(recipe["photos"], 0)["source"].get("train"))
-    assert contents == [0.8, 0.7, None]

@@ -36,7 +36,7 @@ def answer(to: TaskCandidate, annotator: str, value: str, **fields: Any) -> Answ
 def insert(connection: sqlite3.Connection, answers: Iterable[Answer]) -> None:
     """Commit answers to a file; one whose primary key is there is left out."""
     with connection:
-        connection.executemany(INSERT, ([*to_row(one).values()] for one in answers))
+        connection.executemany(INSERT, ([*to_row(answer).values()] for answer in answers))
 
 
 def say(place: Path, answers: Iterable[Answer]) -> None:

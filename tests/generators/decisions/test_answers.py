@@ -5,7 +5,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -30,16 +29,16 @@ def opened(path: Path) -> sqlite3.Connection:
 @pytest.mark.parametrize("form", ["sqlite", "parquet"])
 def test_what_is_written_is_read(form: str, tmp_path: Path) -> None:
     path = tmp_path / f"answers with ? and #.{form}"
-    other = answer(ONE, "c", "1", stage="other")
+    elsewhere = answer(ONE, "c", "1", stage="other")
     if form == "parquet":
-        pq.write_table(table_of([*reversed(GIVEN), other]), path)
+        pq.write_table(table_of([*reversed(GIVEN), elsewhere]), path)
     else:
         with closing(opened(path)) as connection:
-            insert(connection, [*reversed(GIVEN), other])
+            insert(connection, [*reversed(GIVEN), elsewhere])
             insert(connection, [answer(ONE, "a", "3")])  # the same answer again changes nothing
             assert read_answers(path, "people") == GIVEN, "while the page has it open"
     assert read_answers(path, "people") == GIVEN
-    assert read_answers(path, "other") == [other]
+    assert read_answers(path, "other") == [elsewhere]
     assert read_answers(tmp_path / "absent.sqlite", "people") == []
 
 
@@ -52,20 +51,17 @@ def test_a_file_of_before_goes_on_without_its_column(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version=3")
         connection.commit()
     assert read_answers(path, "people") == GIVEN
-    for _ in range(2):
-        AnswerStore(path).close()
-        assert read_answers(path, "people") == GIVEN
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (4,)
+    AnswerStore(path).close()
+    assert read_answers(path, "people") == GIVEN
 
 
 def test_a_file_of_something_else_is_named_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     # Half a megabyte of one answer two million times took 6 GB.
     pq.write_table(table_of([GIVEN[0]] * 2), tmp_path / "twice.parquet")
-    for name, content in (("a.sqlite", b"task,answer\n"), ("b.sqlite", b"SQLite format 3\0"), ("c.parquet", b"PAR1")):
-        (tmp_path / name).write_bytes(content)
-    for name in ("a.sqlite", "b.sqlite", "c.parquet", "twice.parquet"):
+    (tmp_path / "a.sqlite").write_bytes(b"task,answer\n")
+    (tmp_path / "c.parquet").write_bytes(b"PAR1")
+    for name in ("a.sqlite", "c.parquet", "twice.parquet"):
         with pytest.raises(WrongUse, match=rf"{name}: not a file of answers"):
             read_answers(tmp_path / name, "people")
     with closing(sqlite3.connect(path)) as connection:
@@ -82,15 +78,14 @@ def test_a_file_of_something_else_is_named_and_left_as_it_is(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("annotator", "<script>"), ("reason", "\x1b[2J"), ("shown", "[" * 300_000), ("position", 2**31), ("at", "=cmd")],
-    ids=["annotator", "reason", "deep", "position", "at"],
+    [("annotator", "<script>"), ("reason", "\x1b[2J"), ("shown", "[" * 300_000), ("position", 2**31)],
+    ids=["annotator", "reason", "deep", "position"],
 )
 def test_a_row_that_is_no_answer_is_named(name: str, value: Any, tmp_path: Path) -> None:
     row = {**to_row(GIVEN[0]), name: value}
-    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "answers.parquet")
     with closing(opened(tmp_path / "answers.sqlite")) as connection:
         connection.execute(f"INSERT INTO answers VALUES ({', '.join('?' * len(COLUMNS))})", [*row.values()])
         connection.commit()
-    for use, file in ((lambda place: read_answers(place, "people"), "parquet"), (AnswerStore, "sqlite")):
-        with pytest.raises(WrongUse, match=rf"answers\.{file}: not a file of answers \({name}: "):
-            use(tmp_path / f"answers.{file}")
+    for use in (lambda place: read_answers(place, "people"), AnswerStore):
+        with pytest.raises(WrongUse, match=rf"answers\.sqlite: not a file of answers \({name}: "):
+            use(tmp_path / "answers.sqlite")

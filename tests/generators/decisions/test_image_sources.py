@@ -65,15 +65,6 @@ def write_stages(folder: Path, captions: Sequence[Caption], digit: str = "0") ->
         write_index(pa.Table.from_pylist(rows), folder, name, len(rows))
 
 
-def context(folder: Path) -> Context:
-    """The context of a stage that is planned from them."""
-    return Context("chosen", earlier=lambda stage: FinishedStage(Store(str(folder)), stage), out=Store(str(folder)))
-
-
-def choice(**settings: Any) -> ImageChoice:
-    return ImageChoice.model_validate({"kind": "image-choice", **ASKED, **settings})
-
-
 def asked(out: Path, name: str) -> list[TaskCandidate]:
     return planned_tasks(Store(str(out)), f"_stages/{name}")
 
@@ -137,9 +128,6 @@ def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
         list(source.open(at).plan())
 
 
-def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS])
+def test_answers_at_a_url_are_refused() -> None:
     with pytest.raises(ValueError, match="is a URL, and SQLite needs a file"):
-        choice(answers="s3://bucket/answers.sqlite")
-    with pytest.raises(WrongUse, match="not in a local folder; name their file with"):
-        choice().open(replace(context(tmp_path), out=None)).waiting()
+        ImageChoice.model_validate({"kind": "image-choice", **ASKED, "answers": "s3://bucket/answers.sqlite"})

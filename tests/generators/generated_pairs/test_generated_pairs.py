@@ -1,23 +1,16 @@
 """Pairs of a photo and a generated image: joined over three stages, chosen by score, made of real pictures."""
 
 import csv
-import io
 import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
-from PIL import Image
 
 import twinset
-from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.generated_pairs.joining import best_images
-from twinset.generators.generated_pairs.source import GeneratedPairs
-from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.storage.store import Store
 from twinset_demo import MINIATURE
 
 OTHERS = ("red box", "blue dog", "green ball", "white house", "black cat")  # some of which are not ambiguous
@@ -29,9 +22,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(MINIATURE / "small_world", folder, dirs_exist_ok=True)
     rows = list(csv.reader((folder / "negatives.csv").open(newline="")))[:3]
     with (folder / "negatives.csv").open("w", newline="") as stream:
-        gone = [["gone.png", "a photo of a red car", f"a photo of a {other}", "replace", "obj"] for other in OTHERS]
+        gone = [["gone.png", "a photo of a red car", f"a photo of a {text}", "replace", "obj"] for text in OTHERS]
         csv.writer(stream).writerows([*rows, *gone])
-    save_blip(folder / "blip", seed=1)  # says yes to some questions and no to others
     return folder
 
 
@@ -50,49 +42,6 @@ def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, An
         "images": {"source": {**drawing, "sides": sides, "suffix": ""}, "encoding": {"format": "png"}},
         "verified": {"source": {"kind": "image-verification", "images": "images", "engine": engine}},
     }
-
-
-@pytest.mark.slow
-def test_the_best_image_is_put_beside_its_photo_and_without_photos_both_are_generated(
-    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    together, make = list[int](), GeneratedPairs.make
-    monkeypatch.setattr(GeneratedPairs, "make", lambda self, some: together.append(len(some)) or make(self, some))
-    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
-    of_photos = {**source, "verified": "verified", "photos": str(world / "photos")}
-    subsets = {"bivlc": {"source": of_photos}, "twins": {"source": source}}
-    out = str(tmp_path / "out")
-    counts = twinset.build(make_recipe(stages(world, ["caption", "negative_caption"], 2, 8), subsets), out)["subsets"]
-    planned = 2 + len(OTHERS) - sum(twinset.status(out)["subsets"]["bivlc"]["excluded"].values())
-    assert counts["bivlc"]["planned"] == planned and [*counts["bivlc"]["rejected"]] == ["missing-media"]
-    assert counts["twins"]["planned"] == counts["twins"]["kept"] == 2 + len(OTHERS)
-    assert sorted(together) == sorted([planned, 2 + len(OTHERS)]), "a tar is opened once for the pairs of many photos"
-    table = FinishedStage(Store(out), "_stages/verified").read(["image_key", "caption", "caption_score"]).to_pylist()
-    samples = list(twinset.load(out, "bivlc"))
-    assert samples
-    for sample in samples:
-        scores = {row["image_key"]: row["caption_score"] for row in table if row["caption"] == sample.texts["caption1"]}
-        assert sample.json.scores["verification"] == max(scores.values()) and len(scores) == 2
-        assert sample.json.provenance["choice"] == "score"
-        assert sample.json.provenance["generated"]["engine"]["steps"] == 8
-        assert (world / "photos" / sample.json.source.image0.path).is_file() and sample.json.image0.size == (64, 64)
-    for sample in twinset.load(out, "twins"):
-        assert sample.json.provenance["choice"] == "first" and not sample.json.scores
-        assert sample.json.image0.sha256 != sample.json.image1.sha256
-    assert "**The score chose, no person did**" in (tmp_path / "out/bivlc/README.md").read_text()
-    assert not twinset.verify(out, media=True)["subsets"]["bivlc"]["problems"]
-
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
-    datasets = pytest.importorskip("datasets")
-    for format, first in (("bivlc", "image"), ("trohn-img", "image_id")):
-        to = tmp_path / format
-        assert twinset.export(out, format, to, ["bivlc"]) == len(samples)
-        (rows,) = datasets.load_dataset(str(to), cache_dir=str(tmp_path / "cache")).values()
-        assert rows.column_names[0] == first
-        assert rows["negative_caption"] == [sample.texts["caption1"] for sample in samples]
-        drawn = np.asarray(rows[0]["negative_image"].convert("RGB"))
-        assert np.array_equal(drawn, np.asarray(Image.open(io.BytesIO(samples[0].images["image1"])).convert("RGB")))
 
 
 def test_people_who_choose_need_a_stage_of_decisions(world: Path) -> None:

@@ -15,10 +15,10 @@ from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import say
 from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, build_pairs, recipe_of
 from twinset.cli.main import main
-from twinset.contracts.errors import DecisionsMissing, WrongUse
+from twinset.contracts.errors import DecisionsMissing
 from twinset.contracts.recipe import Recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
-from twinset.evaluation.examples import MATCHING_SCORES, Matching
+from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.people import people
 from twinset.evaluation.report.results import as_json, measured_run
 from twinset.generators.decisions.answers import FILE
@@ -93,27 +93,16 @@ def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path,
     place = tmp_path / "answers.sqlite"
     tasks = asking(out, place, sample=10, overlap=1.0).gathered.tasks
     # The second is wrong in each fifth task: both say the same of 32, by chance of 20.
-    told = [(task, name, right_of(task)) for name in ("ann", "ben") for task in tasks]
-    told[len(tasks) :: 5] = [(task, "ben", 1 - right_of(task)) for task in tasks[::5]]
-    told += [(task, "cleo", right_of(task)) for task in tasks[::5]]  # whom the ties were left to
-    say(place, [answer_to(task, name, str(value), stage="human-baseline") for task, name, value in told])
+    answered = [(task, name, right_of(task)) for name in ("ann", "ben") for task in tasks]
+    answered[len(tasks) :: 5] = [(task, "ben", 1 - right_of(task)) for task in tasks[::5]]
+    answered += [(task, "cleo", right_of(task)) for task in tasks[::5]]  # whom the ties were left to
+    say(place, [answer_to(task, name, str(value), stage="human-baseline") for task, name, value in answered])
     report = json.loads(asking(out, place, sample=10, overlap=1.0).report_files()["decisions.json"])
     measured = people(report, "made", "made", resamples=50)
     assert measured.as_json()["undecided"] == 0 and measured.pooled.all.figures["group"].value == 100
     counts = {name: (annotator["right"], annotator["answers"]) for name, annotator in measured.annotators.items()}
     assert counts == {"ann": (40, 40), "ben": (32, 40), "cleo": (8, 8)}
     assert measured.report["agreement"]["pairs"][0]["kappa"] == pytest.approx(0.6)
-
-
-def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
-    circle = {"pair": "a", "kind": "swap", "annotator": None, "right": [True, True, False, False]}
-    half = {"pair": "b", "kind": "swap", "annotator": None, "right": [True, None, True, True]}
-    about = {"pairs": {"stage": "mine", "digest": "", "sampled": 2}, "agreement": {"pairs": [], "mean": None}}
-    measured = people({**about, "outcomes": [circle, half]}, "made", "made", resamples=0)
-    assert measured.decided["key"].to_pylist() == ["a"] and measured.as_json()["undecided"] == 1
-    assert [measured.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
-    with pytest.raises(WrongUse, match="no pair has all four answers"):
-        people({**about, "outcomes": [half]}, "made", "made")
 
 
 def test_people_are_asked_measured_and_shown_beside_a_model(
@@ -145,15 +134,6 @@ def test_people_are_asked_measured_and_shown_beside_a_model(
     assert results["models"]["people"]["all"]["group"] == 50.0 and results["same_data"]
     assert results["models"]["people"]["left_out"] == {"people were not asked": PAIRS - SAMPLE}
     assert {"figure": "group", "n": SAMPLE, "difference": 50.0}.items() <= results["differences"][-1].items()
-
-    data.draw(2 * SAMPLE, 0)
-    drawn = {example.key for example in data.examples() if isinstance(example, Matching)} | {pairs[0]}
-    part = [row for row in scores if row["key"] in drawn]
-    about = {"data_digest": data.digest(), "limit": [2 * SAMPLE, 0]}
-    save(tmp_path / "part", "twinset", "clip", part, MATCHING_SCORES, left_out={}, **about)
-    assert main(["eval", "human", stage, "--out", str(tmp_path / "part")]) == 0
-    people_left = as_json(measured_run(tmp_path / "part", resamples=0))["benchmarks"]["twinset"]["models"]["people"]
-    assert people_left["left_out"] == {"people were not asked": len(drawn - {*pairs})}
 
     save(tmp_path / "other", "twinset", "clip", scores, MATCHING_SCORES, data_digest="d" * 64)
     assert main(["eval", "human", stage, "--out", str(tmp_path / "other")]) == 2

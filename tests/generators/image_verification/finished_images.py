@@ -50,13 +50,13 @@ def finish(folder: Path, drawn: Sequence[Any], with_images: bool = True) -> Fini
     (folder / tar_path).parent.mkdir(parents=True, exist_ok=True)
     (folder / tar_path).unlink(missing_ok=True)
     with TarWriter(folder / tar_path) as tar:
-        for one in drawn:
-            sample = one.sample(sample_key(HOME, one.caption_id, one.number), sample_key(HOME, one.caption_id))
+        for image in drawn:
+            sample = image.sample(sample_key(HOME, image.caption_id, image.number), sample_key(HOME, image.caption_id))
             images = {role: encode_image(frame, Encoding()) for role, frame in sample.pictures().items()}
             tar.add_sample(sample.key, fields_of(sample, images, HOME, Terms("CC0-1.0"), "jpg"))
             places = {"tar": tar_path.removeprefix(f"{HOME}/") if with_images else "", "split": "test"}
             hashes = {f"{role}_sha256": image.sha256 if with_images else None for role, image in images.items()}
-            identity = identity_of(one.caption_id, one.number)
+            identity = identity_of(image.caption_id, image.number)
             named = {"key": sample.key, "identity": identity, "group": sample.group}
             rows.append({**named, **places, **sample.described(), **hashes})
     return write_index(pa.Table.from_pylist(rows), folder, HOME, len(rows))

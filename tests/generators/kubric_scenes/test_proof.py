@@ -12,7 +12,7 @@ import trimesh
 from twinset.generators.kubric_scenes import proof
 from twinset.generators.kubric_scenes.captions import RELATIONS, Drawn, NamedAsset, Relation
 from twinset.generators.kubric_scenes.composition import Standing, Things
-from twinset.generators.kubric_scenes.geometry import Model, Picture, Refuted, View, frame_things, project
+from twinset.generators.kubric_scenes.geometry import Model, Picture, Refuted, frame_things, project
 
 RESOLUTION = 200
 BOX, CAN = NamedAsset("red box", "box"), NamedAsset("blue can", "can")
@@ -20,12 +20,12 @@ GREY = (0.4, 0.4, 0.4)
 
 
 def standing(
-    thing: NamedAsset, x: float, y: float, *, height: float = 0.0, carried: bool = False, size: float = 0.8
+    asset: NamedAsset, x: float, y: float, *, height: float = 0.0, carried: bool = False, size: float = 0.8
 ) -> Standing:
     mesh = trimesh.creation.box(extents=(size, size, size))
     points = np.asarray(mesh.vertices, dtype=np.float64)
     shape = Model("box", 1.0, points, np.asarray(mesh.faces, dtype=np.int32))
-    return Standing(thing, shape, shape.on_floor(x, y, 0.0, height), carried)
+    return Standing(asset, shape, shape.on_floor(x, y, 0.0, height), carried)
 
 
 def beside_can(x: float, y: float) -> list[Standing]:
@@ -41,12 +41,8 @@ RELATED: dict[str, list[Standing]] = {
 }
 
 
-def view_of(things: list[Standing]) -> View:
-    return frame_things(np.concatenate([thing.points for thing in things]), 0.5, GREY)
-
-
 def seen(things: list[Standing]) -> tuple[list[proof.Instance], Picture]:
-    view = view_of(things)
+    view = frame_things(np.concatenate([placed.points for placed in things]), 0.5, GREY)
     picture = proof.foresee(things, view, RESOLUTION)
     return proof.measure(things, view, picture), picture
 
@@ -68,8 +64,8 @@ def reason_of(prove: Callable[..., None], *shown: Any) -> str:
 def test_a_relation_is_proved_and_every_other_refuted(shown: Relation) -> None:
     instances, picture = seen(RELATED[shown])
     proof.prove_image(says(shown), 0, instances, picture)
-    for other in set(RELATIONS) - {shown}:
-        assert reason_of(proof.prove_image, says(other), 1, instances, picture) == "wrong-relation"
+    for wrong in set(RELATIONS) - {shown}:
+        assert reason_of(proof.prove_image, says(wrong), 1, instances, picture) == "wrong-relation"
 
 
 TWO = Drawn("counting", BOX, BOX, None, "", "", 2, 2)
@@ -104,8 +100,6 @@ GREEN = replace(LEFT, placement=replace(LEFT.placement, asset="green"))
 LOCATION = Drawn("location", BOX, BOX, CAN, "left", "right", 1, 1)
 COUNTING = Drawn("counting", BOX, BOX, None, "", "", 2, 3)
 ATTRIBUTE = Drawn("attribute", BOX, replace(BOX, name="green box"), CAN, "left", "left", 1, 1)
-
-
 EVERYWHERE = (-6.0, 6.0)
 
 
@@ -150,9 +144,9 @@ def test_a_shadow_may_differ_on_the_floor_but_not_on_other_things(monkeypatch: p
     monkeypatch.setattr(proof, "SUN", (-1.0, 0.0, 1.0))  # from the left: shadows fall to the right, as long as high
     shadows = [((x, x + 1.3), (-0.4, 0.4), 0, 200) for x in (-2.2, 2.2)]  # 0.8 wide and high
     towards_the_sun = ((-6.0, -3.0), EVERYWHERE, 0, 200)
-    both = (LEFT, CENTRE), (RIGHT, CENTRE)
-    assert change_of(LOCATION, *both, *shadows) == ""
-    assert change_of(LOCATION, *both, *shadows, towards_the_sun) == "differs-elsewhere"
+    scenes = (LEFT, CENTRE), (RIGHT, CENTRE)
+    assert change_of(LOCATION, *scenes, *shadows) == ""
+    assert change_of(LOCATION, *scenes, *shadows, towards_the_sun) == "differs-elsewhere"
     near = standing(BOX, -1.2, 0.0), CENTRE  # its shadow falls on the can
     assert change_of(LOCATION, near, (RIGHT, CENTRE), (EVERYWHERE, EVERYWHERE, 2, 60)) == "differs-elsewhere"
 

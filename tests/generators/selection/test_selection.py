@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.generators.selection.scored_stage import context, drawn, row, rows_of, selected, selection, stage_of
+from tests.generators.selection.scored_stage import context, drawn, row, selected, selection, stage_of
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe.models import Recipe
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.markdown import card_block
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.selection.source import COARSE, balanced, cells_of, ranks_of
+from twinset.generators.selection.source import balanced, cells_of, ranks_of
 
-COUNT = 4000
+COUNT = 2000
 # The published selection, transcribed: one row after the other, in lists and dicts, with pandas' quantiles.
 
 
@@ -96,14 +96,6 @@ def test_rules_of_the_paper_differ_where_its_text_does(tmp_path: Path) -> None:
     assert defaults == [(0.65, None), (0.645, 0.999)]
 
 
-def test_rows_have_all_columns_and_the_prompt(tmp_path: Path) -> None:
-    rows = [row(0, negative_caption="A T.V. on a desk.", cola_caption=math.nan)]
-    (kept,) = rows_of(stage_of(rows, tmp_path), refine=[], suffix=", 4k").to_dicts()
-    assert kept["prompt"] == "A TV on a desk, 4k" and kept["negative_caption"] == "A T.V. on a desk."
-    assert (kept["vera_caption"], kept["cola_caption"], kept["type"]) == (0.5, None, "replace")
-    assert set(selection().row_schema.names) < kept.keys()
-
-
 def test_losses_are_counted_and_named(tmp_path: Path) -> None:
     rows = [row(n) for n in range(30)] + [row(30 + n, similarity=1.0) for n in range(30)]
     rows += [row(60, vera_negative=None), row(61, cola_caption=math.inf), row(62, negative_caption="A bus")]
@@ -135,18 +127,11 @@ def test_scores_that_no_scorer_gives_are_refused_before_any_work() -> None:
     assert not selection(quality=["cola"], refine=["cola"], similarity=None).misfit(scores)
 
 
-@pytest.mark.parametrize("wrong", [{"quality": ["vera", "lm"]}, {"refine": ["similarity"]}])
-def test_settings_that_cannot_be_are_refused(wrong: dict[str, list[str]]) -> None:
-    with pytest.raises(ValidationError, match=r"no caption scorer here gives|is one number of both captions"):
-        selection(**wrong)
-
-
 PUBLISHED, THREE = ("vera", "cola"), ("vera", "cola", "letters")
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.
 GAP = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.02, -0.02, 0.019, -0.019, 0.5, -0.5, 0.99, -0.99, 1e-12, -1e-12])
-PAIRS = st.lists(st.tuples(GAP, GAP), max_size=80)
-MORE = st.lists(st.tuples(GAP, GAP, GAP), min_size=1, max_size=80)
-STEADY = settings(derandomize=True, max_examples=40)
+MORE = st.lists(st.tuples(GAP, GAP, GAP), min_size=1, max_size=40)
+STEADY = settings(derandomize=True, max_examples=8)
 
 
 def frame(pairs: Sequence[tuple[float, ...]], axes: Sequence[str], seed: int = 0) -> pl.DataFrame:
@@ -167,14 +152,6 @@ def kept_of(rows: pl.DataFrame, grid: int = 50) -> pl.Series:
 
 
 @STEADY
-@given(PAIRS, st.integers(0, 3))
-def test_every_cell_keeps_what_the_published_procedure_keeps(pairs: list[tuple[float, float]], seed: int) -> None:
-    kept = [pairs[place] for place in kept_of(frame(pairs, PUBLISHED, seed)).arg_true()]
-    slow = [pairs[place] for place in refine(pairs, seed)]
-    assert Counter(cells(kept, PUBLISHED)) == Counter(cells(slow, PUBLISHED))
-
-
-@STEADY
 @given(MORE, st.integers(1, 60), st.randoms(use_true_random=False))
 def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(
     pairs: list[tuple[float, ...]], grid: int, drawing: Any
@@ -188,10 +165,6 @@ def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(
     assert kept_of(rows.filter(mask), grid).all(), "refining again takes more away"
     order = drawing.sample(range(len(pairs)), len(pairs))
     assert kept_of(rows[order], grid).to_list() == mask[order].to_list(), "the order of pairs makes a difference"
-
-
-def test_bins_are_coarse_beside_a_gap_of_zero() -> None:
-    assert cells([(0.0, 0.95), (0.98, -0.5)], PUBLISHED) == [(0, COARSE), (50, -26)]
 
 
 def test_each_negative_of_a_cell_is_as_likely_to_stay_and_the_stage_decides_too() -> None:

@@ -17,13 +17,13 @@ RATED = {
 }
 
 
-def relations_of(said: str, others: Sequence[tuple[str, str]] = (), **columns: list[Any]) -> Relations:
+def relations_of(stated: str, others: Sequence[tuple[str, str]] = (), **columns: list[Any]) -> Relations:
     """The relations as a stage of scene graphs has them, each of a caption of its own.
 
-    said: image, subject, predicate and object of each, with commas between them. others: captions without relations,
+    stated: image, subject, predicate and object of each, with commas between them. others: captions without relations,
     as photo and text. columns: in place of what a plain relation has.
     """
-    words = [relation.split() for relation in said.split(", ")]
+    words = [relation.split() for relation in stated.split(", ")]
     named = [(image, subject, " ".join(predicate), object_) for image, subject, *predicate, object_ in words]
     frame = pl.DataFrame(named, ["image_id", "subject", "predicate", "object"], orient="row").with_row_index("row")
     singular = pl.col("subject") == pl.col("subject").replace(LEMMAS)

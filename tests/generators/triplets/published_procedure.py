@@ -54,7 +54,7 @@ class PublishedProcedure:
             self.rows_of_pair[subject].setdefault(object_, []).append(row)
             self.rows_of_object[object_].append(row)
             images[subject].add(image)
-        many = {name: len(found) for name, found in images.items() if len(found) >= min_images}
+        many = {name: len(shown) for name, shown in images.items() if len(shown) >= min_images}
         self.subjects = [name for name in many if len(self.rows_of_pair[name]) >= 2]
         numbers = np.array([many[subject] for subject in self.subjects], dtype=float)
         self.chances = numbers / numbers.sum()
@@ -69,12 +69,12 @@ class PublishedProcedure:
         """One triplet of any concreteness."""
         subject = self.random.choice(self.subjects, p=self.chances)
         reference = int(self.random.choice(self.rows_of_subject[subject]))
-        said = self.rows[reference]
+        first = self.rows[reference]
         for _ in range(TARGET_DRAWS):
             object_ = self.random.choice(list(self.rows_of_pair[subject]))
             target = int(self.random.choice(self.rows_of_pair[subject][object_]))
-            other = self.rows[target]
-            if other.object != said.object and other.image != said.image:
+            second = self.rows[target]
+            if second.object != first.object and second.image != first.image:
                 break
         return reference, target, int(self.random.choice(self.rows_of_object[object_]))
 

@@ -8,18 +8,19 @@ import os
 import pickle
 import re
 import struct
-import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 
+from tests.generators.made_inputs import saved
 from tests.generators.video.numbered_videos import RATE, make_video, read
-from twinset.cli.main import main
+from twinset.cards.lineage import citations_of
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.recipe import parse_recipe
 from twinset.contracts.source import SOURCES
 from twinset.generators.video.safe_pickle import load
 from twinset.shards.contracts import Context
@@ -39,33 +40,30 @@ def planned(kind: str, *annotations: Path, **settings: Any) -> list[Any]:
     return list(opened(kind, *annotations, **settings).plan())
 
 
-def saved(path: Path, value: Any) -> Path:
-    path.write_text(json.dumps(value), "utf-8")
-    return path
-
-
 def written(kind: str, folder: Path, records: Sequence[Any]) -> Path:
     """An annotation of one video, or of lines; a text is a line that is no JSON."""
     whole = {"gebc": {"v": records}, "youcook2": {"database": {"v": {"annotations": records}}}}.get(kind)
     if whole:
         return saved(folder / f"{kind}.json", whole)
     path = folder / f"{kind}.jsonl"
-    path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in records), "utf-8")
+    path.write_text("\n".join(record if isinstance(record, str) else json.dumps(record) for record in records), "utf-8")
     return path
 
 
 @pytest.mark.parametrize(
-    ("kind", "annotation", "problem"),
+    ("kind", "content", "problem"),
     [
-        ("action-genome", [1], "holds a list, not frames by name"),
-        ("gebc", [], "Input should be a valid dictionary"),
-        ("youcook2", {"database": {"v": {}}}, "database.v.annotations: Field required"),
-        ("video-segments", [{"video": "a", "start": 0, "end": 1, "caption": "b"}], "two segments of one video"),
+        ("action-genome", pickle.dumps([1]), "holds a list, not frames by name"),
+        ("youcook2", b'{"database": {"v": {}}}', "database.v.annotations: Field required"),
+        ("gebc", b'{"caption": "caf\xe9"}', "not JSON that can be read .*byte 0xe9 in position 16"),
+        ("gebc", b'{"a": 1,\n "b": oops}\n', "not JSON that can be read .*line 2 column 7"),
+        ("gebc", b'{"a": 1, "b": {"c": 1, "\\u0063": 2}}', "not JSON that can be read .*the key 'c' twice"),
+        ("gebc", b"[" * 200_000, "not JSON that can be read .*recursion"),
     ],
 )
-def test_bad_files_say_where(kind: str, annotation: Any, problem: str, tmp_path: Path) -> None:
+def test_bad_files_say_where(kind: str, content: bytes, problem: str, tmp_path: Path) -> None:
     path = tmp_path / ("annotation.pkl" if kind == "action-genome" else "annotation.json")
-    path.write_bytes(pickle.dumps(annotation) if kind == "action-genome" else json.dumps(annotation).encode())
+    path.write_bytes(content)
     with pytest.raises(WrongUse, match=rf"annotation\..*{problem}"):
         planned(kind, path)
 
@@ -99,8 +97,9 @@ def test_captions_are_worded_as_published(tmp_path: Path) -> None:
 
 
 def test_captions_that_the_other_frame_lacks_lead(tmp_path: Path) -> None:
-    both = story((["looking_at"], ["behind"], ["holding", "touching"]), (["unsure"], ["behind"], ["holding", "wiping"]))
-    (pair,) = planned("action-genome", written("action-genome", tmp_path, both))
+    gazes = ("looking_at", "touching"), ("unsure", "wiping")
+    frames = story(*(([gaze], ["behind"], ["holding", deed]) for gaze, deed in gazes))
+    (pair,) = planned("action-genome", written("action-genome", tmp_path, frames))
     assert [caption.split()[3] for caption in pair.captions0] == ["touching", "holding"]
     assert [caption.split()[3] for caption in pair.captions1] == ["wiping", "holding"]
     for contacting in (None, ["other_relationship"]):  # what cannot be said
@@ -112,7 +111,6 @@ def test_captions_that_the_other_frame_lacks_lead(tmp_path: Path) -> None:
 #: The tens of the frames of each pair, by how many are skipped: what the loop of EqBen, 4.1, gives.
 SAMPLED = {
     0: ["12", "13", "16", "18", "24", "25", "27", "34", "35", "37", "46", "48", "56", "58", "67", "78"],
-    1: ["12", "16", "18", "34", "37", "56", "58", "78"],
     2: ["12", "16", "46", "78"],
 }
 
@@ -124,13 +122,6 @@ def test_frames_are_sampled_sparsely_whatever_the_order_and_form_of_the_file(ski
     assert [f"{pair.at0 / 10:.0f}{pair.at1 / 10:.0f}" for pair in pairs] == SAMPLED[skip]
     path = pickled(tmp_path / "frames.pkl", {frame["frame"]: frame["objects"] for frame in reversed(frames)}, 2)
     assert planned("action-genome", path, skip=skip) == pairs
-
-
-def test_numbers_of_frames_count_from_one(tmp_path: Path) -> None:
-    make_video(tmp_path / "A.mp4", count=30)
-    source = opened("action-genome", written("action-genome", tmp_path, story(HOLD, AWAY)))
-    (pair,) = source.make(list(source.plan()))
-    assert isinstance(pair, Pair) and (read(pair.image0.pixels), read(pair.image1.pixels)) == (9, 19)
 
 
 # GEBC
@@ -152,7 +143,7 @@ def twins(folder: Path, boundaries: Sequence[Any], **settings: Any) -> list[Any]
 
 
 def test_twins_lie_before_a_boundary_and_after_the_next(tmp_path: Path) -> None:
-    for skip, times in ((0, [(1, 3), (3, 6), (6, 9)]), (1, [(1, 6), (3, 9)]), (2, [(1, 9)]), (3, [])):
+    for skip, times in ((0, [(1, 3), (3, 6), (6, 9)]), (1, [(1, 6), (3, 9)]), (3, [])):
         assert [(pair.at0, pair.at1) for pair in twins(tmp_path, THREE, skip=skip)] == times
 
 
@@ -167,27 +158,18 @@ def test_captions_of_one_moment_are_no_neighbours(tmp_path: Path) -> None:
         assert [pair.at0 for pair in twins(tmp_path, [THREE[0] | {"status_before": status}, *THREE[1:]])] == [3.0]
 
 
-def test_order_and_form_of_the_file_do_not_matter(tmp_path: Path) -> None:
-    clean = twins(tmp_path, THREE)
-    assert twins(tmp_path, THREE[::-1]) == clean
-    assert twins(tmp_path, [one | {"timestamp": str(one["timestamp"])} for one in THREE]) == clean
-    # Neighbours are the other boundaries of the file.
-    assert twins(tmp_path, [THREE[0], THREE[1] | {"next_timestamp": "late"}, THREE[2]]) == clean
-    nameless = {key: value for key, value in THREE[1].items() if key != "boundary_id"}
-    made = opened("gebc", written("gebc", tmp_path, [THREE[0], nameless, THREE[2] | {"next_timestamp": 8.0}]))
-    (pair,) = made.plan()
-    assert json.loads(pair.provenance)["boundaries1"] == "" and made.excluded == {"pair-without-interval": 1}
-
-
 def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
-    other = [one | {"boundary_id": one["boundary_id"].replace("v", "a")} for one in THREE]
+    second = [record | {"boundary_id": record["boundary_id"].replace("v", "a")} for record in THREE]
     val = saved(tmp_path / "val.json", {"v": THREE[:1]})
-    train = saved(tmp_path / "train.json", {"v": THREE[1:], "a": other, "../x": THREE})
-    both, whole = opened("gebc", val, train), planned("gebc", saved(tmp_path / "whole.json", {"v": THREE, "a": other}))
-    assert list(both.plan()) == whole == planned("gebc", train, val)
+    train = saved(tmp_path / "train.json", {"v": THREE[1:], "a": second, "../x": THREE})
+    split, whole = (
+        opened("gebc", val, train),
+        planned("gebc", saved(tmp_path / "whole.json", {"v": THREE, "a": second})),
+    )
+    assert list(split.plan()) == whole == planned("gebc", train, val)
     assert planned("gebc", val, train, val) == whole, "a boundary that two files have counts once"
     assert [pair.video for pair in whole] == ["a", "a", "v", "v"]
-    assert both.excluded.examples == [("unsafe-path", "train.json video '../x'")]
+    assert split.excluded.examples == [("unsafe-path", "train.json video '../x'")]
     urls = opened("gebc", saved(tmp_path / "urls.json", {"--33Lscn_sk": THREE, "-v.1": []})).media_urls()
     assert urls == {"--33Lscn_sk": "https://www.youtube.com/watch?v=--33Lscn_sk"}
 
@@ -207,13 +189,9 @@ ROWS = [
 COLUMNS = ("video", "start", "end", "caption")
 
 
-def table(path: Path) -> Path:
-    pl.DataFrame(ROWS, COLUMNS, strict=False, orient="row").write_csv(path)
-    return path
-
-
 def test_every_two_segments_of_a_video_are_a_pair_of_their_middle_frames(tmp_path: Path) -> None:
-    source = opened("video-segments", table(tmp_path / "segments.csv"))
+    pl.DataFrame(ROWS, COLUMNS, strict=False, orient="row").write_csv(tmp_path / "segments.csv")
+    source = opened("video-segments", tmp_path / "segments.csv")
     pairs = list(source.plan())
     middles = [(0.4, 1.2), (0.28, 1.2), (0.28, 1.8), (1.2, 1.8)]
     assert [(pair.at0, pair.at1) for pair in pairs] == middles and {pair.video for pair in pairs} == {"clip"}
@@ -223,26 +201,13 @@ def test_every_two_segments_of_a_video_are_a_pair_of_their_middle_frames(tmp_pat
     make_video(tmp_path / "clip.mp4")
     shown = [(read(pair.image0.pixels), read(pair.image1.pixels)) for pair in source.make(pairs)]
     assert shown == [(round(at0 * RATE), round(at1 * RATE)) for at0, at1 in middles]
-    # With and without its suffix, a video is one.
-    rows = [
-        {"video": name, "start": n, "end": n + 0.5, "caption": f"step {n}"} for n, name in enumerate(("a", "a.MP4"))
-    ]
-    (pair,) = planned("video-segments", saved(tmp_path / "segments.json", rows))
-    assert (pair.video, pair.captions0, pair.captions1) == ("a.MP4", ("Step 0.",), ("Step 1.",))
 
 
-def test_the_docs_command_builds_a_dataset_with_its_citation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipe_of_the_docs_is_cited_as_it_says() -> None:
     page = (ROOT / "docs/frames.md").read_text("utf-8")
     (recipe,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (command,) = re.findall(r"^    twinset (build own\.yaml.*)$", page, re.MULTILINE)
-    monkeypatch.chdir(tmp_path)
-    Path("own.yaml").write_text(recipe)
-    table(Path("segments.csv"))
-    Path("videos").mkdir()
-    make_video(Path("videos/clip.mp4"))
-    assert main(command.split()) == 0
-    card = Path(command.split()[-1], "README.md").read_text("utf-8")
-    assert "Kitchen videos of our group" in card and "doe2026kitchen" in card
+    citations = citations_of(parse_recipe(yaml.safe_load(recipe)), "kitchen")
+    assert "doe2026kitchen" in citations and "youcook" not in citations.lower()
 
 
 # Records that can be used, and others with the reason why they cannot.
@@ -256,10 +221,8 @@ UNUSABLE: dict[str, list[tuple[str, Any]]] = {
     "action-genome": [
         ("not-json", '{"frame": '),
         ("frame-malformed", {"frame": "A.mp4/zero.png", "objects": [thing("bag", *HOLD)]}),
-        ("repeated-object", {"frame": "A.mp4/20.png", "objects": [thing("bag", *HOLD)]}),
         ("unsafe-path", {"frame": "../A.mp4/000030.png", "objects": []}),
         ("object-malformed", {"frame": "A.mp4/000040.png", "objects": [3, thing("bag", *AWAY, visible=False)]}),
-        ("repeated-object", {"frame": "A.mp4/000060.png", "objects": [thing("dish", *HOLD)] * 2}),
         ("object-malformed", {"frame": "A.mp4/000070.png", "objects": [thing("bed", [], ["behind"], ["juggling"])]}),
     ],
     "gebc": [
@@ -287,8 +250,8 @@ def test_unusable_records_are_counted_with_reason_and_place_and_change_nothing_e
     assert list(made.plan()) == clean != []
     where = {"gebc": "video 'v' boundary", "youcook2": "video 'v' segment"}.get(kind, "line")
     for number, (reason, _) in enumerate(UNUSABLE[kind], len(CLEAN[kind]) + 1):
-        found = [place for given, place in made.excluded.examples if given == reason]
-        assert any(re.match(rf"{path.name} {where} {number}\b", place) for place in found), (reason, found)
+        places = [place for given, place in made.excluded.examples if given == reason]
+        assert any(re.match(rf"{path.name} {where} {number}\b", place) for place in places), (reason, places)
     assert sum(made.excluded.values()) == len(UNUSABLE[kind])
 
 
@@ -302,16 +265,9 @@ def pickled(path: Path, value: Any, protocol: int = 4) -> Path:
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_data_is_read_as_the_standard_library_reads_it_and_code_does_not_run(tmp_path: Path, protocol: int) -> None:
-    plain: dict[str, Any] = {
-        "text": "caf\N{LATIN SMALL LETTER E WITH ACUTE}",
-        "numbers": (1, -2.5, 10**30, True, None),
-        "nested": {"a": [{"b": ()}], "box": (1, 2), "triple": (1, 2, 3), "lone": ("x",)},
-        "long": list(range(3000)),
-    }
-    plain["first"] = plain["second"] = ["shared"]
-    read = load(pickled(tmp_path / "annotation.pkl", plain, protocol))
-    assert read == plain and read["first"] is read["second"]
-    assert [type(number) for number in read["numbers"]] == [int, float, int, bool, type(None)]
+    numbers = (1, -2.5, 10**30, True, None)
+    plain = {"text": "caf\xe9", "numbers": numbers, "nested": {"a": [{"b": ()}], "box": (1, 2), "lone": ("x",)}}
+    assert load(pickled(tmp_path / "annotation.pkl", plain, protocol)) == plain
     with pytest.raises(WrongUse, match=r"annotation\.pkl: this pickle holds more than plain data: .*fetch"):
         load(pickled(tmp_path / "annotation.pkl", {"a.mp4/000001.png": [os.system]}, protocol))
 
@@ -326,24 +282,14 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "a set": (NOT_DATA, {1, 2}),
     "an object of a class": (NOT_DATA, b"(cos\nsystem\n(S'true'\nto."),
     "a key of doubled tuples, whose hash takes for ever": (NOT_DATA, doubled(40, b"Ns.")),
-    "such a key of a dictionary from a mark": (NOT_DATA, b"(" + doubled(40, b"Nd.")[3:]),
-    "a number as key": (NOT_DATA, b"\x80\x02}K\x01Ns."),
     "nine million parts in 20 kB": (NOT_DATA, [list(range(3000))] * 3000),
     "claimed text": (BROKEN, b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"."),
-    "no list": (BROKEN, b"\x80\x02(K\x01e."),
-    "nothing remembered": (BROKEN, b"\x80\x02h\x01."),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_anything_but_data_is_refused_by_a_short_message_and_fills_no_memory(name: str, tmp_path: Path) -> None:
+def test_anything_but_data_is_refused_by_a_short_message(name: str, tmp_path: Path) -> None:
     problem, value = REFUSED[name]
-    path = pickled(tmp_path / "annotation.pkl", value)
-    tracemalloc.start()
-    try:
-        with pytest.raises(WrongUse, match=rf"annotation\.pkl: {problem}") as refused:
-            load(path)
-        assert problem is NOT_DATA or tracemalloc.get_traced_memory()[1] < 4_000_000
-        assert len(str(refused.value)) < 1000
-    finally:
-        tracemalloc.stop()
+    with pytest.raises(WrongUse, match=rf"annotation\.pkl: {problem}") as refused:
+        load(pickled(tmp_path / "annotation.pkl", value))
+    assert len(str(refused.value)) < 1000

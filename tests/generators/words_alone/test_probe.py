@@ -3,12 +3,11 @@
 import random
 
 import numpy as np
-import polars as pl
 import pytest
 
 from twinset.cards.sheet import words_of
-from twinset.generators.words_alone.guesses import LEAST_GROUPS, Guess, guess, guesses, same_bag
-from twinset.generators.words_alone.probe import LEAST, probed
+from twinset.generators.words_alone.guesses import LEAST_GROUPS, Guess, guess, same_bag
+from twinset.generators.words_alone.probe import probed
 
 NOUNS = ["dog", "cat", "horse", "car", "bus", "tree", "house", "man", "woman", "child", "boat", "lake"]
 COLOURS = ["red", "blue", "green", "black", "white", "brown"]
@@ -36,25 +35,17 @@ def test_a_word_of_negatives_alone_tells_them() -> None:
 
 
 def test_captions_are_asked_about_beside_as_long_ones() -> None:
-    # A negative has one filler more than its caption; among captions of as many fillers nothing tells it.
-    draw = random.Random(4)
-    fillers = ["here", "there", "now", "again"]
-    pairs = []
-    for caption, negative in captions(1500, 2):
-        words = draw.choices(fillers, k=draw.randint(0, 9))
-        pairs.append((" ".join([caption, *words]), " ".join([negative, *words, draw.choice(fillers)])))
+    # A negative has four fillers more than its caption; among captions of as many fillers nothing tells it.
+    draw, pairs = random.Random(4), []
+    for caption, negative in captions(1000, 2):
+        fillers = draw.choices(["here", "there", "now", "again"], k=draw.randint(4, 12))
+        pairs.append((" ".join([caption, *fillers[4:]]), " ".join([negative, *fillers])))
     assert probed(*zip(*pairs, strict=True), seed=0).auc == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize("pairs", [[], captions(LEAST - 1, 0), [("a dog", "a cat")] * 500])
-def test_few_pairs_or_captions_give_no_figure(pairs: list[tuple[str, str]]) -> None:
-    probe = probed([caption for caption, _ in pairs], [negative for _, negative in pairs], seed=0)
-    assert (probe.auc, probe.paired) == (None, None)
-
-
-@pytest.mark.parametrize("share", [0.5, 0.72, 0.9])
-def test_the_interval_is_that_of_a_bootstrap_over_groups(share: float) -> None:
+def test_the_interval_is_that_of_a_bootstrap_over_groups() -> None:
     """Most pairs of a group are answered alike."""
+    share = 0.72
     drawn, sizes = np.random.default_rng(1), np.tile([1, 2, 5, 12], 60)
     groups = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     alike = drawn.random(len(sizes)) < share
@@ -82,12 +73,8 @@ def test_what_is_always_right_is_solved_when_there_are_groups_enough() -> None:
         return guess(np.ones(4 * groups, np.int8), np.repeat(np.arange(groups, dtype=np.int32), 4))
 
     assert perfect(LEAST_GROUPS).solved and 0.6 < perfect(LEAST_GROUPS).low < 0.75 and perfect(10).high == 1.0
-    assert perfect(200).low > 0.97
     few = perfect(LEAST_GROUPS - 1)
     assert (few.low, few.high, few.solved) == (None, None, False)
-    signs = np.where(np.arange(100_000) % 100 < 54, 1, -1).astype(np.int8)
-    within = guess(signs, np.arange(100_000, dtype=np.int32))
-    assert within.low > 0.53 and not within.solved, "more than chance, but within the margin"
 
 
 @pytest.mark.parametrize(
@@ -96,24 +83,8 @@ def test_what_is_always_right_is_solved_when_there_are_groups_enough() -> None:
         ("A dog bites a man.", "A man bites a dog!", True),
         ("two men on four-wheelers", "four men on two-wheelers", True),
         ("a dog and a dog", "a dog and dog", False),
-        ("the woman's hat", "the woman hat's", False),
         ("ÉTÉ rouge", "rouge été", True),
     ],
 )
 def test_bags_of_words(caption: str, negative: str, same: bool) -> None:
     assert same_bag(words_of(caption), words_of(negative)) is same
-
-
-def test_guesses_are_by_length_and_by_each_score() -> None:
-    rows = {
-        "group": [f"g{n // 2}" for n in range(40)],
-        "characters": [-3, -1] * 15 + [2, 0] * 5,
-        "vera": [None] * 40,
-        "cola": [None] * 20 + [1.0] * 10 + [-1.0] * 10,
-    }
-    counted = guesses(pl.DataFrame(rows, schema_overrides={"vera": pl.Float64}))
-    assert list(counted) == ["shorter", "longer", "higher CoLA"]
-    shorter, cola = counted["shorter"], counted["higher CoLA"]
-    assert (shorter.n, shorter.groups, shorter.right, shorter.ties, shorter.solved) == (40, 20, 30, 5, True)
-    assert (cola.n, cola.groups, cola.expected, cola.solved) == (20, 10, 0.5, False)
-    assert guesses(pl.DataFrame(schema={"group": pl.String, "characters": pl.Int64})) == {}
