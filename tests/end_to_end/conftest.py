@@ -49,12 +49,9 @@ subsets:
     shard_size: 2
 """
 RECIPES = {"small": SMALL, "dag": DAG}
-# The demo with fewer and smaller pictures where they are rendered or drawn by a network, which is most of its time.
-PICTURES = {"eq-kubric-location": 1, "eq-kubric-counting": 2, "eq-kubric-attribute": 1, "eq-sd": 2}
-SMALLER_DEMO = (
-    *(f"--set=subsets.{name}.count={count}" for name, count in PICTURES.items()),
-    *(f"--set=subsets.{name}.source.resolution=128" for name in [*PICTURES][:3]),
-)
+# Every stage and subset of the demo, with smaller pictures where they are rendered: less than half of the time.
+RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
+SMALLER_DEMO = tuple(f"--set=subsets.{name}.source.resolution=128" for name in RENDERED)
 
 
 @pytest.fixture(scope="session")
@@ -140,17 +137,12 @@ def dag_reference(pytestconfig: pytest.Config, dag_recipe: Path, twinset: Twinse
 
 @pytest.fixture(scope="session")
 def built_demo(pytestconfig: pytest.Config, twinset: Twinset) -> tuple[Path, dict[str, Any]]:
-    """The demo and the counts that its build printed; not to be changed."""
-    return _counted(build_once(pytestconfig, "demo", "demo", twinset))
+    """The demo with `SMALLER_DEMO`, and the counts that its build printed; not to be changed."""
+    return counted(build_once(pytestconfig, "whole-demo", "demo", twinset, *SMALLER_DEMO))
 
 
-@pytest.fixture(scope="session")
-def smaller_demo(pytestconfig: pytest.Config, twinset: Twinset) -> tuple[Path, dict[str, Any]]:
-    """As ``built_demo``, with ``SMALLER_DEMO``: every stage and subset of it in less than half of the time."""
-    return _counted(build_once(pytestconfig, "smaller-demo", "demo", twinset, *SMALLER_DEMO))
-
-
-def _counted(place: Path) -> tuple[Path, dict[str, Any]]:
+def counted(place: Path) -> tuple[Path, dict[str, Any]]:
+    """A folder of `build_once`: the dataset, and the counts of its subsets."""
     return place / "out", json.loads((place / "counts.json").read_text())["subsets"]
 
 
