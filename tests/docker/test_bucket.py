@@ -59,6 +59,7 @@ def worker(policy: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_the_workers_user_has_one_bucket(worker: str) -> None:
     store = Store("s3://mine/out")
     store.write("a/b.json", b"{}")
