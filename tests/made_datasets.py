@@ -130,13 +130,11 @@ class MadeDataset:
         return summarise(self.store, state)
 
     def describe(self, *names: str) -> None:
-        """Index and describe subsets, all when none is named."""
         for name in names or self.stages:
             describe(self.store, name, self.index(name))
         write_look(self.store, [*(names or self.stages)])
 
     def text(self, path: str) -> str:
-        """A file as text."""
         return self.store.read(path).decode("utf-8")
 
 
@@ -177,7 +175,6 @@ def built(test_sources: None, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 @pytest.fixture
 def made(tmp_path: Path) -> MadeDataset:
-    """A dataset without subsets."""
     return MadeDataset(Store(str(tmp_path / "out")), tmp_path / "out")
 
 

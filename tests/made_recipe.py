@@ -43,7 +43,6 @@ def run_python(folder: Path, *arguments: str, source: Path = ROOT / "src") -> st
 
 
 def install(folder: Path, package: str) -> None:
-    """Install the package of a folder below it into ``installed``."""
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--target", "installed")
     run_python(folder, "-m", "pip", "install", *options, package)
 

@@ -83,12 +83,10 @@ def pair_shards(name: str) -> list[list[Planned]]:
 
 
 def condition(number: int, usual: str) -> str:
-    """The condition of a triplet or template; those of numbers 5 and 6 are hostile."""
     return {5: HOSTILE, 6: LONG}.get(number, usual)
 
 
 def ids_of(number: int) -> dict[str, str]:
-    """Images of the triplet with a number."""
     return {"reference": f"{number}", "target": f"{number + 1}", "distractor": f"{number + 7}"}
 
 
@@ -106,8 +104,6 @@ def shards_of(name: str, count: int, group_of: Any, make: Any) -> list[list[Plan
 def triplet_shards(
     name: str, images: bool = True, distractors: bool = True, count: int = 9, ids: Any = ids_of
 ) -> list[list[Planned]]:
-    """Shards of triplets."""
-
     def triplet(number: int, **placed: str) -> Triplet:
         asked, shown = condition(number, f"beside {COLOURS[number % 5]} disc"), dict(ids(number))
         captions = {"reference": "a disc on blue ground", "target": f"a disc {asked}", "distractor": asked}
@@ -123,15 +119,12 @@ def triplet_shards(
 
 
 def entry_of(task: str, number: int) -> dict[str, Any]:
-    """An image as GeneCIS's files name it."""
     if task.endswith("object"):
         return {"val_image_id": number}
     return {"image_id": number, "instance_id": str(number), "instance_bbox": [8.0, 8.0, 40.5, 30.0]}
 
 
 def template_shards(name: str, task: str, entry: Any = entry_of) -> list[list[Planned]]:
-    """Shards of nine templates."""
-
     def template(number: int, **placed: str) -> Template:
         ids = [number * 20 + place for place in range(2 + (9 if task == "focus-attribute" else 14))]
         asked, entries = condition(number, COLOURS[number % 5]), [entry(task, image) for image in ids]
@@ -175,5 +168,4 @@ NEGATIVE_SUBSET = {"source": {"kind": "test-negatives", "annotations": "/data/a.
 
 
 def gallery_subset(task: str) -> dict[str, Any]:
-    """A subset of templates as in a recipe."""
     return {"source": {"kind": "test-galleries", "annotations": "/data/a.json", "task": task}}

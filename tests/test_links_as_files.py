@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.made_recipe import ROOT, run_python, write_recipe
 
 ROOMS = ("flows", "generators", "filters", "manifests")
@@ -19,6 +21,7 @@ print(twinset.generators.__file__)
 """
 
 
+@pytest.mark.slow
 def test_a_checkout_without_links_imports_plans_and_builds(tmp_path: Path) -> None:
     """Whether nothing or a file stands in the place of each link."""
     checkout = tmp_path / "checkout"

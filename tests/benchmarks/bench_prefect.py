@@ -37,7 +37,6 @@ def main() -> None:
 
 
 def share_of_a_build(folder: Path, shards: int, seconds: float, workers: int) -> None:
-    """Compare a flow of many shards with the same build without Prefect."""
     import twinset.flows.build_shards as build_shards
     import twinset.stages.build as build
     import twinset.stages.make as make

@@ -46,7 +46,6 @@ def generator(captions: str, pipeline: str) -> SceneGraphs:
 
 
 def made(captions: str, pipeline: str, planned: list[CaptionCandidate]) -> list[list[Triple]]:
-    """Relations of each caption, by the source."""
     relations = []
     for start in range(0, len(planned), BATCH):
         for result in generator(captions, pipeline).make(planned[start : start + BATCH]):
@@ -56,7 +55,6 @@ def made(captions: str, pipeline: str, planned: list[CaptionCandidate]) -> list[
 
 
 def one_by_one(pipeline: str, captions: list[str]) -> list[list[Triple]]:
-    """Relations of each caption, as sng_parser's users ask for them."""
     relations = []
     for caption in captions:
         graph = sng(pipeline).parse(caption)

@@ -125,7 +125,6 @@ def test_secrets_are_references_pods_are_no_root_and_data_is_mounted(jobs: list[
 
 
 def problems(manifest: dict[str, Any]) -> list[str]:
-    """What the published schema of its kind says of it."""
     (name,) = (name for name in SCHEMAS["$defs"] if name.endswith(f".{manifest['kind']}"))
     validator = Draft202012Validator({**SCHEMAS, "$ref": f"#/$defs/{name}"})
     return [error.message for error in validator.iter_errors(manifest)]

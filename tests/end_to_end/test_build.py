@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from PIL import Image
 
-from tests.end_to_end.conftest import RENDERED, SMALLER_DEMO, build_once, contents, counted
+from tests.end_to_end.conftest import RENDERED, SMALLER_DEMO, Build, contents
 from twinset.cli.main import main
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
@@ -30,12 +30,11 @@ class Demo(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=["cheap", pytest.param("whole", marks=pytest.mark.slow)])
-def demo(request: Any, tmp_path_factory: pytest.TempPathFactory, pytestconfig: Any, twinset: Any) -> Demo:
+def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, build_once: Build) -> Demo:
     options = CHEAP if request.param == "cheap" else SMALLER_DEMO
-    built, counts = counted(build_once(pytestconfig, f"{request.param}-demo", "demo", twinset, *options))
-    out = tmp_path_factory.mktemp("demo") / "out"
+    built, out = build_once(f"{request.param}-demo", "demo", *options), tmp_path_factory.mktemp("demo") / "out"
     shutil.copytree(built, out)
-    return Demo(out, counts, options)
+    return Demo(out, json.loads((built.parent / "counts.json").read_text())["subsets"], options)
 
 
 @pytest.fixture(autouse=True)
@@ -44,15 +43,14 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counts_by(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, Any]:
-    """The subsets that a command prints as JSON."""
     assert main([*map(str, arguments), "--json"]) == 0
     subsets: dict[str, Any] = json.loads(capsys.readouterr().out)["subsets"]
     return subsets
 
 
 @pytest.mark.slow
-def test_demo_makes_all_subsets(built_demo: Any) -> None:
-    _, counts = built_demo
+def test_demo_makes_all_subsets(built_demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = counts_by(capsys, "status", built_demo)
     assert set(counts) == {*PAIRS, *TEMPLATES, *OTHERS}
     assert all(subset["kept"] > 0 for subset in counts.values())
     assert counts["eq-youcook2"]["rejected"]["face"] > 0
@@ -101,9 +99,9 @@ def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_again(
 
 
 @pytest.mark.slow
-def test_eqbens_loader_reads_a_list_of_pairs(built_demo: Any, twinset: Any, tmp_path: Path) -> None:
+def test_eqbens_loader_reads_a_list_of_pairs(built_demo: Path, twinset: Any, tmp_path: Path) -> None:
     eqben_utils = pytest.importorskip("eqben.eqben_utils")
-    assert twinset("export", built_demo[0], *ONLY_RENDERED, "--format", "eqben", "--out", tmp_path).returncode == 0
+    assert twinset("export", built_demo, *ONLY_RENDERED, "--format", "eqben", "--out", tmp_path).returncode == 0
 
     class Toolkit:
         def process_img_pixel(self, path: str) -> Image.Image:
@@ -114,15 +112,15 @@ def test_eqbens_loader_reads_a_list_of_pairs(built_demo: Any, twinset: Any, tmp_
         records = json.loads(annotation.read_text())
         assert isinstance(records, list) and {"image0", "image1", "caption0", "caption1"} <= set(records[0])
         loaded = eqben_utils.EqBenKubric(str(tmp_path / "image"), str(annotation), None, Toolkit())
-        assert len(loaded) == built_demo[1][name]["kept"] == len([loaded[number] for number in range(len(loaded))])
+        assert len(loaded) == len(records) == len([loaded[number] for number in range(len(loaded))])
 
 
 @pytest.mark.slow
-def test_the_evidence_agrees_with_the_counts_and_hugging_face_reads_it(built_demo: Any, tmp_path: Path) -> None:
+def test_the_evidence_agrees_with_the_counts_and_hugging_face_reads_it(built_demo: Path, tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     for name in RENDERED:
-        loaded = datasets.load_dataset(str(built_demo[0] / name), split="test", cache_dir=str(tmp_path))
-        for row, pair in zip(loaded, read_samples(Store(str(built_demo[0])), name), strict=True):
+        loaded = datasets.load_dataset(str(built_demo / name), split="test", cache_dir=str(tmp_path))
+        for row, pair in zip(loaded, read_samples(Store(str(built_demo)), name), strict=True):
             provenance: Any = pair.json.provenance
             counted = all(len(provenance[f"instances{n}"]) == provenance[f"count{n}"] for n in (0, 1))
             assert counted == (name == "eq-kubric-counting")

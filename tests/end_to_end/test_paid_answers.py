@@ -29,7 +29,6 @@ def replies(body: Body, number: int) -> Reply:
 
 
 def written(folder: Path, url: str, concurrency: int) -> Path:
-    """The recipe with its captions in a new folder."""
     folder.mkdir()
     lines = [{"caption_id": str(n), "image_id": str(n), "caption": f"a dog and {n} cats"} for n in range(CAPTIONS)]
     (folder / "captions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))

@@ -64,13 +64,11 @@ def at_sync(number: int, then: Before, out: Path) -> None:
 
 
 def count(out: Path) -> None:
-    """Append a byte to a file beside OUT."""
     with out.with_name("syncs").open("ab") as stream:
         stream.write(b".")
 
 
 def fill(out: Path) -> None:
-    """Fill the disk that OUT lies on."""
     with out.with_name(BESIDE).open("ab", buffering=0) as stream, suppress(OSError):
         while True:
             stream.write(bytes(4096))
@@ -111,7 +109,6 @@ def cases(what: Sequence[str], every: int, syncs: int, files: int) -> Iterator[C
 
 @contextmanager
 def disk(place: Path, options: str) -> Iterator[None]:
-    """A tmpfs on a folder."""
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)
     try:
@@ -173,7 +170,6 @@ class Trial:
 
 
 def main() -> int:
-    """Run the cases; returns the exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it has it tidy up
     given = options(__doc__, what=",".join(WHAT), every=1, folder="")
     if os.geteuid() != 0:

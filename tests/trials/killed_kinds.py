@@ -63,7 +63,6 @@ class Command(Kind):
         self._arguments, self._ignored, self._once = arguments, ignored, once
 
     def start(self, out: Path) -> Process:
-        """Start it, with temporary files beside its folder."""
         scratch = out.with_name("tmp")
         scratch.mkdir(parents=True, exist_ok=True)
         arguments = [word.replace("{out}", str(out)) for word in (*self._arguments, "--out", "{out}")]
@@ -104,7 +103,6 @@ class Command(Kind):
         self.settle(out, killed, tally)
 
     def interrupt(self, process: Process, chance: Random) -> bool:
-        """Kill it at a random time; returns whether it lived until then."""
         early = chance.random() < EARLY
         seconds = chance.uniform(0, self._first) if early else chance.uniform(self._first, self.seconds)
         whole = chance.random() < 0.5
@@ -139,7 +137,6 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
     small = ("build", str(recipe), "--only", "trohn-text", "--workers")
 
     def built() -> Path:
-        """The recipe's dataset, without interruption."""
         out = folder / "built/out"
         if not out.exists():
             out.parent.mkdir()

@@ -84,7 +84,6 @@ class Worker(Command):
         tally.compare(self.whole, digests(out) if out.exists() else {})
 
     def end(self) -> None:
-        """End the workers."""
         for worker in self._workers:
             worker.kill(whole=True)
 

@@ -76,14 +76,12 @@ class Process:
         return self.code
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for its end; None where it lives on."""
         deadline = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
         return self.code
 
     def living(self) -> list[psutil.Process]:
-        """The processes of its session."""
         living = []
         for process in psutil.process_iter():
             with contextlib.suppress(ProcessLookupError, psutil.Error):
@@ -112,7 +110,6 @@ class Process:
         return left
 
     def last_words(self) -> str:
-        """The end of its log, on one line."""
         lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
         return " | ".join([line for line in lines if line.strip()][-4:])
 

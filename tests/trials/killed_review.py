@@ -23,8 +23,6 @@ PAIRS = 40
 
 
 class Review(Kind):
-    """The review page of a small build."""
-
     _page: Process | None = None
 
     def prepare(self) -> None:
@@ -82,7 +80,6 @@ class Review(Kind):
         tally.add("left over", [*beside, *(out / "_review").rglob("*-journal")])
 
     def end(self) -> None:
-        """End the page."""
         if self._page is not None:
             self._page.kill(whole=True)
             self._page.end()
@@ -100,7 +97,6 @@ class Review(Kind):
         return self._page
 
     def _open(self, out: Path) -> tuple[Process, str, str]:
-        """A page and the links of both annotators."""
         page = self._start(out)
 
         def opened() -> bool:

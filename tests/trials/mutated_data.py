@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -44,12 +45,10 @@ class Kind:
 
     @property
     def place(self) -> str:
-        """Its name as a folder."""
         return "".join(letter if letter.isalnum() else "-" for letter in self.name)
 
 
 def command(*arguments: str) -> Act:
-    """The ``twinset`` command."""
     return lambda _: main(arguments)
 
 
@@ -65,7 +64,6 @@ def recipe(header: Mapping[str, Any] | None = None, **stages: Mapping[str, Any])
 
 
 def of_source(kind: str, **settings: Any) -> dict[str, Any]:
-    """A stage of a recipe."""
     return {"source": {"kind": kind, "licence": "CC0", **settings}}
 
 
@@ -76,8 +74,6 @@ def copied(*names: str | Path) -> None:
 
 
 def planned(*names: str | Path, **stages: Mapping[str, Any]) -> Make:
-    """Files of the miniature and the recipe that reads them."""
-
     def make(folder: Path) -> None:
         copied(*names)
         recipe(**stages)
@@ -96,7 +92,6 @@ BUILD = {"build": command("build", "recipe.yaml", "--out", "out", "--workers", "
 
 
 def recipes(folder: Path) -> None:
-    """One recipe with every kind of setting."""
     copied(PROCEDURAL / "manifest.json", "small_world/negatives.csv")
     shutil.copy(MINIATURE / "gebc" / "annotations.json", "gebc.json")
     recipe(
@@ -113,14 +108,19 @@ def recipes(folder: Path) -> None:
     )  # fmt: skip
 
 
-def action_genome(folder: Path) -> None:
-    planned("action_genome/annotations.pkl", **PAIRS_OF_PICKLE)(folder)
-    frames: dict[str, Any] = pickle.loads(Path("annotations.pkl").read_bytes())
-    Path("annotations.pkl").write_bytes(pickle.dumps(dict(list(frames.items())[:12]), 4))
+def action_genome(form: str, folder: Path) -> None:
+    """Twelve annotated frames. form: ``pkl``, the official one, or ``jsonl``."""
+    frames = dict(islice(pickle.loads((MINIATURE / "action_genome/annotations.pkl").read_bytes()).items(), 12))
+    path = Path(f"annotations.{form}")
+    if form == "pkl":
+        path.write_bytes(pickle.dumps(frames, 4))
+    else:
+        lines = [json.dumps({"frame": name, "objects": objects}) for name, objects in frames.items()]
+        path.write_text("\n".join([*lines, ""]))
+    recipe(**pairs_of("action-genome", path.name))
 
 
 def captions(folder: Path) -> None:
-    """Captions in every form that is read."""
     rows: list[dict[str, Any]] = [
         {"caption": f"a {word} cup on a table", "image_id": f"i{n}", "id": n}
         for n, word in enumerate(("red", "blue", "old"))
@@ -179,7 +179,6 @@ def vocabularies(folder: Path) -> None:
 
 
 def noise(path: str, seed: int, size: tuple[int, int] = (24, 16)) -> None:
-    """A picture of noise, of the format that its name says."""
     Image.frombytes("RGB", size, Random(seed).randbytes(3 * size[0] * size[1])).save(path)
 
 
@@ -221,19 +220,16 @@ def clips(folder: Path) -> None:
 
 
 def pairs_of(kind: str, annotations: str = "annotations.json") -> dict[str, Any]:
-    """The one stage of a recipe."""
     return {"pairs": of_source(kind, annotations=annotations, media=".")}
 
 
-PAIRS_OF_PICKLE = pairs_of("action-genome", "annotations.pkl")
-LINES = Path(__file__).parents[1] / "real" / "action_genome.jsonl"
 VAW = of_genecis("genecis-attributes", annotations="vaw.json", taxonomy="attribute_types.json")
 SCENES = {**of_source("kubric", aspect="location", assets="manifest.json"), "count": 3}
 CAPTIONS = ["*.tsv", "*.txt", "*.json*", "*.parquet", "downloaded/*"]
 KINDS = (
     Kind("recipe", recipes, ONLY_PLAN, ["recipe.yaml"], 6),
-    Kind("Action Genome, pickle", action_genome, PLAN, ["*.pkl"], 3),
-    Kind("Action Genome, lines", planned(LINES, **pairs_of("action-genome", LINES.name)), PLAN, ["*.jsonl"]),
+    Kind("Action Genome, pickle", partial(action_genome, "pkl"), PLAN, ["*.pkl"], 3),
+    Kind("Action Genome, lines", partial(action_genome, "jsonl"), PLAN, ["*.jsonl"]),
     Kind("GEBC", planned("gebc/annotations.json", **pairs_of("gebc")), PLAN, ["*.json"]),
     Kind("YouCook2", planned("youcook2/annotations.json", **pairs_of("youcook2")), PLAN, ["*.json"]),
     Kind(

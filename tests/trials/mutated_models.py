@@ -19,7 +19,6 @@ OPENED = (
 
 
 def save(name: str, folder: Path) -> None:
-    """Save a tiny model."""
     from tests.models.model_kinds import KINDS
 
     KINDS[name].save(folder / "model")
@@ -27,7 +26,6 @@ def save(name: str, folder: Path) -> None:
 
 
 def open_it(name: str, folder: Path) -> None:
-    """Open it as its users do."""
     from tests.models.model_kinds import KINDS
 
     KINDS[name].open(folder / "model")
@@ -48,7 +46,6 @@ def trained(folder: Path) -> None:
 
 
 def train(data: str, out: str) -> Act:
-    """Train a tiny model for two steps, or resume that."""
     return command(
         *("train", "clip", "--data", data, "--out", out, "--model", "model/tiny.json", "--weights", "random"),
         *("--batch", "4", "--steps", "2", "--warmup", "1", "--threads", "1", "--checkpoint-every", "1"),

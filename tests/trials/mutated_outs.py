@@ -34,7 +34,6 @@ def inputs(folder: Path) -> None:
 
 
 def built(folder: Path) -> None:
-    """A finished dataset."""
     inputs(folder)
     assert main(TO_OUT) == 0
 
@@ -53,14 +52,12 @@ BUILT: dict[str, Act] = {
 
 
 def made(fill: Any, folder: Path) -> None:
-    """Finished subsets of a kind, written without an engine."""
     dataset = MadeDataset(Store(str(folder / "out")), folder / "out")
     fill(dataset)
     dataset.describe()
 
 
 def load(subset: str, folder: Path) -> None:
-    """Read all samples."""
     import twinset
 
     for sample in twinset.load(folder / "out", subset):

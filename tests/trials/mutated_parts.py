@@ -12,14 +12,12 @@ from twinset.contracts.errors import WrongUse
 
 
 def pipeline(folder: Path) -> None:
-    """The pipeline of spaCy that comes with twinset."""
     from twinset.models.spacy_pipelines import find_pipeline
 
     shutil.copytree(find_pipeline().source, folder / "pipeline")
 
 
 def load_pipeline(folder: Path) -> None:
-    """Find and load it, as a stage of scene graphs does."""
     from twinset.models import spacy_pipelines
 
     spacy_pipelines.load_pipeline.cache_clear()
@@ -27,7 +25,6 @@ def load_pipeline(folder: Path) -> None:
 
 
 def ratings(folder: Path) -> None:
-    """Ratings of words, and the finished scene graphs that triplets are planned from with them."""
     copied("stills/captions.json", "stills/concreteness.txt")
     graphs = {**of_source("scene-graphs", captions=["captions.json"]), "below": True, "shard_size": 999}
     recipe(graphs=graphs)
@@ -47,7 +44,6 @@ def archives(folder: Path) -> None:
 
 
 def pack_again(folder: Path) -> None:
-    """Pack the files into ``box.tar.gz``."""
     from tests.generators.kubric_scenes.tiny_assets import pack
 
     pack(folder / "box.tar.gz", {path.name: path.read_bytes() for path in (folder / "box").iterdir() if path.is_file()})
@@ -70,7 +66,6 @@ def unpack_files(folder: Path) -> None:
 
 
 def paid(folder: Path) -> None:
-    """Answers of a language model that were paid for."""
     from twinset.models.language_models.answers import Answer, Answers
 
     kept = Answers(folder / "answers")
@@ -79,7 +74,6 @@ def paid(folder: Path) -> None:
 
 
 def find_paid(folder: Path) -> None:
-    """Find and count them, and keep one more."""
     from twinset.models.language_models.answers import Answer, Answers
 
     kept = Answers(folder / "answers")

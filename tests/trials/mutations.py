@@ -88,7 +88,6 @@ def run(
 
 
 def _ended(pool: ProcessPool, folder: Path, seed: int, case: Case) -> Case:
-    """A case at its end, be it the process's."""
     began, future = time.monotonic(), pool.schedule(tried, args=[case, folder, seed], timeout=HANGS)
     try:
         ended: Case = future.result()
@@ -107,7 +106,6 @@ def _show(case: Case) -> None:
 
 
 def main() -> int:
-    """Run the cases that the command line asks for; exit code 1 if there are findings."""
     given = options(__doc__, cases=500, seed=0, kind="*", case=-1, keep="", processes=2, minutes=1e9)
     own = (number for number in count() if fnmatch(kind_of(number), given.kind))
     numbers = [*islice(own, given.cases)] if given.case < 0 else [given.case]

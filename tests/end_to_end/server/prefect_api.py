@@ -10,8 +10,6 @@ ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
 
 class Api:
-    """What the tests ask of Prefect's server."""
-
     def __init__(self, url: str) -> None:
         self._url = url
 
@@ -41,16 +39,13 @@ class Api:
         self.ask(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
 
     def state(self, run: str) -> str:
-        """Type of a run's state, such as ``COMPLETED``."""
         return str(self.ask(f"/flow_runs/{run}")["state_type"])
 
     def tasks(self, run: str) -> dict[str, str]:
-        """Types of the states of a flow run's tasks, by name."""
         asked = {"flow_runs": {"id": {"any_": [run]}}, "limit": 200}
         return {task["name"]: task["state_type"] for task in self.ask("/task_runs/filter", asked)}
 
     def runs_of(self, deployment: str) -> list[dict[str, Any]]:
-        """All runs of a deployment, the earliest first."""
         known = self.ask(f"/deployments/name/{deployment}")
         asked = {"deployments": {"id": {"any_": [known["id"]]}}, "sort": "START_TIME_ASC", "limit": 200}
         runs: list[dict[str, Any]] = self.ask("/flow_runs/filter", asked)
@@ -63,6 +58,5 @@ class Api:
         return {artifact["key"]: artifact["data"] for artifact in self.ask(path, {**asked, "limit": 200})}
 
     def events(self, run: str) -> set[str]:
-        """Names of the events of a flow run that the server has seen."""
         asked = {"filter": {"resource": {"id": [f"prefect.flow-run.{run}"]}}, "limit": 50}
         return {event["event"] for event in self.ask("/events/filter", asked)["events"]}

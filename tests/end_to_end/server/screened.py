@@ -40,7 +40,6 @@ def write_recipe(folder: Path, pairs: int) -> Path:
 
 
 def copy_answers(out: Path, to: Path) -> None:
-    """Give the answers of a build to a new one."""
     (to / ANSWERS).parent.mkdir(parents=True)
     with closing(sqlite3.connect(out / ANSWERS)) as answers, closing(sqlite3.connect(to / ANSWERS)) as copy:
         answers.backup(copy)
@@ -54,7 +53,6 @@ def link_of(annotator: str, log: Path) -> str:
 
 
 def number_of(task: dict[str, Any]) -> str:
-    """The number of a task's pair."""
     return str(task["texts"][0].split()[-1])
 
 

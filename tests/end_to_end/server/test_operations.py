@@ -13,8 +13,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import contents
+from tests.end_to_end.conftest import CHECKOUT, contents
 from tests.end_to_end.server.conftest import Cluster, children, kill_below
 from tests.end_to_end.server.prefect_api import ENDED
 from tests.waiting import wait_until
@@ -49,7 +48,6 @@ theirs()
 
 
 def slow_recipe(folder: Path, count: int) -> Path:
-    """A recipe that takes a minute or more."""
     path = folder / f"slow-{count}.yaml"
     path.write_text(SLOW.format(count=count))
     return path
@@ -69,7 +67,6 @@ def automations(cluster: Cluster, tmp_path: Path) -> Iterator[None]:
 
 
 def runs_in(cluster: Cluster, out: Path) -> list[dict[str, Any]]:
-    """Flow runs that write below a folder, by their tag."""
     asked = {"flow_runs": {"tags": {"all_": ["twinset", f"out={out}"]}}, "limit": 200}
     runs: list[dict[str, Any]] = cluster.api.ask("/flow_runs/filter", asked)
     return runs

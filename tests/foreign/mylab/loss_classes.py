@@ -21,7 +21,6 @@ class Paired(InfoNCE):
         return contrast(near, near.T)
 
     def matched(self, features: Features) -> Features:
-        """As `InfoNCE.matched`."""
         return features.all_pairs()
 
 

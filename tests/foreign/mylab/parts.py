@@ -73,7 +73,6 @@ class Fits(ReviewQuestion):
     reasons: ClassVar[Mapping[str, str]] = {"dull": "it is dull"}
 
     def layout(self, task: TaskCandidate) -> Layout:
-        """As `ReviewQuestion.layout`."""
         return Layout((0, 1), (0, 1), (Option("yes", "Yes"),), (Option("no", "No"),))
 
 
