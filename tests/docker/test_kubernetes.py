@@ -65,7 +65,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 def manifest(template: dict[str, Any]) -> dict[str, Any]:
     """A Job of a pool, as Prefect fills it in for a run without values of its own."""
-    values = {name: one["default"] for name, one in template["variables"]["properties"].items()}
+    values = {name: variable["default"] for name, variable in template["variables"]["properties"].items()}
     job: dict[str, Any] = apply_values(template["job_configuration"]["job_manifest"], values)
     [container] = job["spec"]["template"]["spec"]["containers"]
     # What Prefect's worker makes of them, and two fields that it insists on and Kubernetes ignores.
