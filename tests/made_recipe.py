@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from PIL import Image
@@ -13,22 +14,21 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def write_recipe(folder: Path) -> Path:
-    """Write a recipe of six pairs of one-coloured pictures in three shards, with its inputs beside it."""
-    (folder / "images").mkdir()
+def write_recipe(folder: Path, pairs: int = 6, shard_size: int = 2, **subset: Any) -> Path:
+    """Write a recipe of pairs of one-coloured pictures, with its inputs beside it. subset: more of its settings."""
+    (folder / "images").mkdir(parents=True)
     records = []
-    for number in range(6):
+    for number in range(pairs):
         for side in (0, 1):
-            picture = Image.new("RGB", (24, 16), (40 * number, 200 * side, 90))
+            picture = Image.new("RGB", (24, 16), (40 * number % 256, 200 * side, 90 + number // 32))
             picture.save(folder / f"images/{number}-{side}.png")
         pictures = {f"image{side}": f"{number}-{side}.png" for side in (0, 1)}
         captions = {f"caption{side}": f"picture {number} is shade {side}" for side in (0, 1)}
         records.append({"id": str(number), **pictures, **captions})
     (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
     source = {"kind": "image-pairs", "annotations": "pairs.jsonl", "media": "images", "licence": "CC0-1.0"}
-    (folder / "recipe.yaml").write_text(
-        yaml.safe_dump({"name": "shades", "subsets": {"pairs": {"source": source, "shard_size": 2}}})
-    )
+    stage = {"source": source, "shard_size": shard_size, **subset}
+    (folder / "recipe.yaml").write_text(yaml.safe_dump({"name": "shades", "subsets": {"pairs": stage}}))
     return folder / "recipe.yaml"
 
 

@@ -65,11 +65,11 @@ def pair_shards(name: str) -> list[list[Planned]]:
         plan = []
         for at0, at1 in PAIRS:
             identity, key = identity_of(video, at0, at1), sample_key(name, video, at0, at1)
-            said = {"caption0": captions[at0], "caption1": captions[at1]}
+            texts = {"caption0": captions[at0], "caption1": captions[at1]}
             if video == MISSING:
-                plan.append(Planned(Rejected(key, "missing-media", f"{video}: absent"), identity, video, words=said))
+                plan.append(Planned(Rejected(key, "missing-media", f"{video}: absent"), identity, video, words=texts))
             elif video == REPEATS and (at0, at1) == (1, 2):
-                plan.append(Planned(Rejected(key, "equal-captions"), identity, video, "test-alike", said))
+                plan.append(Planned(Rejected(key, "equal-captions"), identity, video, "test-alike", texts))
             else:
                 made = Pair(
                     key=key, group=video, split="test", change="colour",

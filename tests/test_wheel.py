@@ -17,7 +17,7 @@ UV = Path(sys.executable).parent / "uv"
 
 def test_data_files_beside_modules_are_packed() -> None:
     packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    found = {
+    data_files = {
         path
         for package, patterns in packed.items()
         for pattern in patterns
@@ -28,7 +28,10 @@ def test_data_files_beside_modules_are_packed() -> None:
     rooms = {path.name for path in (ROOT / "src" / "twinset").iterdir() if path.is_dir()}
     beside = {ROOT / name for name in listed.split() if {*Path(name).parts[:3]} & rooms and "tests" not in name}
     # Those that no code reads are for Prefect's command line, from the checkout.
-    assert beside - {path.resolve() for path in found} == {ROOT / "flows/failures.yaml", ROOT / "flows/zombies.yaml"}
+    assert beside - {path.resolve() for path in data_files} == {
+        ROOT / "flows/failures.yaml",
+        ROOT / "flows/zombies.yaml",
+    }
 
 
 @pytest.mark.slow

@@ -37,7 +37,11 @@ class InMemory:
 
     def __init__(self, batches: Data) -> None:
         self.dataloader = self
-        self.batches, self.num_batches, self.num_samples = batches, len(batches), sum(len(one) for one, _ in batches)
+        self.batches, self.num_batches, self.num_samples = (
+            batches,
+            len(batches),
+            sum(len(images) for images, _ in batches),
+        )
 
     def set_epoch(self, epoch: int) -> None: ...
 

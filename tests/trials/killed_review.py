@@ -27,9 +27,9 @@ class Review(Kind):
 
     def prepare(self) -> None:
         """Pairs that people screen, planned up to where people are asked."""
-        self._recipe = screened.write_recipe(self.place, PAIRS)
+        self._recipe = screened.write_screened(self.place, PAIRS)
         self._build(self.place / "asked", 3)
-        plan = pq.read_table(self.place / "asked/_stages/mine-decisions/_meta/plan/00000.parquet")
+        plan = pq.read_table(self.place / "asked/_stages/pairs-decisions/_meta/plan/00000.parquet")
         self._numbers = {row["key"]: screened.number_of(row) for row in plan.select(["key", "texts"]).to_pylist()}
         began = time.monotonic()
         self._open(self.place / "asked")
@@ -50,13 +50,13 @@ class Review(Kind):
                 page.wait(chance.uniform(0, self._starting))
                 tally.counts["kills"] += page.kill(whole=True)
                 page.end()
-            page, link, other = self._open(out)
+            page, link, second = self._open(out)
             held = self._answers(out)
             tally.add("lost", saved - {*held}, out)
             tally.add(
                 "doubled", [*({*held} - saved - sent), *(number for number in held if held.count(number) > 1)], out
             )
-            with screened.entered(other) as (client, base, _):
+            with screened.entered(second) as (client, base, _):
                 shown = {screened.number_of(task["statement"]) for task in screened.next_tasks(client, base)}
             tally.add("doubled", shown & (leased - {*held}), f"{out}, shown to two annotators,")
             saved |= {*held}
@@ -65,7 +65,7 @@ class Review(Kind):
                 timer.start()
             with contextlib.suppress(httpx.TransportError):
                 screened.answer_all(link, saved, sent, leased)
-                screened.answer_all(other, saved, sent, set())  # what is kept for the other one
+                screened.answer_all(second, saved, sent, set())  # what is kept for the second annotator
             timer.cancel()
             if timer.ident is not None:
                 timer.join()

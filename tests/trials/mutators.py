@@ -71,7 +71,7 @@ def _replaced(path: Path, random: Random) -> str:
     """Another file, or none, in the place of a file."""
     what = random.choice(("nothing", "a folder", "a link", "another file", "compressed"))
     content = path.read_bytes()
-    beside = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
+    beside = sorted(file for file in path.parent.iterdir() if file.is_file() and file != path)
     path.unlink()
     if what == "a folder":
         path.mkdir()

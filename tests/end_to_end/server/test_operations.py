@@ -169,8 +169,8 @@ def test_only_dead_runs_of_twinset_are_called_crashed_and_a_retry_resumes(
 
     assert theirs.wait() == 0 and live.wait() == 0, (tmp_path / "log").read_text()[-3000:]
     assert states(cluster, tmp_path / "live") == {"COMPLETED"}
-    (other,) = api.ask("/flow_runs/filter", {"flows": {"name": {"any_": ["theirs"]}}})
-    assert other["state_type"] == "COMPLETED"
+    (their_run,) = api.ask("/flow_runs/filter", {"flows": {"name": {"any_": ["theirs"]}}})
+    assert their_run["state_type"] == "COMPLETED"
 
 
 def test_a_worker_that_sees_no_files_says_so(cluster: Cluster, twinset: Any, tmp_path: Path) -> None:

@@ -38,11 +38,11 @@ def start_page(cluster: Cluster, server: dict[str, str], tmp_path: Path) -> Iter
 def test_a_build_that_waits_outlives_server_worker_and_page(
     cluster: Cluster, start_page: Page, twinset: Any, tmp_path: Path
 ) -> None:
-    out, recipe = tmp_path / "out", screened.write_recipe(tmp_path, PAIRS)
+    out, recipe = tmp_path / "out", screened.write_screened(tmp_path, PAIRS)
     worker = cluster.start("main")
     run = cluster.api.start_run("build-eqben/local", recipe=str(recipe), out=str(out))
     assert cluster.ended(run) == "FAILED", cluster.log()[-3000:]
-    assert "mine-decisions: 200 of 200 decisions are missing" in cluster.log()
+    assert "pairs-decisions: 200 of 200 decisions are missing" in cluster.log()
     page, _ = start_page()
 
     for process in (page, worker):
@@ -54,7 +54,7 @@ def test_a_build_that_waits_outlives_server_worker_and_page(
     saved = set[str]()
     screened.answer_all(link, saved, set(), set())
     assert len(saved) == PAIRS
-    wait_until(lambda: "mine-decisions: all decisions are in" in (tmp_path / "page1.log").read_text())
+    wait_until(lambda: "pairs-decisions: all decisions are in" in (tmp_path / "page1.log").read_text())
     cluster.retry(run)
 
     whole = tmp_path / "whole"
@@ -66,5 +66,5 @@ def test_a_build_that_waits_outlives_server_worker_and_page(
         for root in (out, whole)
     )
     assert resumed == expected
-    counts = json.loads(twinset("status", whole, "--json").stdout)["subsets"]["mine"]
+    counts = json.loads(twinset("status", whole, "--json").stdout)["subsets"]["pairs"]
     assert (counts["kept"], counts["rejected"]) == (PAIRS - 29, {"screened-out": 29})
