@@ -7,6 +7,7 @@ import pickle
 import shutil
 import sqlite3
 import struct
+import tarfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +20,11 @@ from tests.trials import changed_files as files
 from tests.trials import changed_values as values
 from tests.trials.changed_bytes import BYTES, LINES, Change
 
-#: What writers raise for a value that their form cannot hold.
+#: What readers and writers raise for a value that their form cannot hold, and for a damaged file.
 UNWRITABLE = (
     *(ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError, NotImplementedError),
     *(pa.ArrowException, sqlite3.Error, yaml.YAMLError, csv.Error, struct.error, pickle.PicklingError),
+    tarfile.TarError,
 )
 GROWTH = 4 << 20  # bytes: a larger valid file just takes longer
 
