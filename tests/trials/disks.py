@@ -4,9 +4,7 @@ Each build of a small recipe meets a disk that is full, read-only, gone, out of 
 slow. It must end in a message of one to three lines, with no file half-written; once the cause is gone the
 same command must end in the bytes of a build without trouble. What needs file systems of its own (tmpfs) is skipped
 without root. Prints a row a case; exit code 1 unless all hold.
-
-How a write fails: the disk is filled for good, by a file beside OUT, when the build syncs for the n-th time, so that
-whatever is written next meets a full disk wherever it is written from (Python, Arrow, SQLite).
+The disk is filled by a file beside OUT when the build syncs for the n-th time: whatever is written next meets it.
 """
 
 from __future__ import annotations

@@ -41,13 +41,7 @@ WEIGHTS = {
 
 
 class Command(Kind):
-    """A command that writes below a folder.
-
-    Args:
-        arguments: what it is; with ``--out`` and the folder that it writes.
-        ignored: parts of paths below the folder that are not compared.
-        once: it refuses a folder that it has finished.
-    """
+    """A command with ``--out``. ignored: parts of paths that are not compared. once: it refuses a finished folder."""
 
     ends_with: tuple[int, ...] = (0, -9)  # its exit codes where it is killed
 
@@ -127,13 +121,15 @@ class Command(Kind):
 @contextmanager
 def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[str, Kind]]]:
     """The kinds of some names, each made when it is asked for; what they share is ended after the last."""
-    from tests.trials.killed_prefect import ServedFlow, Worker, server_of_prefect
+    from tests.end_to_end.server.conftest import PrefectServer
+    from tests.trials.killed_prefect import ServedFlow, Worker
     from tests.trials.killed_review import Review
 
     variables = of_checkout(folder / "cache")
     recipe = folder / "killed.yaml"
     recipe.write_text(RECIPE)
-    prefect = server_of_prefect(folder / "prefect", variables)
+    (folder / "prefect").mkdir()
+    prefect = PrefectServer(folder / "prefect", variables)  # started when it is first needed
     small = ("build", str(recipe), "--only", "trohn-text", "--workers")
 
     def built() -> Path:
@@ -162,10 +158,6 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         model = ("--model", f"blip-itm:{save_transformers(folder / 'blip', 'blip')}")
         return command("train-fusion", "train", "fusion", *model, "--data", f"{built()}:eq-gebc", *steps)
 
-    def export() -> Command:
-        given = (str(built()), "--only", "eq-gebc", "--format", "eqben")
-        return command("export", "export", *given, once=True)
-
     def evaluation() -> Command:
         from tests.tiny_encoders import open_clip_config
 
@@ -184,7 +176,9 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         "review": lambda: Review(folder / "review", variables),
         "train-clip": clip,
         "train-fusion": fusion,
-        "export": export,
+        "export": lambda: command(
+            "export", "export", str(built()), "--only", "eq-gebc", "--format", "eqben", once=True
+        ),
         "eval": evaluation,
     }
     try:

@@ -16,12 +16,6 @@ from tests.trials.killed_processes import Process, until
 from tests.trials.kills import Tally, digests
 
 
-def server_of_prefect(home: Path, variables: dict[str, str]) -> PrefectServer:
-    """A server on 127.0.0.1, started when it is first needed."""
-    home.mkdir()
-    return PrefectServer(home, variables)
-
-
 class ServedFlow(Command):
     """A flow whose server dies, and comes back at once or after a while."""
 

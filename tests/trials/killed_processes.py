@@ -46,11 +46,7 @@ class Process:
     """A child that leads a session: ``twinset ARGUMENTS``, forked from this process, which has imported all it needs.
 
     Imports are two thirds of a small command's time. A child of one thread that has computed nothing is as good as a
-    new process.
-
-    Args:
-        program: another program, found beside Python, which is started as usual instead.
-        before: called in the child before it begins.
+    new process. program: another one beside Python, started as usual instead. before: called in the child.
     """
 
     def __init__(
