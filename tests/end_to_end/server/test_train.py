@@ -1,4 +1,4 @@
-"""The deployments of ``train`` on a real server and real workers, one of which is killed in the middle."""
+"""A deployment of ``train`` on a real server and a real worker, which is killed in the middle."""
 
 import json
 from pathlib import Path
@@ -43,25 +43,3 @@ def test_a_killed_training_is_retried_to_the_same_bytes(
     assert json.loads((out / "result.json").read_bytes())["sha256"]["last.safetensors"] == straight["sha256"]
     artifacts = cluster.api.artifacts(run)
     assert (out / "report.html").as_uri() in artifacts["train-report"] and straight["sha256"] in artifacts["train"]
-
-
-@pytest.mark.slow
-def test_the_deployments_of_the_other_tasks_train(
-    cluster: Cluster, made_pairs: MadeDataset, made_triplets: MadeDataset, tmp_path: Path
-) -> None:
-    """Each names its task; data, folder and settings are given, as for a small model on another machine."""
-    config, cache = str(open_clip_config(tmp_path / "model")), str(tmp_path / "cache")
-    small = {"model": config, "weights": None, "threads": 1, "batch": 2, "epochs": 1, "frozen": "both"}
-    tasks = {
-        "combiner": ("gpu", f"{made_triplets.root}:triplets", {**small, "projection": 12, "hidden": 20}),
-        "detectors": ("cpu", f"{made_pairs.root}:eq-ag", {"model": f"random:{config}", "threads": 1, "batch": 4}),
-    }
-    runs = {}
-    for task, (pool, data, settings) in tasks.items():
-        cluster.start(pool, TWINSET_CACHE=cache)
-        runs[task] = cluster.api.start_run(f"train/{task}", data=[data], out=str(tmp_path / task), settings=settings)
-    for task, weights in (("combiner", "best_combiner.safetensors"), ("detectors", "best.safetensors")):
-        cluster.completes(runs[task], tasks[task][0])
-        artifacts = cluster.api.artifacts(runs[task])
-        assert (tmp_path / task / "report.html").as_uri() in artifacts["train-report"]
-        assert weights in artifacts["train"]
