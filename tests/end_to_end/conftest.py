@@ -53,14 +53,18 @@ RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 SMALLER_DEMO = tuple(f"--set=subsets.{name}.source.resolution=128" for name in RENDERED)
 
 
-@pytest.fixture(scope="session")
-def environment() -> dict[str, str]:
-    """Environment of the commands: no server."""
+def of_checkout() -> dict[str, str]:
+    """Environment of commands of this checkout, without a server."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     # A worker starts its runs as ``prefect flow-run execute``.
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     code = os.pathsep.join(str(CHECKOUT / place) for place in ("src", "demo", "."))
     return {**kept, "PATH": path, "PYTHONPATH": code}
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str]:
+    return of_checkout()
 
 
 Twinset = Callable[..., subprocess.CompletedProcess[str]]

@@ -26,7 +26,7 @@ from typing import Any
 
 from tests.options import options
 from tests.trials.killed_kinds import ENDS_IN, RECIPE
-from tests.trials.killed_processes import Process, of_checkout, warm
+from tests.trials.killed_processes import Process, environment, warm
 from tests.trials.kills import digests, is_left_over
 
 WHAT = ("size", "full", "gone", "readonly", "inodes", "slow")
@@ -123,7 +123,7 @@ class Trial:
         self._folder, self._recipe = folder, folder / "small.yaml"
         self._recipe.write_text(RECIPE)
         (folder / "tmp").mkdir()
-        self._variables = {**of_checkout(folder / "cache"), "TMPDIR": str(folder / "tmp")}
+        self._variables = {**environment(folder / "cache"), "TMPDIR": str(folder / "tmp")}
 
     def whole(self) -> tuple[int, int]:
         """Build without trouble; returns how often it syncs and how many files and folders it makes."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from tests.trials.killed_processes import Process, of_checkout, warm
+from tests.trials.killed_processes import Process, environment, warm
 from tests.trials.kills import Kind, Tally, digests
 
 ENDS_IN = 300.0  # seconds in which a command that takes some comes to its end on a busy machine
@@ -125,7 +125,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
     from tests.trials.killed_prefect import ServedFlow, Worker
     from tests.trials.killed_review import Review
 
-    variables = of_checkout(folder / "cache")
+    variables = environment(folder / "cache")
     recipe = folder / "killed.yaml"
     recipe.write_text(RECIPE)
     (folder / "prefect").mkdir()

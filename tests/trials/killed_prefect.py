@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from tests.end_to_end.conftest import BIN
 from tests.end_to_end.server.conftest import PrefectServer, deploy_all
 from tests.end_to_end.server.prefect_api import ENDED, Api
 from tests.trials.killed_kinds import ENDS_IN, Command
@@ -82,8 +80,7 @@ class Worker(Command):
             worker.kill(whole=True)
 
     def _start(self) -> None:
-        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # runs are of the first python there
-        variables = {**self.variables, "PREFECT_WORKER_QUERY_SECONDS": "1", "PATH": path}
+        variables = {**self.variables, "PREFECT_WORKER_QUERY_SECONDS": "1"}
         arguments = ["worker", "start", "--pool", "main"]
         self._workers.append(Process(arguments, variables, self.place / "worker.txt", program="prefect"))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.end_to_end.conftest import kill_all
+from tests.end_to_end.conftest import kill_all, of_checkout
 
 
 class TookTooLong(Exception):
@@ -33,13 +33,10 @@ def until(condition: Callable[[], object], seconds: float, what: str, pause: flo
         time.sleep(pause)
 
 
-def of_checkout(cache: Path) -> dict[str, str]:
-    """The environment of commands of this checkout, without a server of Prefect."""
-    checkout = Path(__file__).parents[2]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    kept |= dict.fromkeys(("OMP_NUM_THREADS", "HF_HUB_OFFLINE", "DO_NOT_TRACK", "NO_COLOR"), "1")
-    path = os.pathsep.join(str(checkout / folder) for folder in ("src", "demo", "."))
-    return {**kept, "TWINSET_CACHE": str(cache), "PYTHONPATH": path}
+def environment(cache: Path) -> dict[str, str]:
+    """As `of_checkout`, of one thread and without a network."""
+    settings = dict.fromkeys(("OMP_NUM_THREADS", "HF_HUB_OFFLINE", "DO_NOT_TRACK", "NO_COLOR"), "1")
+    return {**of_checkout(), **settings, "TWINSET_CACHE": str(cache)}
 
 
 class Process:

@@ -1,10 +1,9 @@
 """Prefect's REST interface, as far as the tests ask for it."""
 
-import json
 import time
-import urllib.error
-import urllib.request
 from typing import Any
+
+import httpx
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
@@ -15,17 +14,12 @@ class Api:
 
     def ask(self, path: str, given: dict[str, Any] | None = None) -> Any:
         """GET, or POST what is given; the answer's JSON."""
-        body = None if given is None else json.dumps(given).encode()
-        request = urllib.request.Request(self._url + path, body, {"Content-Type": "application/json"})
-        for wait in (1, 2, 4, 0):
-            try:
-                with urllib.request.urlopen(request, timeout=300) as answer:
-                    return json.load(answer)
-            except urllib.error.HTTPError as error:
-                # SQLite was busy with a killed run's last words; Prefect's own client asks again too.
-                if error.code != 503 or not wait:
-                    raise
-                time.sleep(wait)
+        method = "GET" if given is None else "POST"
+        while True:
+            answer = httpx.request(method, self._url + path, json=given, timeout=300)
+            if answer.status_code != 503:
+                return answer.raise_for_status().json() if answer.content else None
+            time.sleep(1)  # SQLite is busy with a killed run's last words; Prefect's own client asks again too
 
     def start_run(self, deployment: str, **parameters: Any) -> str:
         """Ask for a run of a deployment now; its id."""
