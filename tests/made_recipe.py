@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,19 @@ def write_recipe(folder: Path, pairs: int = 6, shard_size: int = 2, **subset: An
     return folder / "recipe.yaml"
 
 
+def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str]) -> str:
+    """What a command prints, which must end well."""
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}: {done.stdout[-6000:]}{done.stderr[-3000:]}"
+    return done.stdout
+
+
 def run_python(folder: Path, *arguments: str, source: Path = ROOT / "src") -> str:
     """What a command of this Python prints, with twinset and what is installed below ``folder`` at hand."""
     places = os.pathsep.join((str(folder / "installed"), str(source)))
     # Safe: the current folder may hold modules too, and must not come before what is installed.
     environment = {**os.environ, "PYTHONPATH": places, "PYTHONSAFEPATH": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr[-3000:]}"
-    return done.stdout
+    return run([sys.executable, *arguments], folder, environment)
 
 
 def install(folder: Path, package: str) -> None:

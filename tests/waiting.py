@@ -15,7 +15,7 @@ def wait_until(happens: Callable[[], T], process: "subprocess.Popen[bytes] | Non
     """What a condition gives once it holds. Fails where the process that is to bring it about has ended before."""
     while not (result := happens()):
         if process is not None and process.poll() is not None and not (result := happens()):
-            raise AssertionError(f"{process.args}: ended with {process.returncode} before it happened")
+            raise AssertionError(f"{process.args!r}: ended with {process.returncode} before it happened")
         if not result:
             time.sleep(pause)
     return result

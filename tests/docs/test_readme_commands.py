@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ import webdataset
 from PIL import Image
 
 from tests.generators.negative_captions.test_negative_captions import CAPTIONS
+from tests.made_recipe import run
 from tests.tiny_encoders import save_transformers
 from twinset.cli.main import main
 
@@ -91,10 +91,9 @@ def section(page: str, heading: str) -> str:
     return text[1]
 
 
-def run(command: str, folder: Path) -> None:
+def typed(command: str, folder: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    run(["bash", "-c", command], folder, environment)
 
 
 README = section("README.md", "Photographs with captions")
@@ -113,7 +112,7 @@ def test_every_command_for_photographs_runs_as_typed(tmp_path: Path, monkeypatch
     places[JSON] = f"{home}/dataset_flickr8k.json"
     before = sorted(path.relative_to(home) for path in home.rglob("*"))
     for command in COMMAND.findall(README):
-        run(PLACE.sub(lambda place: places[place[0]], command), tmp_path)
+        typed(PLACE.sub(lambda place: places[place[0]], command), tmp_path)
     assert sorted(path.relative_to(home) for path in home.rglob("*")) == before  # the index of tars is beside OUT
 
     monkeypatch.chdir(tmp_path)
@@ -146,8 +145,8 @@ def test_the_commands_for_hard_negatives_run_as_typed(tmp_path: Path, monkeypatc
         pixels = np.full((16, 16, 3), number, np.uint8)
         Image.fromarray(pixels).save(tmp_path / "train2017" / str(image["file_name"]))
     monkeypatch.chdir(tmp_path)
-    for typed in COMMAND.findall(section("README.md", "Hard negatives")):
-        assert main(shlex.split(typed.replace("/data/", f"{tmp_path}/").replace("\\\n", " "))[1:]) == 0
+    for text in COMMAND.findall(section("README.md", "Hard negatives")):
+        assert main(shlex.split(text.replace("/data/", f"{tmp_path}/").replace("\\\n", " "))[1:]) == 0
     counts = json.loads((tmp_path / "out/hard/hard-negatives/_meta/sizes.json").read_text())
     assert sum(counts.values()) > len(CAPTIONS) / 4
 
@@ -163,5 +162,5 @@ def test_every_command_of_training_runs_as_typed(tmp_path: Path) -> None:
         (tmp_path / name).write_text(re.sub("^    ", "", content, flags=re.MULTILINE), "utf-8")
     save_transformers(tmp_path / "weights" / "blip-itm", "blip")  # the page says that it must be there
     for command in COMMAND.findall(TRAINING):
-        run(command, tmp_path)
+        typed(command, tmp_path)
     assert "| + EqSim |" in (tmp_path / "out/grid/grid.md").read_text("utf-8")

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.end_to_end.conftest import RENDERED, SMALLER_DEMO, Build, contents
+from twinset import build, status
 from twinset.cli.main import main
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
@@ -60,9 +61,9 @@ def test_demo_verifies_and_status_agrees(demo: Demo, capsys: pytest.CaptureFixtu
     assert demo.counts["eq-gebc"]["rejected"] == {"motion-word": 2, "equal-captions": 2}
     verified = counts_by(capsys, "verify", demo.out, "--media")
     assert all(subset["problems"] == [] for subset in verified.values())
-    status = counts_by(capsys, "status", demo.out)
-    assert status.keys() == demo.counts.keys()
-    for name, subset in status.items():
+    shown = counts_by(capsys, "status", demo.out)
+    assert shown.keys() == demo.counts.keys()
+    for name, subset in shown.items():
         assert subset["planned"] == subset["kept"] + sum(subset["rejected"].values())
         assert subset["done"] == subset["shards"]
         assert subset["missing"] == 0 and subset["stale"] == {}
@@ -151,3 +152,42 @@ def test_bytes_do_not_depend_on_workers_and_their_kind(
     command = ("build", small_recipe, "--out", tmp_path / "out", "--workers", workers, "--runner", runner)
     assert twinset(*command).returncode == 0
     assert contents(tmp_path / "out") == contents(reference)
+
+
+@pytest.mark.slow
+def test_the_demo_is_scored(built_demo: Path, twinset: Any, tmp_path: Path) -> None:
+    places = ("--data", built_demo, "--out", tmp_path / "out", "--cache", tmp_path / "cache")
+    result = twinset("eval", "demo", *places, OMP_NUM_THREADS="1")
+    assert result.returncode == 0, result.stderr
+    benchmarks = json.loads((tmp_path / "out" / "results.json").read_text())["benchmarks"]
+    assert set(benchmarks) == {"demo-pairs", "demo-text-pairs", "demo-galleries"}
+    models = [model for benchmark in benchmarks.values() for model in benchmark["models"].values()]
+    subsets = {name for model in models for name in model["by_subset"]}
+    assert {"eq-ag", "eq-kubric-counting", "eq-sd", "bivlc", "change-object"} <= subsets
+
+
+@pytest.mark.slow
+def test_the_demo_trains_and_is_done_when_it_is_called_again(built_demo: Path, twinset: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first, again = (twinset("train", "demo", "--data", built_demo, "--out", out, OMP_NUM_THREADS="1") for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert {f"report: {out / 'report.html'}", f"model: open_clip:{out}"} <= {*first.stdout.splitlines()}
+    losses = [json.loads(line)["loss"] for line in (out / "history.jsonl").read_text().splitlines()]
+    assert len(losses) == 40 and losses[-1] < losses[0] / 1.5
+    assert "resumed_at: 40" in again.stdout
+
+
+NEGATIVES = '{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv", licence: CC0-1.0}'
+
+
+@pytest.mark.slow
+def test_the_recipe_triplet_clip_builds_on_the_small_model(tmp_path: Path) -> None:
+    settings = (
+        f"stages.negatives.source={NEGATIVES}",
+        "stages.images.source.engine={kind: diffusers, model: small, steps: 2}",
+        "subsets.triplet-clip.source.photos=miniature:small_world/photos",
+        "subsets.triplet-clip.source.licence=CC0-1.0",
+    )
+    build("triplet-clip", tmp_path / "out", settings=settings)
+    (subset,) = status(tmp_path / "out")["subsets"].values()
+    assert subset["kept"] == 6

@@ -10,7 +10,6 @@ After a version was raised, write them anew, and read what changed with git diff
 import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tomllib
@@ -27,7 +26,7 @@ import yaml
 
 from tests.extras import parts
 from tests.guard.golden_inputs import write
-from tests.made_recipe import write_package
+from tests.made_recipe import run, write_package
 from twinset.contracts.source import SOURCES
 
 HERE = Path(__file__).parent
@@ -144,9 +143,7 @@ def build(folder: Path, kinds: Sequence[str]) -> Built:
     roots = (ROOT / part for part in ("tests/foreign", "src", "demo", "extras", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, *roots)))}
     command = [sys.executable, "build.py", *map(json.dumps, (made, planned, checked, ANSWERS))]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return Built(folder / "out/_stages", json.loads(done.stdout.splitlines()[-1]))
+    return Built(folder / "out/_stages", json.loads(run(command, folder, environment).splitlines()[-1]))
 
 
 @pytest.fixture(scope="module")

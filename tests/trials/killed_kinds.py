@@ -136,9 +136,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         out = folder / "built/out"
         if not out.exists():
             out.parent.mkdir()
-            process = Process(["build", str(recipe), "--out", str(out)], variables, folder / "built/log.txt")
-            if process.wait(ENDS_IN) != 0:
-                raise SystemExit(process.last_words())
+            Process(["build", str(recipe), "--out", str(out)], variables, folder / "built/log.txt").must_end(ENDS_IN)
         return out
 
     def command(name: str, *arguments: str, ignored: Sequence[str] = (), once: bool = False) -> Command:

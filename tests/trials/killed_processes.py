@@ -102,6 +102,11 @@ class Process:
         self.wait(30)
         return left
 
+    def must_end(self, seconds: float, code: int = 0) -> None:
+        """Wait for its end with this exit code, or end the trials."""
+        if self.wait(seconds) != code:
+            raise SystemExit(f"{self.log}, exit code {self.code}: {self.last_words()}")
+
     def last_words(self) -> str:
         lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
         return " | ".join([line for line in lines if line.strip()][-4:])

@@ -86,9 +86,7 @@ class Review(Kind):
 
     def _build(self, out: Path, code: int) -> None:
         arguments = ["build", str(self._recipe), "--out", str(out)]
-        process = Process(arguments, self.variables, self.place / "log.txt")
-        if process.wait(ENDS_IN) != code:
-            raise SystemExit(f"{out}, exit code {process.code}: {process.last_words()}")
+        Process(arguments, self.variables, self.place / "log.txt").must_end(ENDS_IN, code)
 
     def _start(self, out: Path) -> Process:
         log = self.place / "page.txt"
