@@ -29,7 +29,7 @@ from tests.trials.killed_kinds import ENDS_IN, RECIPE
 from tests.trials.killed_processes import Process, environment, warm
 from tests.trials.kills import digests, is_left_over
 
-WHAT = ("size", "full", "gone", "readonly", "inodes", "slow")
+WHAT = ("full", "gone", "readonly", "inodes", "slow")
 LARGE = "size=64m"  # of a tmpfs that is large enough
 BESIDE = "filling"  # the file that fills a disk
 SLOW_SECONDS = 0.05  # of each sync and rename
@@ -86,10 +86,6 @@ def slow(_: Path) -> None:
 
 def cases(what: Sequence[str], every: int, syncs: int, files: int) -> Iterator[Case]:
     """All cases. every: of numbered ones only each N-th; syncs, files: of a build without trouble."""
-    if "size" in what:
-        sizes = [*(f"{size}m" for size in range(1, 31, every)), *(f"{size}k" for size in range(40, 1000, 40 * every))]
-        for size in sizes:
-            yield Case(f"a disk of {size}", disk=f"size={size}", fails=False)
     if "full" in what:
         for number in range(1, syncs + 1, every):
             yield Case(f"full at sync {number}", before=partial(at_sync, number, fill), fails=False)

@@ -36,7 +36,7 @@ subsets:
 #: How often each is killed of 200.
 WEIGHTS = {
     **{"build": 30, "build-threads": 35, "build-processes": 25, "flow": 15, "server": 10, "worker": 6, "review": 24},
-    **{"train-clip": 20, "train-fusion": 10, "export": 15, "eval": 10},
+    **{"train-clip": 30, "export": 15, "eval": 10},
 }
 
 
@@ -149,13 +149,6 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         model = ("--model", str(open_clip_config(folder / "clip")), "--weights", "random")
         return command("train-clip", "train", "clip", *model, "--data", f"{built()}:eq-gebc", *steps)
 
-    def fusion() -> Command:
-        from tests.tiny_encoders import save_transformers
-
-        steps = ("--batch", "4", "--epochs", "1", "--checkpoint-every", "3", "--threads", "1")
-        model = ("--model", f"blip-itm:{save_transformers(folder / 'blip', 'blip')}")
-        return command("train-fusion", "train", "fusion", *model, "--data", f"{built()}:eq-gebc", *steps)
-
     def evaluation() -> Command:
         from tests.tiny_encoders import open_clip_config
 
@@ -173,7 +166,6 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         "worker": lambda: Worker(folder / "worker", (*small, "2"), prefect),
         "review": lambda: Review(folder / "review", variables),
         "train-clip": clip,
-        "train-fusion": fusion,
         "export": lambda: command(
             "export", "export", str(built()), "--only", "eq-gebc", "--format", "eqben", once=True
         ),
