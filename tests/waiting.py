@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+import httpx
+
 T = TypeVar("T")
 
 
@@ -19,3 +21,10 @@ def wait_until(happens: Callable[[], T], process: "subprocess.Popen[bytes] | Non
         if not result:
             time.sleep(pause)
     return result
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=60).is_success
+    except httpx.TransportError:
+        return False

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import pytest
 
 from tests.end_to_end.conftest import BIN, CHECKOUT, kill_all, logged
 from tests.end_to_end.server.prefect_api import ENDED, Api
-from tests.waiting import wait_until
+from tests.waiting import answers, wait_until
 
 
 class PrefectServer:
@@ -46,7 +45,7 @@ class PrefectServer:
         command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(self._port), "--no-ui"]
         self._process = logged(command, self._log, self.variables, start_new_session=True)
         health = f"{self.variables['PREFECT_API_URL']}/health"
-        wait_until(lambda: _answers(health), self._process, pause=0.3)
+        wait_until(lambda: answers(health), self._process, pause=0.3)
 
     def started(self) -> dict[str, str]:
         if self._process is None:
@@ -108,13 +107,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=60).is_success
-    except httpx.TransportError:
-        return False
 
 
 @dataclass
