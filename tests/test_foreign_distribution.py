@@ -136,6 +136,7 @@ for name in ("squares", "drawn"):
 """
 
 
+@pytest.mark.slow
 def test_a_card_rebuilds_what_was_screened_or_generated(used: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = used
     for subset in ("squares", "drawn"):
