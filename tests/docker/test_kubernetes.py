@@ -32,9 +32,8 @@ def run(script: str, stand_in: str, folder: Path, **variables: str) -> None:
     )
     (folder / stand_in).chmod(0o755)
     environment = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", **variables}
-    done = subprocess.run(
-        ["bash", "-euc", script], cwd=CHECKOUT, env=environment, capture_output=True, text=True, input=""
-    )
+    command = ["bash", "-euc", script]
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, input="")
     assert done.returncode == 0, done.stderr
 
 

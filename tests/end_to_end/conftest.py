@@ -75,12 +75,8 @@ def twinset(environment: dict[str, str]) -> Twinset:
     """Run ``twinset ARGUMENTS`` without a server; the result holds exit code, stdout and stderr."""
 
     def run(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BIN / "twinset"), *map(str, arguments)],
-            env={**environment, **more},
-            capture_output=True,
-            text=True,
-        )
+        command = [str(BIN / "twinset"), *map(str, arguments)]
+        return subprocess.run(command, env={**environment, **more}, capture_output=True, text=True)
 
     return run
 

@@ -1,12 +1,13 @@
-"""Kinds of what single parts read: pipelines of spaCy, ratings, assets, answers that were paid for."""
+"""Kinds of what single parts read: pipelines, ratings, assets, paid answers, models; and a training's inputs."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
-from tests.trials.mutated_data import PLAN, Kind, copied, of_source, recipe
+from tests.trials.mutated_data import PLAN, Act, Kind, command, copied, of_source, recipe
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 
@@ -84,10 +85,60 @@ def find_paid(folder: Path) -> None:
     kept.keep("f" * 32, "m", Answer("{}", "stop", 1, 1))
 
 
+CONFIGS = ["model/**/*.json", "model/**/*.txt", "model/**/*.jinja", "model/**/*.safetensors", "model/**/*.bin"]
+#: Names in `tests.models.model_kinds.KINDS`: each is saved by the tests, and opened as recipes and commands do.
+OPENED = (
+    *("filter of pairs, CLIP", "vera", "cola", "evaluation, open_clip", "evaluation, clip"),
+    *("evaluation, siglip", "evaluation, blip-itm", "evaluation, vilt", "evaluation, flava", "evaluation, combiner"),
+    *("questions, blip", "questions, vilt", "writer", "diffusion, unet"),
+)
+
+
+def save(name: str, folder: Path) -> None:
+    from tests.models.model_kinds import KINDS
+
+    KINDS[name].save(folder / "model")
+    shutil.rmtree(folder / "made", ignore_errors=True)
+
+
+def open_it(name: str, folder: Path) -> None:
+    from tests.models.model_kinds import KINDS
+
+    KINDS[name].open(folder / "model")
+
+
+def trained(folder: Path) -> None:
+    """Twins and their export, a configuration of a tiny model, and a run that stopped after two of its four steps."""
+    from tests.made_datasets import _pairs
+    from tests.tiny_encoders import open_clip_config
+    from tests.trials.mutated_outs import made
+
+    made(_pairs, folder)
+    open_clip_config(Path("model"))
+    assert main(("export", "out", "--format", "openclip", "--out", "export", "--only", "eq-ag")) == 0
+    assert train("out:eq-ag", "run")(folder) == 0
+    for path in (Path("run/result.json"), *Path("run").glob("*.safetensors")):
+        path.unlink()
+
+
+def train(data: str, out: str) -> Act:
+    return command(
+        *("train", "clip", "--data", data, "--out", out, "--model", "model/tiny.json", "--weights", "random"),
+        *("--batch", "4", "--steps", "2", "--warmup", "1", "--threads", "1", "--checkpoint-every", "1"),
+    )
+
+
+TRAINING: dict[str, Act] = {
+    "train": train("out:eq-ag", "new"),
+    "train on an export": train("tars:export", "new"),
+    "resume": train("out:eq-ag", "run"),
+}
 KINDS = (
     Kind("pipeline of spaCy", pipeline, {"load": load_pipeline}, ["pipeline/**/*"]),
     Kind("ratings of words", ratings, {"plan --out": PLAN["plan --out"]}, ["concreteness.txt"], 1),
     Kind("assets", archives, {"unpack": unpack}, ["box.tar.gz"], 1),
     Kind("files of assets", archives, {"unpack": unpack_files}, ["box/*"]),
     Kind("answers that were paid for", paid, {"find": find_paid}, ["answers/*.sqlite"]),
+    *(Kind(f"model: {name}", partial(save, name), {"open": partial(open_it, name)}, CONFIGS) for name in OPENED),
+    Kind("training", trained, TRAINING, ["out/eq-ag/**/*", "export/*", "model/*.json", "run/**/*"], 4),
 )

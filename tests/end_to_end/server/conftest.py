@@ -63,14 +63,8 @@ class PrefectServer:
 
 
 def run_prefect(variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(BIN / "prefect"), *arguments],
-        env=variables,
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
+    command = [str(BIN / "prefect"), *arguments]
+    return subprocess.run(command, env=variables, cwd=CHECKOUT, capture_output=True, text=True, input="")
 
 
 def deploy_all(variables: dict[str, str]) -> None:
@@ -102,11 +96,9 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait()
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    with contextlib.suppress(ProcessLookupError):  # what is left of its group
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass
