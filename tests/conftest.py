@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,7 +42,6 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DAY = "TWINSET_TEST_DAY"
-FILES_A_DAY = 17  # of slow tests, a run of limited time begins so many files later than the day before
 INSTALLED = doors.installed  # some tests replace it
 BEGAN = time.monotonic()
 #: What draws with Kubric, or builds the demo with it; the rest passes on any Python from 3.11 on.
@@ -51,18 +50,10 @@ NEED_BLENDER = (
     *(f"tests/end_to_end/{part}" for part in ("test_build.py", "server/test_deployment.py")),
     "tests/docker/test_pick_requirements.py",
 )
-#: What reads the files, models or recipe of twinset-demo; the rest passes with twinset alone.
-NEED_DEMO = (
-    *(f"tests/{room}/" for room in ("demo", "docker", "docs", "end_to_end", "guard", "trials")),
-    *("tests/cards/test_terms.py", "tests/contracts/test_recipe.py"),
-    *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
-    *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),
-    "tests/generators/prompt_to_prompt/test_drawn_pairs.py",
-    *("tests/training/clip/test_clip.py::test_a_folder", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--third", action="store_true", help="run a third of the files; which, depends on the day")
     parser.addoption("--minutes", type=float, help="skip tests that would begin later, for a run of limited time")
 
 
@@ -116,20 +107,33 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         tell(report.nodeid.rpartition("::")[2], "", str(report.outcome), f"{report.duration:.1f} s")  # `make gpu`
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
+@pytest.hookimpl(trylast=True)  # after -m chose by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--minutes") is not None:
-        # Else the last files would never be reached.
-        files = list(dict.fromkeys(item.path for item in items))
-        first = int(os.environ[DAY]) * FILES_A_DAY % len(files)
-        order = {file: (number - first) % len(files) for number, file in enumerate(files)}
-        items.sort(key=lambda item: order[item.path])
-    rendered, demo = find_spec("bpy") is not None, find_spec("twinset_demo") is not None
-    for item in items:
-        if not rendered and item.nodeid.startswith(NEED_BLENDER):
-            item.add_marker(pytest.mark.skip(reason="Blender as a module is for Python 3.11 alone"))
-        if not demo and item.nodeid.startswith(NEED_DEMO):
-            item.add_marker(pytest.mark.skip(reason="twinset-demo is not installed"))
+    if config.getoption("--third"):
+        limited = {item.path for item in items if item.get_closest_marker("timeout")}
+        today = third_of(sorted({item.path for item in items}), limited, int(os.environ[DAY]))
+        config.hook.pytest_deselected(items=[item for item in items if item.path not in today])
+        items[:] = sorted((item for item in items if item.path in today), key=lambda item: today.index(item.path))
+    if find_spec("bpy") is None:
+        for item in items:
+            if item.nodeid.startswith(NEED_BLENDER):
+                item.add_marker(pytest.mark.skip(reason="Blender as a module is for Python 3.11 alone"))
+
+
+def third_of(files: Sequence[Path], limited: Collection[Path], day: int) -> list[Path]:
+    """The files of a day: within three days all have their turn.
+
+    Neighbours, which take similar time, have different days. Tests with a limit of their own take longest: their files
+    are dealt first, and begin first. The order of the rest is reversed every three days, so that what `--minutes` cut
+    off comes before the others next time.
+
+    Args:
+        files: in a fixed order.
+        limited: those with tests that have a limit of their own.
+        day: its number.
+    """
+    today = sorted(files, key=lambda path: path not in limited)[day % 3 :: 3]
+    return sorted(today[:: -1 if day // 3 % 2 else 1], key=lambda path: path not in limited)
 
 
 @pytest.fixture

@@ -1,16 +1,31 @@
-"""A proxy before an S3 server that lets some requests fail."""
+"""An S3 server on this machine, and a proxy before it that lets some requests fail."""
 
 import http.client
 import itertools
+import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from moto.server import ThreadedMotoServer
+
+LOGIN = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
 DROPPED = 0  # the server closes the connection instead of answering
 SILENT = -1  # it keeps it open, and never answers
 CUT = -2  # it answers, and closes the connection after half of the body
 BUSY = 503  # with Retry-After
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """The URL of moto's server."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
 
 
 class Flaky(ThreadingHTTPServer):

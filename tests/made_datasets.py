@@ -83,16 +83,21 @@ class MadeDataset:
         split = recipe[name].split
         with self.store.spool() as spool:
             with TarWriter(spool / "tar") as tar:
-                for one in plan:
-                    made, kind = one.made, KINDS[source.makes]
+                for candidate in plan:
+                    made, kind = candidate.made, KINDS[source.makes]
                     row = Row(
-                        kind=kind, key=made.key, identity=one.identity, group=one.group, split=split, verdict=KEPT,
-                        **(one.terms or source.terms)._asdict(),
+                        kind=kind, key=made.key, identity=candidate.identity, group=candidate.group,
+                        split=split, verdict=KEPT, **(candidate.terms or source.terms)._asdict(),
                     )  # fmt: skip
                     rows.append(row)
                     if isinstance(made, Rejected):
-                        row.verdict, row.filter, row.reason, row.detail = REJECTED, one.judge, made.reason, made.detail
-                        row.words = one.words
+                        row.verdict, row.filter, row.reason, row.detail = (
+                            REJECTED,
+                            candidate.judge,
+                            made.reason,
+                            made.detail,
+                        )
+                        row.words = candidate.words
                         continue
                     images = {role: encode_image(frame, encoding) for role, frame in made.pictures().items()}
                     row.words, row.images = made.described(), {role: image.sha256 for role, image in images.items()}
@@ -115,11 +120,11 @@ class MadeDataset:
             self.store.write(layout.rows(name, number), (spool / "rows").read_bytes())
             self.store.write(layout.receipt(name, number), receipt.to_bytes())
 
-    def take(self, other: MadeDataset) -> MadeDataset:
+    def take(self, dataset: MadeDataset) -> MadeDataset:
         """Copy the subsets of another dataset; returns this one."""
-        shutil.copytree(other.root, self.root, dirs_exist_ok=True)
-        self.stages |= other.stages
-        self.kept |= other.kept
+        shutil.copytree(dataset.root, self.root, dirs_exist_ok=True)
+        self.stages |= dataset.stages
+        self.kept |= dataset.kept
         return self
 
     def index(self, name: str) -> IndexSummary:
@@ -130,13 +135,11 @@ class MadeDataset:
         return summarise(self.store, state)
 
     def describe(self, *names: str) -> None:
-        """Index and describe subsets, all when none is named."""
         for name in names or self.stages:
             describe(self.store, name, self.index(name))
         write_look(self.store, [*(names or self.stages)])
 
     def text(self, path: str) -> str:
-        """A file as text."""
         return self.store.read(path).decode("utf-8")
 
 
@@ -177,7 +180,6 @@ def built(test_sources: None, tmp_path_factory: pytest.TempPathFactory) -> Calla
 
 @pytest.fixture
 def made(tmp_path: Path) -> MadeDataset:
-    """A dataset without subsets."""
     return MadeDataset(Store(str(tmp_path / "out")), tmp_path / "out")
 
 

@@ -65,11 +65,11 @@ def pair_shards(name: str) -> list[list[Planned]]:
         plan = []
         for at0, at1 in PAIRS:
             identity, key = identity_of(video, at0, at1), sample_key(name, video, at0, at1)
-            said = {"caption0": captions[at0], "caption1": captions[at1]}
+            texts = {"caption0": captions[at0], "caption1": captions[at1]}
             if video == MISSING:
-                plan.append(Planned(Rejected(key, "missing-media", f"{video}: absent"), identity, video, words=said))
+                plan.append(Planned(Rejected(key, "missing-media", f"{video}: absent"), identity, video, words=texts))
             elif video == REPEATS and (at0, at1) == (1, 2):
-                plan.append(Planned(Rejected(key, "equal-captions"), identity, video, "test-alike", said))
+                plan.append(Planned(Rejected(key, "equal-captions"), identity, video, "test-alike", texts))
             else:
                 made = Pair(
                     key=key, group=video, split="test", change="colour",
@@ -83,33 +83,27 @@ def pair_shards(name: str) -> list[list[Planned]]:
 
 
 def condition(number: int, usual: str) -> str:
-    """The condition of a triplet or template; those of numbers 5 and 6 are hostile."""
     return {5: HOSTILE, 6: LONG}.get(number, usual)
 
 
 def ids_of(number: int) -> dict[str, str]:
-    """Images of the triplet with a number."""
     return {"reference": f"{number}", "target": f"{number + 1}", "distractor": f"{number + 7}"}
 
 
-def shards_of(name: str, count: int, group_of: Any, make: Any) -> list[list[Planned]]:
-    """Shards of four samples, of which number `GONE` is rejected."""
+def shards_of(name: str, group_of: Any, make: Any) -> list[list[Planned]]:
+    """Nine samples in shards of four; number `GONE` is rejected."""
     plan = []
-    for number in range(count):
+    for number in range(9):
         key, group = sample_key(name, number), group_of(number)
         missing = Rejected(key, "missing-media", f"{number}.jpg: absent")
         sample = missing if number == GONE else make(number, key=key, group=group)
         plan.append(Planned(sample, identity_of(number), group))
-    return [plan[start : start + 4] for start in range(0, count, 4)]
+    return [plan[start : start + 4] for start in range(0, len(plan), 4)]
 
 
-def triplet_shards(
-    name: str, images: bool = True, distractors: bool = True, count: int = 9, ids: Any = ids_of
-) -> list[list[Planned]]:
-    """Shards of triplets."""
-
+def triplet_shards(name: str, images: bool = True, distractors: bool = True) -> list[list[Planned]]:
     def triplet(number: int, **placed: str) -> Triplet:
-        asked, shown = condition(number, f"beside {COLOURS[number % 5]} disc"), dict(ids(number))
+        asked, shown = condition(number, f"beside {COLOURS[number % 5]} disc"), ids_of(number)
         captions = {"reference": "a disc on blue ground", "target": f"a disc {asked}", "distractor": asked}
         if not distractors:
             shown["distractor"] = captions["distractor"] = ""
@@ -119,22 +113,19 @@ def triplet_shards(
             provenance={"target": {"subject": "disc"}}, scores={"concreteness": 4.85},
         )  # fmt: skip
 
-    return shards_of(name, count, "discs-{}".format, triplet)
+    return shards_of(name, "discs-{}".format, triplet)
 
 
 def entry_of(task: str, number: int) -> dict[str, Any]:
-    """An image as GeneCIS's files name it."""
     if task.endswith("object"):
         return {"val_image_id": number}
     return {"image_id": number, "instance_id": str(number), "instance_bbox": [8.0, 8.0, 40.5, 30.0]}
 
 
-def template_shards(name: str, task: str, entry: Any = entry_of) -> list[list[Planned]]:
-    """Shards of nine templates."""
-
+def template_shards(name: str, task: str) -> list[list[Planned]]:
     def template(number: int, **placed: str) -> Template:
         ids = [number * 20 + place for place in range(2 + (9 if task == "focus-attribute" else 14))]
-        asked, entries = condition(number, COLOURS[number % 5]), [entry(task, image) for image in ids]
+        asked, entries = condition(number, COLOURS[number % 5]), [entry_of(task, image) for image in ids]
         frames = [draw(image) for image in ids]
         about = {"attribute_type": "color"} if task.endswith("attribute") else {"reference_categories": 10}
         return Template(
@@ -143,7 +134,7 @@ def template_shards(name: str, task: str, entry: Any = entry_of) -> list[list[Pl
             entry={"condition": asked, "gallery": entries[2:], "reference": entries[0], "target": entries[1]},
         )  # fmt: skip
 
-    return shards_of(name, 9, "discs-{}".format, template)
+    return shards_of(name, "discs-{}".format, template)
 
 
 def text_pair_shards(name: str, images: bool = True) -> list[list[Planned]]:
@@ -160,7 +151,7 @@ def text_pair_shards(name: str, images: bool = True) -> list[list[Planned]]:
             scores={"cola_caption": 0.9, "cola_negative": 0.9 - number / 10, "similarity": 0.9} if number else {},
         )  # fmt: skip
 
-    return shards_of(name, 9, lambda number: f"{number // 3}.jpg", text_pair)
+    return shards_of(name, lambda number: f"{number // 3}.jpg", text_pair)
 
 
 VIDEO_SUBSET = {
@@ -175,5 +166,4 @@ NEGATIVE_SUBSET = {"source": {"kind": "test-negatives", "annotations": "/data/a.
 
 
 def gallery_subset(task: str) -> dict[str, Any]:
-    """A subset of templates as in a recipe."""
     return {"source": {"kind": "test-galleries", "annotations": "/data/a.json", "task": task}}

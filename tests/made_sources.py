@@ -133,6 +133,5 @@ def with_test_sources() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def test_sources() -> Iterator[None]:
-    """As `with_test_sources`."""
     with with_test_sources():
         yield

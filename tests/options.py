@@ -8,7 +8,6 @@ def options(doc: str | None, names: Collection[str] = (), **defaults: str | int 
     """Read the command line.
 
     Args:
-        doc: what help shows.
         names: that may be given; all of them where none is.
         defaults: an option for each, of its type; a flag for False.
     """

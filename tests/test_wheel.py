@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.made_recipe import ROOT, write_recipe
+from tests.made_recipe import ROOT, run, write_recipe
 from twinset_demo import MINIATURE
 
 UV = Path(sys.executable).parent / "uv"
@@ -17,7 +17,7 @@ UV = Path(sys.executable).parent / "uv"
 
 def test_data_files_beside_modules_are_packed() -> None:
     packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    found = {
+    data_files = {
         path
         for package, patterns in packed.items()
         for pattern in patterns
@@ -28,7 +28,10 @@ def test_data_files_beside_modules_are_packed() -> None:
     rooms = {path.name for path in (ROOT / "src" / "twinset").iterdir() if path.is_dir()}
     beside = {ROOT / name for name in listed.split() if {*Path(name).parts[:3]} & rooms and "tests" not in name}
     # Those that no code reads are for Prefect's command line, from the checkout.
-    assert beside - {path.resolve() for path in found} == {ROOT / "flows/failures.yaml", ROOT / "flows/zombies.yaml"}
+    assert beside - {path.resolve() for path in data_files} == {
+        ROOT / "flows/failures.yaml",
+        ROOT / "flows/zombies.yaml",
+    }
 
 
 @pytest.mark.slow
@@ -50,15 +53,13 @@ def test_the_wheel_alone_plans_and_builds(tmp_path: Path) -> None:
     write_recipe(user)
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(user)}
 
-    def run(*command: str | Path) -> str:
-        done = subprocess.run(command, cwd=user, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
+    def twinset(*arguments: str) -> str:
+        return run([tmp_path / "env/bin/twinset", *arguments], user, environment)
 
     folder = MINIATURE / "action_genome"
     places = {"annotations": folder / "annotations.pkl", "media": folder / "videos"}
     eq_ag = ["eqben", "--only", "eq-ag", *(f"--set=subsets.eq-ag.source.{key}={path}" for key, path in places.items())]
     for name, recipe, kept in (("pairs", ["recipe.yaml"], "6"), ("eq-ag", eq_ag, "87")):
-        run(tmp_path / "env/bin/twinset", "plan", *recipe)
-        run(tmp_path / "env/bin/twinset", "build", *recipe, "--out", name)
-        assert run(tmp_path / "env/bin/twinset", "verify", name).split()[-2:] == [kept, "0"]
+        twinset("plan", *recipe)
+        twinset("build", *recipe, "--out", name)
+        assert twinset("verify", name).split()[-2:] == [kept, "0"]

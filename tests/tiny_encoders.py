@@ -15,7 +15,6 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "on", 
 
 
 def open_clip_config(folder: Path, name: str = "tiny.json", **settings: Any) -> Path:
-    """A configuration of open_clip as a JSON file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(json.dumps({"embed_dim": 8, "text_cfg": TEXT, "vision_cfg": VISION, **settings}))
@@ -30,7 +29,6 @@ def open_clip_network(seed: int = 0, **settings: Any) -> Any:
 
 
 def images(count: int, seed: int = 0) -> list[Image.Image]:
-    """Noise of different shapes."""
     drawn = np.random.default_rng(seed)
     return [Image.fromarray(drawn.integers(0, 256, (40 + n % 3 * 8, 56, 3), np.uint8)) for n in range(count)]
 

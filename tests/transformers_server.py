@@ -5,10 +5,10 @@ import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.waiting import answers, wait_until
 
 
 @contextlib.contextmanager
@@ -23,11 +23,7 @@ def serving(log: Path, *options: str) -> Iterator[str]:
     with log.open("wb") as stream:
         process = subprocess.Popen(command, stdout=stream, stderr=stream, env=environment)
     try:
-        while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health"):
-                break
-            assert process.poll() is None, log.read_text()[-3000:]
-            time.sleep(0.5)
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/health"), process, pause=0.5)
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()

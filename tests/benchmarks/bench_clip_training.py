@@ -37,7 +37,11 @@ class InMemory:
 
     def __init__(self, batches: Data) -> None:
         self.dataloader = self
-        self.batches, self.num_batches, self.num_samples = batches, len(batches), sum(len(one) for one, _ in batches)
+        self.batches, self.num_batches, self.num_samples = (
+            batches,
+            len(batches),
+            sum(len(images) for images, _ in batches),
+        )
 
     def set_epoch(self, epoch: int) -> None: ...
 
@@ -46,7 +50,6 @@ class InMemory:
 
 
 def open_clips(network: Any, batches: Data, device: str, gpu: bool) -> Callable[[], None]:
-    """An epoch of open_clip's loop."""
     network = network.to(device)
     network.output_dict = True
     optimiser = torch.optim.AdamW(network.parameters(), lr=1e-6, betas=(0.9, 0.98), eps=1e-6)
@@ -71,7 +74,6 @@ class InMemoryTask(ClipTask):
 
 
 def ours(network: Any, batches: Data, settings: ClipSettings, process: Any) -> Callable[[], None]:
-    """As many steps of twinset's."""
     task, keys = InMemoryTask(network, settings, process, len(batches)), tuple(map(str, range(settings.batch)))
 
     def epoch() -> None:

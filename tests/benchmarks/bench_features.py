@@ -79,7 +79,6 @@ def every_pair(model: DualEncoder, examples: Sequence[Matching]) -> Floats:
 
 
 def shared(model: DualEncoder, examples: Sequence[Matching], folder: Path) -> Floats:
-    """Scores (examples, 2, 2) by twinset."""
     similarities = ByFeatures(model, FeatureStore(folder / "cache", model.digest()), BATCH)
     write_scores(SmallBenchmark(lambda: examples), similarities, folder / "scores.parquet", {})
     table = pq.read_table(folder / "scores.parquet")

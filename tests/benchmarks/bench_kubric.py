@@ -52,7 +52,6 @@ def stand(shelf: AssetShelf, asset: str, x: float) -> Placement:
 
 
 def kubric_way(number: int, picture: int, size: int, samples: int) -> None:
-    """One picture as Kubric's examples make it."""
     from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_renderer, load_simulator
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -87,7 +86,6 @@ def studio(size: int, samples: int) -> tuple[AssetShelf, Any]:
 
 
 def studio_way(number: int, size: int, samples: int) -> None:
-    """A pair from this process's Studio."""
     shelf, opened = studio(size, samples)
     for placements in pair(shelf, number):
         opened.render(VIEW, placements, seed=number)

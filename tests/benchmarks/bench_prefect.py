@@ -2,11 +2,10 @@
 
     python -m tests.benchmarks.bench_prefect [--shards 40] [--seconds 10] [--workers 4]
 
-Shards of a fixed length (10 s: they sleep, then make a real shard whose video is missing) run as Prefect tasks on a
-local server, which is already there. The other way is the same build in this process.
+Shards of a fixed length (10 s: they sleep, then make a real shard of one pair) run as Prefect tasks on a local server,
+which is already there. The other way is the same build in this process.
 """
 
-import json
 import os
 import tempfile
 import time
@@ -19,6 +18,7 @@ import psutil
 from tests.benchmarks.measured import row
 from tests.end_to_end.conftest import BIN
 from tests.end_to_end.server.conftest import PrefectServer
+from tests.made_recipe import write_recipe
 from tests.options import options
 
 
@@ -37,21 +37,20 @@ def main() -> None:
 
 
 def share_of_a_build(folder: Path, shards: int, seconds: float, workers: int) -> None:
-    """Compare a flow of many shards with the same build without Prefect."""
     import twinset.flows.build_shards as build_shards
     import twinset.stages.build as build
     import twinset.stages.make as make
     from twinset.contracts.recipe import load_recipe
     from twinset.flows.build import build_eqben
 
-    recipe, make_shard = str(write_recipe(folder, shards)), make.make_shard
+    recipe, make_shard = str(write_recipe(folder, shards, 1)), make.make_shard
 
     def slow(*arguments: Any, **named: Any) -> Any:
         time.sleep(seconds)
         return make_shard(*arguments, **named)
 
     build_shards.make_shard = make.make_shard = slow
-    build_eqben(recipe=recipe, out=f"{folder}/warm", settings=["subsets.eq-youcook2.shard_size=1000000"])
+    build_eqben(recipe=recipe, out=f"{folder}/warm", settings=["subsets.pairs.shard_size=1000000"])
     wall, processor = measured(lambda: build_eqben(recipe=recipe, out=f"{folder}/flow", workers=workers))
     plain, plain_processor = measured(lambda: build.build_here(load_recipe(recipe), f"{folder}/plain", workers))
     row(
@@ -74,22 +73,6 @@ def measured(work: Callable[[], Any]) -> tuple[float, float]:
     before, began = processor(), time.monotonic()
     work()
     return time.monotonic() - began, processor() - before
-
-
-def write_recipe(folder: Path, shards: int) -> Path:
-    """A YouCook2 recipe of one shard a video; its videos are missing, so that making a shard costs next to nothing."""
-    segments = [
-        {"id": number, "segment": [10 * number, 10 * number + 9], "sentence": f"step {number}"} for number in (0, 1)
-    ]
-    videos = {f"video{number}": {"duration": 20, "annotations": segments} for number in range(shards)}
-    (folder / "annotations.json").write_text(json.dumps({"database": videos}))
-    (folder / "media").mkdir()
-    recipe = folder / "sleep.yaml"
-    recipe.write_text(
-        "name: sleep\nmax_missing: 1\nsubsets:\n  eq-youcook2:\n    shard_size: 1\n"
-        "    source: {kind: youcook2, annotations: annotations.json, media: media}\n"
-    )
-    return recipe
 
 
 if __name__ == "__main__":

@@ -51,7 +51,6 @@ def paint(folder: Path, number: int) -> str:
 
 
 def build(folder: Path, pairs: int) -> tuple[Path, Path]:
-    """A dataset of pairs, and its export."""
     media = folder / "media"
     media.mkdir()
     names = [paint(media, number) for number in range(min(2 * pairs, 200))]
@@ -70,7 +69,6 @@ def build(folder: Path, pairs: int) -> tuple[Path, Path]:
 
 
 def open_clips_loader(exported: Path, tokenizer: Any) -> int:
-    """Rows that open_clip's training loader gives in one epoch."""
     from open_clip_train import data  # type: ignore[import-untyped]
     from webdataset.tariterators import tar_file_expander
 
@@ -85,7 +83,6 @@ def open_clips_loader(exported: Path, tokenizer: Any) -> int:
 
 
 def ours(place: str, tokenizer: Any) -> int:
-    """Rows that twinset gives in one epoch, with opening its index."""
     with tempfile.TemporaryDirectory() as index:
         examples = open_examples([place], "pairs", index=Path(index))
     batches = Batches(examples, Transforms({"size": 224}), tokenizer, BATCH, 0, ("image", "text"), 0)

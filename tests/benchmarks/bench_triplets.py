@@ -40,7 +40,6 @@ def miner(relations: Relations, ratings: dict[str, float], rules: str) -> Miner:
 
 
 def published_rate(relations: Relations, ratings: dict[str, float], seconds: float) -> float:
-    """Triplets a second of the published procedure."""
     table = table_of(relations)
     procedure = PublishedProcedure(
         table, with_plurals(ratings), THRESHOLD, MIN_IMAGES, seed=0, rows=pd.DataFrame(table).iloc

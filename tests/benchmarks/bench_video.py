@@ -1,11 +1,11 @@
 """Middle frames of a long video: ours against OpenCV, read one by one and by seeking, one thread each.
 
-    python -m tests.benchmarks.bench_video [--minutes 10] [--segments 8] [--clip CLIP]
+    python -m tests.benchmarks.bench_video [--minutes 10] [--segments 8]
 
 The video is some seconds of H.264 with B-frames (640 x 360, x264's defaults), remuxed in a loop to the wanted length,
-so that it is as costly to decode as a real one but quickly made; a `--clip` is lengthened likewise. Timed is the whole
-read as a build does it: opening, finding the frames and converting them to RGB, for the middle frames of equally
-long segments. All frames read must be those of OpenCV's sequential decode.
+so that it is as costly to decode as a real one but quickly made. Timed is the whole read as a build does it: opening,
+finding the frames and converting them to RGB, for the middle frames of equally long segments. All frames read must be
+those of OpenCV's sequential decode.
 """
 
 import tempfile
@@ -82,11 +82,10 @@ def opencv(path: Path, wanted: list[float], seeking: bool) -> list[Pixels]:
 
 
 def main() -> None:
-    given = options(__doc__, minutes=10.0, segments=8, clip="")
+    given = options(__doc__, minutes=10.0, segments=8)
     with tempfile.TemporaryDirectory() as folder:
-        clip, path = Path(given.clip or f"{folder}/drawn.mp4"), Path(folder, "long.mp4")
-        if not given.clip:
-            encode(clip)
+        clip, path = Path(folder, "drawn.mp4"), Path(folder, "long.mp4")
+        encode(clip)
         lengthen(clip, path, given.minutes * 60)
         with open_video(path) as file:
             rate, count = float(file.stream.average_rate or 25), len(file.listed)

@@ -79,13 +79,11 @@ def found_gpu() -> str:
 
 
 def of_row(row: Row, tiny: bool) -> dict[str, Any]:
-    """As `page.measure`."""
     command = ["-m", f"tests.benchmarks.bench_{row.name}", *(row.tiny if tiny else row.asked).split()]
     return measure(command, TRIAL if tiny else row.seconds)
 
 
 def tests_marked_gpu(tiny: bool) -> dict[str, Any]:
-    """As `page.measure`: a row for each."""
     files = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.gpu" in path.read_text()]
     return measure(["-m", "pytest", "-m", "gpu", "-q", "-n", "0", *files], TRIAL if tiny else SECONDS_OF_TESTS)
 

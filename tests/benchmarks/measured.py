@@ -21,19 +21,14 @@ def compare(
     more: Callable[[float], str] = lambda seconds: "",
     warm: bool = True,
 ) -> dict[str, Any]:
-    """Measure how many times as long other ways take, and tell a row for each.
+    """Measure how many times as long other ways take, and tell a row for each; returns what each way returned last.
 
-    All take turns, so that other work on the machine slows all alike.
+    All take turns, so that other work on the machine slows all alike. CPU time of this process holds on a busy machine;
+    the wall's counts where others do the work.
 
     Args:
-        what: is done.
-        ours, others: one round; the others by what they are.
-        clock: CPU time of this process holds on a busy machine; the wall's counts where others do the work.
         more: what else a row says, from the least seconds of ours.
         warm: the first round does not count: libraries load parts of themselves at first use.
-
-    Returns:
-        What each way returned last; ours as `OURS`.
     """
     ways = {OURS: ours, **others}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
@@ -51,14 +46,7 @@ def compare(
 
 
 def row(what: str, against: str, ratios: Sequence[float], more: str = "", unit: str = "×") -> None:
-    """Print a row, and add it to the page where `page` runs this benchmark.
-
-    Args:
-        what, against: what was measured, and the naive or published way that ran beside it.
-        ratios: of each round of this run, so that the spread is seen; one where there is one round.
-        more: what else was measured, such as memory.
-        unit: ``×`` (how many times as long the other way takes) or what ``ratios`` are otherwise.
-    """
+    """Print a row, and add it to the page where `page` runs this benchmark. ratios: of each round."""
     middle = _number(statistics.median(ratios))
     spread = f" ({_number(min(ratios))}–{_number(max(ratios))})" if len(ratios) > 1 else ""
     print(f"{what} | {against} | {middle} {unit}{spread} | {more}", flush=True)

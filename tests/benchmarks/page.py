@@ -92,9 +92,10 @@ def measure(command: Sequence[str | Path], seconds: float) -> dict[str, Any]:
 
 def page(stored: Mapping[str, Any]) -> str:
     """The page. stored: what was measured of each benchmark, and under ``gpu`` of each row of `gpu`."""
-    here, on_gpu = {name: one for name, one in stored.items() if name != "gpu"}, stored.get("gpu", {})
-    told = table(on_gpu) if on_gpu else "Not measured yet: no GPU.\n"
-    return HEAD + table(here) + ON_A_GPU + told
+    here = {name: benchmark for name, benchmark in stored.items() if name != "gpu"}
+    on_gpu = stored.get("gpu", {})
+    of_gpu = table(on_gpu) if on_gpu else "Not measured yet: no GPU.\n"
+    return HEAD + table(here) + ON_A_GPU + of_gpu
 
 
 def table(stored: Mapping[str, Any]) -> str:
@@ -124,7 +125,9 @@ def keep(name: str, measured: Mapping[str, Any], on_gpu: bool = False) -> None:
     if on_gpu:
         stored["gpu"] = {**stored.get("gpu", {}), name: measured}
     else:
-        stored = {kept: one for kept, one in stored.items() if kept in {*benchmarks(), "gpu"}} | {name: measured}
+        stored = {kept: benchmark for kept, benchmark in stored.items() if kept in {*benchmarks(), "gpu"}} | {
+            name: measured
+        }
     STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     PAGE.write_text(page(stored))
 

@@ -20,13 +20,11 @@ TRUST = {"SSL_CERT_FILE": CERTIFICATES, "PIP_CERT": CERTIFICATES}
 
 
 def pools_of_prefect() -> set[str]:
-    """The work pools of the shipped deployments."""
     deployments = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]
     return {deployment["work_pool"]["name"] for deployment in deployments}
 
 
 def run_pick(*extras: str, folder: Path = CHECKOUT) -> subprocess.CompletedProcess[str]:
-    """Run docker/pick_requirements.py."""
     command = [sys.executable, str(DOCKER / "pick_requirements.py"), *extras]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import boto3
 import pytest
 import urllib3
-from moto.server import ThreadedMotoServer
 
+from tests.flaky_s3 import LOGIN, s3_server
 from twinset.shards.storage.store import Store
 
 SCRIPT = Path(__file__).parents[2] / "docker" / "bucket.sh"
@@ -37,29 +37,25 @@ def policy(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def worker(policy: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a store that checks rights, with the keys of a user with this policy in the environment."""
-    server = ThreadedMotoServer(port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
-    s3, iam = (boto3.client(name, endpoint_url=url, **ROOT) for name in ("s3", "iam"))
-    for bucket in ("mine", "others"):
-        s3.create_bucket(Bucket=bucket)
-    s3.put_object(Bucket="others", Key="secret", Body=b"secret")
-    iam.create_user(UserName="twinset")
-    iam.put_user_policy(UserName="twinset", PolicyName="twinset", PolicyDocument=policy)
-    key = iam.create_access_key(UserName="twinset")["AccessKey"]
-    urllib3.request("POST", f"{url}/moto-api/reset-auth", body=b"0")  # from here on rights are checked
-    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    yield url
-    server.stop()
+def worker(policy: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A store that checks rights; it and the keys of a user with this policy are in the environment."""
+    with s3_server() as url:
+        s3, iam = (boto3.client(name, endpoint_url=url, **ROOT) for name in ("s3", "iam"))
+        for bucket in ("mine", "others"):
+            s3.create_bucket(Bucket=bucket)
+        s3.put_object(Bucket="others", Key="secret", Body=b"secret")
+        iam.create_user(UserName="twinset")
+        iam.put_user_policy(UserName="twinset", PolicyName="twinset", PolicyDocument=policy)
+        key = iam.create_access_key(UserName="twinset")["AccessKey"]
+        urllib3.request("POST", f"{url}/moto-api/reset-auth", body=b"0")  # from here on rights are checked
+        keys = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+        for name, value in {**LOGIN, **keys, "AWS_ENDPOINT_URL": url}.items():
+            monkeypatch.setenv(name, value)
+        yield
 
 
-def test_the_workers_user_has_one_bucket(worker: str) -> None:
+@pytest.mark.slow
+def test_the_workers_user_has_one_bucket(worker: None) -> None:
     store = Store("s3://mine/out")
     store.write("a/b.json", b"{}")
     assert store.read("a/b.json") == b"{}"

@@ -66,7 +66,6 @@ def test_images_are_built_and_the_demo_in_one(engine: Engine, tmp_path: Path) ->
 
 
 def samples(out: Path) -> dict[str, bytes]:
-    """The files of samples and of what is known of them."""
     paths = [path for path in out.rglob("*") if path.name.endswith((".tar", "index.parquet", "sizes.json"))]
     assert len(paths) > 2 * len(CHEAP)
     return {str(path.relative_to(out)): path.read_bytes() for path in paths}

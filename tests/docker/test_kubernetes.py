@@ -32,9 +32,8 @@ def run(script: str, stand_in: str, folder: Path, **variables: str) -> None:
     )
     (folder / stand_in).chmod(0o755)
     environment = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", **variables}
-    done = subprocess.run(
-        ["bash", "-euc", script], cwd=CHECKOUT, env=environment, capture_output=True, text=True, input=""
-    )
+    command = ["bash", "-euc", script]
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, input="")
     assert done.returncode == 0, done.stderr
 
 
@@ -65,7 +64,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 def manifest(template: dict[str, Any]) -> dict[str, Any]:
     """A Job of a pool, as Prefect fills it in for a run without values of its own."""
-    values = {name: one["default"] for name, one in template["variables"]["properties"].items()}
+    values = {name: variable["default"] for name, variable in template["variables"]["properties"].items()}
     job: dict[str, Any] = apply_values(template["job_configuration"]["job_manifest"], values)
     [container] = job["spec"]["template"]["spec"]["containers"]
     # What Prefect's worker makes of them, and two fields that it insists on and Kubernetes ignores.
@@ -125,7 +124,6 @@ def test_secrets_are_references_pods_are_no_root_and_data_is_mounted(jobs: list[
 
 
 def problems(manifest: dict[str, Any]) -> list[str]:
-    """What the published schema of its kind says of it."""
     (name,) = (name for name in SCHEMAS["$defs"] if name.endswith(f".{manifest['kind']}"))
     validator = Draft202012Validator({**SCHEMAS, "$ref": f"#/$defs/{name}"})
     return [error.message for error in validator.iter_errors(manifest)]

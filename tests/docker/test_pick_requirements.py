@@ -60,11 +60,6 @@ def test_images_are_small_and_all_extras_are_the_whole_lock() -> None:
     assert pick(*PROJECT["project"]["optional-dependencies"]) == LOCK
 
 
-def test_an_unknown_extra_is_named_with_the_known_ones() -> None:
-    result = run_pick("faecs")
-    assert result.returncode == 1 and "faecs" in result.stderr and "faces" in result.stderr
-
-
 def test_a_lock_that_is_behind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_bytes((CHECKOUT / "pyproject.toml").read_bytes())
     (tmp_path / "requirements.lock").write_text(re.sub(r"^numpy==[^#]*(?:# .*\n\s*)*", "", LOCK, flags=re.MULTILINE))

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ import webdataset
 from PIL import Image
 
 from tests.generators.negative_captions.test_negative_captions import CAPTIONS
+from tests.made_recipe import run
 from tests.tiny_encoders import save_transformers
 from twinset.cli.main import main
 
@@ -39,42 +39,32 @@ class Photograph:
 
 
 def painted() -> list[Photograph]:
-    """24 pictures of noise of a colour, five captions each."""
     photographs, random = [], np.random.default_rng(0)
     for number in range(24):
         stream = io.BytesIO()
         pixels = random.integers(0, 255, (60, 80, 3)) // 2 + random.integers(0, 128, 3)
         Image.fromarray(pixels.astype(np.uint8)).save(stream, "JPEG")
-        split = "val" if number % 6 == 4 else "test" if number % 6 == 5 else "train"
+        split = ("train", "train", "train", "train", "val", "test")[number % 6]
         captions = [f"Colour {number} in words of number {at} ." for at in range(5)]
         photographs.append(Photograph(f"{number}_{number:04x}.jpg", split, captions, stream.getvalue()))
     return photographs
 
 
-def write_images(photographs: Sequence[Photograph], folder: Path) -> Path:
-    folder.mkdir()
-    for photograph in photographs:
-        (folder / photograph.name).write_bytes(photograph.content)
-    return folder
-
-
-def write_karpathy(photographs: Sequence[Photograph], path: Path) -> Path:
-    """``dataset_flickr8k.json`` of caption_datasets.zip."""
-    images, count = [], 0
-    for number, photograph in enumerate(photographs):
-        sentences = [
-            {"tokens": caption.lower().split(), "raw": caption, "imgid": number, "sentid": count + at}
-            for at, caption in enumerate(photograph.captions)
-        ]
-        count += len(sentences)
-        numbers = [sentence["sentid"] for sentence in sentences]
-        image = {"sentids": numbers, "imgid": number, "sentences": sentences, "split": photograph.split}
-        images.append({**image, "filename": photograph.name})
+def write_karpathy(photographs: Sequence[Photograph], path: Path) -> None:
+    """``dataset_flickr8k.json`` of caption_datasets.zip, by what twinset reads of it."""
+    images = [
+        {
+            "imgid": number,
+            "filename": photograph.name,
+            "split": photograph.split,
+            "sentences": [{"raw": text, "sentid": 5 * number + at} for at, text in enumerate(photograph.captions)],
+        }
+        for number, photograph in enumerate(photographs)
+    ]
     path.write_text(json.dumps({"images": images, "dataset": "flickr8k"}), "utf-8")
-    return path
 
 
-def write_img2dataset(photographs: Sequence[Photograph], folder: Path) -> Path:
+def write_img2dataset(photographs: Sequence[Photograph], folder: Path) -> None:
     """Tars and Parquet as img2dataset writes them of a table with a row a caption, whose column ``split`` was kept."""
     folder.mkdir()
     rows = [(photograph, caption) for photograph in photographs for caption in photograph.captions]
@@ -86,12 +76,7 @@ def write_img2dataset(photographs: Sequence[Photograph], folder: Path) -> Path:
                 facts = {"key": f"{name.name}{at:04d}", "url": f"http://x.org/{photograph.name}", "caption": caption}
                 listed.append({**facts, "split": photograph.split, "status": "success", "error_message": None})
                 tar.write({"__key__": facts["key"], "jpg": photograph.content, "txt": caption, "json": listed[-1]})
-        gone = {"key": f"{name.name}9999", "url": "http://x.org/gone.jpg", "caption": "Gone.", "split": "train"}
-        listed.append({**gone, "status": "failed_to_download", "error_message": "HTTP Error 404"})
         pq.write_table(pa.Table.from_pylist(listed), f"{name}.parquet")
-        stats = {"count": len(listed), "successes": len(listed) - 1, "failed_to_download": 1}
-        Path(f"{name}_stats.json").write_text(json.dumps(stats))
-    return folder
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,15 +86,14 @@ JSON, IMAGES, TARS = "/data/dataset_flickr30k.json", "/data/flickr30k-images", "
 
 
 def section(page: str, heading: str) -> str:
-    found = re.search(rf"^## {heading}\n(.*?)(?=^## )", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert found, f"{page} has no section {heading}"
-    return found[1]
+    text = re.search(rf"^## {heading}\n(.*?)(?=^## )", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert text, f"{page} has no section {heading}"
+    return text[1]
 
 
-def run(command: str, folder: Path) -> None:
+def typed(command: str, folder: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    run(["bash", "-c", command], folder, environment)
 
 
 README = section("README.md", "Photographs with captions")
@@ -117,15 +101,18 @@ README = section("README.md", "Photographs with captions")
 
 @pytest.mark.slow
 def test_every_command_for_photographs_runs_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    photographs = painted()
-    (home := tmp_path / "data").mkdir()
-    tars = write_img2dataset(photographs, home / "cc3m")
-    last = max(path.stem for path in tars.glob("*.tar"))
-    lie = {TARS: f"{tars}/{{00000..{last}}}.tar", IMAGES: str(write_images(photographs, home / "images"))}
-    lie[JSON] = str(write_karpathy(photographs, home / "dataset_flickr8k.json"))
+    photographs, home = painted(), tmp_path / "data"
+    (home / "images").mkdir(parents=True)
+    for photograph in photographs:
+        (home / "images" / photograph.name).write_bytes(photograph.content)
+    write_img2dataset(photographs, home / "cc3m")
+    write_karpathy(photographs, home / "dataset_flickr8k.json")
+    last = max(path.stem for path in home.glob("cc3m/*.tar"))
+    places = {TARS: f"{home}/cc3m/{{00000..{last}}}.tar", IMAGES: f"{home}/images"}
+    places[JSON] = f"{home}/dataset_flickr8k.json"
     before = sorted(path.relative_to(home) for path in home.rglob("*"))
     for command in COMMAND.findall(README):
-        run(PLACE.sub(lambda place: lie[place[0]], command), tmp_path)
+        typed(PLACE.sub(lambda place: places[place[0]], command), tmp_path)
     assert sorted(path.relative_to(home) for path in home.rglob("*")) == before  # the index of tars is beside OUT
 
     monkeypatch.chdir(tmp_path)
@@ -158,8 +145,8 @@ def test_the_commands_for_hard_negatives_run_as_typed(tmp_path: Path, monkeypatc
         pixels = np.full((16, 16, 3), number, np.uint8)
         Image.fromarray(pixels).save(tmp_path / "train2017" / str(image["file_name"]))
     monkeypatch.chdir(tmp_path)
-    for typed in COMMAND.findall(section("README.md", "Hard negatives")):
-        assert main(shlex.split(typed.replace("/data/", f"{tmp_path}/").replace("\\\n", " "))[1:]) == 0
+    for text in COMMAND.findall(section("README.md", "Hard negatives")):
+        assert main(shlex.split(text.replace("/data/", f"{tmp_path}/").replace("\\\n", " "))[1:]) == 0
     counts = json.loads((tmp_path / "out/hard/hard-negatives/_meta/sizes.json").read_text())
     assert sum(counts.values()) > len(CAPTIONS) / 4
 
@@ -175,5 +162,5 @@ def test_every_command_of_training_runs_as_typed(tmp_path: Path) -> None:
         (tmp_path / name).write_text(re.sub("^    ", "", content, flags=re.MULTILINE), "utf-8")
     save_transformers(tmp_path / "weights" / "blip-itm", "blip")  # the page says that it must be there
     for command in COMMAND.findall(TRAINING):
-        run(command, tmp_path)
+        typed(command, tmp_path)
     assert "| + EqSim |" in (tmp_path / "out/grid/grid.md").read_text("utf-8")

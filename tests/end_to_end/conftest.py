@@ -11,9 +11,9 @@ from typing import Any
 
 import psutil
 import pytest
+from filelock import FileLock
 
-from tests.cached_builds import CHECKOUT, cached
-
+CHECKOUT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 
 SMALL = """
@@ -48,23 +48,23 @@ subsets:
     count: 8
     shard_size: 2
 """
-RECIPES = {"small": SMALL, "dag": DAG}
-# The demo with fewer and smaller pictures where they are rendered or drawn by a network, which is most of its time.
-PICTURES = {"eq-kubric-location": 1, "eq-kubric-counting": 2, "eq-kubric-attribute": 1, "eq-sd": 2}
-SMALLER_DEMO = (
-    *(f"--set=subsets.{name}.count={count}" for name, count in PICTURES.items()),
-    *(f"--set=subsets.{name}.source.resolution=128" for name in [*PICTURES][:3]),
-)
+# Every stage and subset of the demo, with smaller pictures where they are rendered: less than half of the time.
+RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
+SMALLER_DEMO = tuple(f"--set=subsets.{name}.source.resolution=128" for name in RENDERED)
 
 
-@pytest.fixture(scope="session")
-def environment() -> dict[str, str]:
-    """Environment of the commands: no server."""
+def of_checkout() -> dict[str, str]:
+    """Environment of commands of this checkout, without a server."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     # A worker starts its runs as ``prefect flow-run execute``.
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     code = os.pathsep.join(str(CHECKOUT / place) for place in ("src", "demo", "."))
     return {**kept, "PATH": path, "PYTHONPATH": code}
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str]:
+    return of_checkout()
 
 
 Twinset = Callable[..., subprocess.CompletedProcess[str]]
@@ -75,12 +75,8 @@ def twinset(environment: dict[str, str]) -> Twinset:
     """Run ``twinset ARGUMENTS`` without a server; the result holds exit code, stdout and stderr."""
 
     def run(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BIN / "twinset"), *map(str, arguments)],
-            env={**environment, **more},
-            capture_output=True,
-            text=True,
-        )
+        command = [str(BIN / "twinset"), *map(str, arguments)]
+        return subprocess.run(command, env={**environment, **more}, capture_output=True, text=True)
 
     return run
 
@@ -104,67 +100,67 @@ def start_twinset(environment: dict[str, str], tmp_path: Path) -> Iterator[Start
         process.wait()
 
 
-@pytest.fixture(scope="session")
-def recipes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The recipes above as files."""
-    folder = tmp_path_factory.mktemp("recipes")
-    paths = {name: folder / f"{name}.yaml" for name in RECIPES}
-    for name, path in paths.items():
-        path.write_text(RECIPES[name])
-    return paths
+Build = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def small_recipe(recipes: dict[str, Path]) -> Path:
+def build_once(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, twinset: Twinset) -> Build:
+    """Build a dataset once for all of pytest's processes: name, recipe and options; not to be changed.
+
+    Beside it ``counts.json`` holds what the build printed.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if hasattr(pytestconfig, "workerinput"):
+        shared = shared.parent
+
+    def build(name: str, recipe: str | Path, *options: str) -> Path:
+        folder = shared / f"{name}-built"
+        with FileLock(f"{folder}.lock"):
+            if not folder.exists():
+                result = twinset("build", recipe, "--out", folder / "out", "--workers", "2", "--json", *options)
+                assert result.returncode == 0, result.stderr
+                (folder / "counts.json").write_text(result.stdout)
+        return folder / "out"
+
+    return build
+
+
+def saved(folder: Path, recipe: str) -> Path:
+    path = folder / "recipe.yaml"
+    path.write_text(recipe)
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe of the miniature's two cheap subsets in many small shards, without faces."""
-    return recipes["small"]
+    return saved(tmp_path_factory.mktemp("small"), SMALL)
 
 
 @pytest.fixture(scope="session")
-def dag_recipe(recipes: dict[str, Path]) -> Path:
+def dag_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe with a stage that another one reads."""
-    return recipes["dag"]
+    return saved(tmp_path_factory.mktemp("dag"), DAG)
 
 
 @pytest.fixture(scope="session")
-def reference(pytestconfig: pytest.Config, small_recipe: Path, twinset: Twinset) -> Path:
-    """The small recipe's dataset, built without interruption by two threads; not to be changed."""
-    return build_once(pytestconfig, "small", small_recipe, twinset) / "out"
+def reference(build_once: Build, small_recipe: Path) -> Path:
+    """The small recipe's dataset, built without interruption by two threads."""
+    return build_once("small", small_recipe)
 
 
 @pytest.fixture(scope="session")
-def dag_reference(pytestconfig: pytest.Config, dag_recipe: Path, twinset: Twinset) -> Path:
+def dag_reference(build_once: Build, dag_recipe: Path) -> Path:
     """As ``reference``, of the recipe with a stage that another one reads."""
-    return build_once(pytestconfig, "dag", dag_recipe, twinset) / "out"
+    return build_once("dag", dag_recipe)
 
 
 @pytest.fixture(scope="session")
-def built_demo(pytestconfig: pytest.Config, twinset: Twinset) -> tuple[Path, dict[str, Any]]:
-    """The demo and the counts that its build printed; not to be changed."""
-    return _counted(build_once(pytestconfig, "demo", "demo", twinset))
-
-
-@pytest.fixture(scope="session")
-def smaller_demo(pytestconfig: pytest.Config, twinset: Twinset) -> tuple[Path, dict[str, Any]]:
-    """As ``built_demo``, with ``SMALLER_DEMO``: every stage and subset of it in less than half of the time."""
-    return _counted(build_once(pytestconfig, "smaller-demo", "demo", twinset, *SMALLER_DEMO))
-
-
-def _counted(place: Path) -> tuple[Path, dict[str, Any]]:
-    return place / "out", json.loads((place / "counts.json").read_text())["subsets"]
-
-
-def build_once(config: pytest.Config, name: str, recipe: str | Path, twinset: Twinset, *arguments: str) -> Path:
-    def make(folder: Path) -> None:
-        result = twinset("build", recipe, "--out", folder / "out", "--workers", "2", "--json", *arguments)
-        assert result.returncode == 0, result.stderr
-        (folder / "counts.json").write_text(result.stdout)
-
-    return cached(config, name, make)
+def built_demo(build_once: Build) -> Path:
+    return build_once("whole-demo", "demo", *SMALLER_DEMO)
 
 
 def counts_of(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """The subsets that a command with ``--json`` printed."""
     assert result.returncode == 0, result.stderr
     subsets: dict[str, Any] = json.loads(result.stdout)["subsets"]
     return subsets
@@ -183,13 +179,11 @@ def contents(out: Path) -> dict[str, bytes]:
 
 
 def logged(command: Sequence[str], log: Path, variables: Mapping[str, str], **more: Any) -> "subprocess.Popen[bytes]":
-    """Start a process whose output is appended to a log."""
     with log.open("ab") as stream:
         return subprocess.Popen(command, env=variables, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL, **more)
 
 
 def kill_all(processes: Sequence["psutil.Process | subprocess.Popen[bytes]"]) -> None:
-    """Kill -9 of what lives of these."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()

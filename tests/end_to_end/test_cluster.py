@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.end_to_end.conftest import BIN, build_once, contents, kill_all, logged
+from tests.end_to_end.conftest import BIN, Build, contents, kill_all, logged
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -99,12 +99,12 @@ def test_a_dask_scheduler_dies_midway(
 
 @pytest.mark.parametrize("nanny", ["--nanny", "--no-nanny"])
 def test_dasks_workers_make_shards_in_children_that_must_not_share_a_process(
-    nanny: str, dask: Dask, pytestconfig: pytest.Config, twinset: Any, tmp_path: Path
+    nanny: str, dask: Dask, build_once: Build, twinset: Any, tmp_path: Path
 ) -> None:
-    whole, worker = build_once(pytestconfig, "faces", "demo", twinset, *FACES), dask.worker("worker", nanny)
+    whole, worker = build_once("faces", "demo", *FACES), dask.worker("worker", nanny)
     result = twinset("build", "demo", *FACES, "--out", tmp_path / "out", "--runner", "dask", **dask.variables)
     assert result.returncode == 0, result.stderr
-    assert contents(tmp_path / "out") == contents(whole / "out")
+    assert contents(tmp_path / "out") == contents(whole)
     children = psutil.Process(worker.pid).children(recursive=True)
     made_with = [child for child in children if "--multiprocessing-fork" in child.cmdline()]
     assert len(made_with) == (nanny == "--nanny")  # children that made shards have ended

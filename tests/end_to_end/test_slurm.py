@@ -11,8 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, build_once, contents, kill_all, logged
+from tests.end_to_end.conftest import BIN, CHECKOUT, Build, contents, kill_all, logged
 from tests.waiting import wait_until
 
 CHEAP = tuple(
@@ -108,9 +107,9 @@ def processes_of(words: str) -> list[psutil.Process]:
 
 
 @pytest.fixture(scope="session")
-def cheap_reference(pytestconfig: pytest.Config, twinset: Any) -> Path:
+def cheap_reference(build_once: Build) -> Path:
     """The demo's cheap subsets, built without Slurm."""
-    return build_once(pytestconfig, "cheap-demo", "demo", twinset, *CHEAP) / "out"
+    return build_once("slurm", "demo", *CHEAP)
 
 
 def test_arrays_with_a_lost_node_make_what_a_build_makes(

@@ -37,8 +37,8 @@ def captioned(folder: Path) -> None:
     """Write captions of who does what with which thing, two pictures of each, and ratings of concreteness."""
     (folder / "images").mkdir()
     lines = []
-    for number, (subject, (deed, thing)) in enumerate([*product(SUBJECTS, DEEDS)] * 2):
-        fields = {"id": f"c{number}", "image_id": f"i{number}", "caption": f"A {subject} is {deed} a {thing}."}
+    for number, (subject, (deed, object_)) in enumerate([*product(SUBJECTS, DEEDS)] * 2):
+        fields = {"id": f"c{number}", "image_id": f"i{number}", "caption": f"A {subject} is {deed} a {object_}."}
         lines.append(json.dumps({**fields, "image": f"{number:04d}.png"}) + "\n")
         Image.new("RGB", (24, 16), (number * 7, number, 0)).save(folder / f"images/{number:04d}.png")
     (folder / "captions.jsonl").write_text("".join(lines))
@@ -59,7 +59,7 @@ def write(folder: Path) -> None:
         rows.append({"image": f"{number}.png", **dict(zip(names, words, strict=True))})
     (folder / "negatives.json").write_text(json.dumps(rows))
     captions = [{"id": n, "image_id": n, "image": f"{n}.png", "caption": row["caption"]} for n, row in enumerate(rows)]
-    (folder / "photos.jsonl").write_text("".join(json.dumps(one) + "\n" for one in captions))
+    (folder / "photos.jsonl").write_text("".join(json.dumps(caption) + "\n" for caption in captions))
     instances = {
         "images": [{"id": number, "file_name": f"{number}.png"} for number in range(len(NEGATIVES))],
         "categories": [{"id": 1, "name": "car"}],

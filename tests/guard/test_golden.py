@@ -10,38 +10,34 @@ After a version was raised, write them anew, and read what changed with git diff
 import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from tests.extras import parts
 from tests.guard.golden_inputs import write
-from tests.made_recipe import write_package
+from tests.made_recipe import run, write_package
 from twinset.contracts.source import SOURCES
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DIGESTS = HERE / "golden.json"
 RECIPE = HERE / "golden.yaml"
-EXTRAS = find_spec("twinset_extras") is not None
-if EXTRAS:
-    from tests.extras import parts
+OF_EXTRAS = ROOT / "tests/extras/golden.yaml"  # its kinds, and those of twinset that read its questions
 _RECIPE = yaml.safe_load(RECIPE.read_text("utf-8"))
-if EXTRAS:  # its kinds, and those of twinset that read its questions
-    _RECIPE["stages"] |= yaml.safe_load((ROOT / "tests/extras/golden.yaml").read_text("utf-8"))["stages"]
-_STAGES = _RECIPE["stages"]
+_RECIPE["stages"] |= yaml.safe_load(OF_EXTRAS.read_text("utf-8"))["stages"]
 #: The first stage of each kind.
-STAGES = {stage["source"]["kind"]: name for name, stage in reversed(_STAGES.items())}
+STAGES = {stage["source"]["kind"]: name for name, stage in reversed(_RECIPE["stages"].items())}
 
 #: Kinds of which the plan alone has a digest.
 PLANNED_ONLY = {
@@ -49,11 +45,12 @@ PLANNED_ONLY = {
     "kubric": "Blender renders it",
     "stable-diffusion": "a network draws it",
 }
-#: Kinds that load a parser or torch, in a process for each stage: together they take minutes.
+#: Kinds that load a parser or torch, in a process for each stage, or that look for faces: together they take minutes.
 SLOW = {
     *("caption-scores", "caption-twins", "confused-pairs", "difference-boxes"),
     *("genecis-triplets", "image-ambiguity", "image-choice", "image-features", "image-neighbours"),
     *("image-verification", "negative-captions", "pair-verification", "scene-graphs", "selected-negatives"),
+    "youcook2",
 }
 #: Kinds with numbers that processors round differently: two decimals of these count.
 ROUNDED = {"confused-pairs", "edited-photos", "image-features", "image-neighbours"}
@@ -70,6 +67,14 @@ ANSWERS = {
     "screening": ["keep", "drop", "drop", "keep"],
     "unambiguous": ["generated", "photo"],
 }
+#: Kinds of twinset-extras are checked in tests/extras, as caption-twins: a word less in the small table of golden.yaml
+#: makes other twins.
+CHECKED = {
+    kind: name
+    for kind, name in STAGES.items()
+    if kind != "caption-twins" and not SOURCES.distribution(kind).startswith("twinset-extras")
+}
+#: Builds stages and plans others; prints what is wrong with the sources that it checks, by kind.
 BUILD = """
 import json, sys, twinset
 from pathlib import Path
@@ -77,6 +82,7 @@ from twinset.generators.decisions.answers import FILE, Answer
 from twinset.generators.decisions.question import planned_tasks
 from twinset.review.store import AnswerStore
 from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
 
 def answer(stage, values):
     answers = AnswerStore(Path("out", FILE))
@@ -85,9 +91,18 @@ def answer(stage, values):
         answers.save(Answer(**about, annotator="ann", answer=value))
     answers.close()
 
+def check(name, most):
+    stage = recipe[name]
+    copied = stage.source.copies and getattr(stage.source, stage.source.copies)  # what is copied keeps its keys
+    context = twinset.Context(copied or stage.known_as or name, stage.split, recipe.seed, job.earlier, job.store)
+    try:
+        twinset.check_source(stage.source, context, most=100, make=most)
+    except Exception as error:
+        return repr(error)
+
 if __name__ == "__main__":
-    made, planned, values = map(json.loads, sys.argv[1:])
-    for stage in [one for one in values if one in made]:
+    made, planned, checked, values = map(json.loads, sys.argv[1:])
+    for stage in [name for name in values if name in made]:
         try:
             twinset.build("golden.yaml", "out", only=[stage])
         except twinset.DecisionsMissing:
@@ -95,6 +110,9 @@ if __name__ == "__main__":
     twinset.build("golden.yaml", "out", only=made)
     for name in planned:
         twinset.build("golden.yaml", "out", only=[name], stage=name, plan_only=True)
+    recipe = twinset.load_recipe("golden.yaml")
+    job = Job(recipe, Store("out"))
+    print(json.dumps({kind: check(name, 0 if name in planned else 8) for kind, name in checked.items()}))
 """
 
 same_libraries = pytest.mark.skipif(
@@ -103,175 +121,119 @@ same_libraries = pytest.mark.skipif(
 )
 
 
-def built(folder: Path, kinds: Iterable[str]) -> Path:
-    """Build the stages of some kinds; returns the folder with all stages."""
+class Built(NamedTuple):
+    """A folder with the stages of some kinds, and what is wrong with the sources of these."""
+
+    stages: Path
+    wrong: dict[str, str | None]
+
+
+def build(folder: Path, kinds: Sequence[str]) -> Built:
+    """In a process of its own, since two threads in dlib corrupt the heap."""
     write(folder)
     (folder / "golden.yaml").write_text(yaml.safe_dump(_RECIPE, sort_keys=False))
     (folder / "build.py").write_text(BUILD)
     # The engines and the scorer of tests/foreign, as if their package were installed.
     project = tomllib.loads((ROOT / "tests/foreign/pyproject.toml").read_text("utf-8"))["project"]
     write_package(folder, "mylab", project["entry-points"], project["version"])
-    if EXTRAS:
-        parts.install(folder)
-    made, planned = ([STAGES[kind] for kind in kinds if (kind in PLANNED_ONLY) == alone] for alone in (False, True))
-    run(folder, "build.py", made, planned, ANSWERS)
-    return folder / "out/_stages"
-
-
-def run(folder: Path, program: str, *arguments: object) -> str:
-    """What a program of a folder prints; in a process of its own, since two threads in dlib corrupt the heap."""
+    parts.install(folder)
+    made = [STAGES[kind] for kind in kinds if kind not in PLANNED_ONLY]
+    planned = [STAGES[kind] for kind in kinds if kind in PLANNED_ONLY]
+    checked = {kind: CHECKED[kind] for kind in kinds if kind in CHECKED}
     roots = (ROOT / part for part in ("tests/foreign", "src", "demo", "extras", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, *roots)))}
-    command = [sys.executable, program, *map(json.dumps, arguments)]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    command = [sys.executable, "build.py", *map(json.dumps, (made, planned, checked, ANSWERS))]
+    return Built(folder / "out/_stages", json.loads(run(command, folder, environment).splitlines()[-1]))
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("quick"), [kind for kind in STAGES if kind not in SLOW])
+def built_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Built]:
+    """What is built together with a kind: the quick ones, or the slow ones."""
+
+    @cache
+    def of(slow: bool) -> Built:
+        return build(tmp_path_factory.mktemp("golden"), [kind for kind in STAGES if (kind in SLOW) == slow])
+
+    return lambda kind: of(kind in SLOW)
 
 
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("slow"), [kind for kind in STAGES if kind in SLOW])
+def by_kind(kinds: Iterable[str]) -> list[Any]:
+    """Parameters of a test, with the slow kinds marked."""
+    return [pytest.param(kind, marks=[pytest.mark.slow] if kind in SLOW else []) for kind in sorted(kinds)]
 
 
 def digest(parts: Iterable[bytes]) -> str:
     """Of bytes, and of how they are divided."""
-    found = sha256()
+    whole = sha256()
     for part in parts:
-        found.update(b"%d\n%s" % (len(part), part))
-    return found.hexdigest()
+        whole.update(b"%d\n%s" % (len(part), part))
+    return whole.hexdigest()
 
 
 def steady(text: bytes, kind: str) -> bytes:
     """JSON as it is the same on every machine."""
     if kind not in ROUNDED:
         return text
-    return re.sub(rb"(?<!\w)-?\d+\.\d+(e-?\d+)?", lambda found: b"%.2f" % (round(float(found[0]), 2) + 0.0), text)
+    return re.sub(rb"(?<!\w)-?\d+\.\d+(e-?\d+)?", lambda number: b"%.2f" % (round(float(number[0]), 2) + 0.0), text)
 
 
 def rows(kind: str, files: Iterable[Path]) -> list[bytes]:
     """The rows of Parquet files, as JSON."""
-    found = [row for file in files for row in pq.read_table(file).to_pylist()]
-    return [steady(json.dumps(row, default=repr).encode(), kind) for row in found]
+    listed = [row for file in files for row in pq.read_table(file).to_pylist()]
+    return [steady(json.dumps(row, default=repr).encode(), kind) for row in listed]
 
 
 def members(kind: str, stage: Path) -> list[bytes]:
     """The names of all tars and of their members, and what these hold."""
-    found: list[bytes] = []
+    parts: list[bytes] = []
     for path in sorted(stage.glob("*/*.tar")):
-        found.append(path.relative_to(stage).as_posix().encode())
+        parts.append(path.relative_to(stage).as_posix().encode())
         with tarfile.open(path) as tar:
-            for one in tar:
-                file = tar.extractfile(one)
+            for member in tar:
+                file = tar.extractfile(member)
                 assert file is not None
                 content = file.read()
-                found += [one.name.encode(), steady(content, kind) if one.name.endswith(".json") else content]
-    return found
+                parts += [member.name.encode(), steady(content, kind) if member.name.endswith(".json") else content]
+    return parts
 
 
 def digests(kind: str, stage: Path) -> dict[str, Any]:
     """Versions of a stage, and digests of its plan and, unless it is only planned, of its tars and its index."""
     record = json.loads((stage / "_meta/stage.json").read_bytes())
     facts = record["facts"]
-    versions = {one["kind"]: one["version"] for one in (facts["generator"], *facts["filters"])}
-    found = {"plan": rows(kind, sorted((stage / "_meta/plan").glob("[0-9]*.parquet")))}
+    versions = {part["kind"]: part["version"] for part in (facts["generator"], *facts["filters"])}
+    made = {"plan": rows(kind, sorted((stage / "_meta/plan").glob("[0-9]*.parquet")))}
     if kind not in PLANNED_ONLY:
-        found["index"] = rows(kind, [stage / "_meta/index.parquet"])
-        assert found["index"], f"nothing of {kind} is kept"
-        found["tars"] = members(kind, stage)
-    assert found["plan"] or not record["shards"], f"nothing of {kind} is planned"
+        made["index"] = rows(kind, [stage / "_meta/index.parquet"])
+        assert made["index"], f"nothing of {kind} is kept"
+        made["tars"] = members(kind, stage)
+    assert made["plan"] or not record["shards"], f"nothing of {kind} is planned"
     return {
         "versions": {**versions, "schema": facts["schema_version"]},
-        **{name: digest(parts) for name, parts in found.items() if parts},
+        **{name: digest(parts) for name, parts in made.items() if parts},
     }
 
 
-def check(kind: str, stages: Path) -> None:
-    found = digests(kind, stages / STAGES[kind])
+@same_libraries
+@pytest.mark.parametrize("kind", by_kind(STAGES))
+def test_a_stage_of_a_kind_has_the_same_bytes_as_ever(kind: str, built_with: Callable[[str], Built]) -> None:
+    made = digests(kind, built_with(kind).stages / STAGES[kind])
     golden = json.loads(DIGESTS.read_bytes()) if DIGESTS.exists() else {}
     if os.environ.get("GOLDEN") == "write":
-        DIGESTS.write_text(json.dumps({**golden, kind: found}, indent=2, sort_keys=True) + "\n")
+        DIGESTS.write_text(json.dumps({**golden, kind: made}, indent=2, sort_keys=True) + "\n")
         pytest.skip(f"the digests of {kind} are written")
-    if found["versions"] == golden[kind]["versions"]:
-        assert found == golden[kind], f"{kind}: bytes changed; raise its version, then write the digests anew"
-    assert found == golden[kind], f"{kind}: a version was raised; write the digests anew"
+    if made["versions"] == golden[kind]["versions"]:
+        assert made == golden[kind], f"{kind}: bytes changed; raise its version, then write the digests anew"
+    assert made == golden[kind], f"{kind}: a version was raised; write the digests anew"
 
 
-@same_libraries
-@pytest.mark.parametrize("kind", sorted(STAGES.keys() - SLOW))
-def test_a_stage_of_a_kind_has_the_same_bytes_as_ever(kind: str, quick: Path) -> None:
-    check(kind, quick)
-
-
-@same_libraries
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", sorted(STAGES.keys() & SLOW))
-def test_a_stage_of_a_slow_kind_has_the_same_bytes_as_ever(kind: str, slow: Path) -> None:
-    check(kind, slow)
-
-
-@pytest.mark.skipif(not EXTRAS, reason="twinset-extras is not installed")
 def test_every_kind_of_source_has_digests() -> None:
     golden = json.loads(DIGESTS.read_bytes())
     kinds = {kind for kind in SOURCES.kinds() if not kind.startswith("test-")}  # those are of tests/made_sources.py
     assert kinds == golden.keys() == STAGES.keys(), "write a stage of the kind in tests/guard/golden.yaml"
-    assert {kind for kind, found in golden.items() if "index" not in found} == PLANNED_ONLY.keys()
+    assert {kind for kind, digests in golden.items() if "index" not in digests} == PLANNED_ONLY.keys()
 
 
-#: Checked in tests of its own: a word less in the small table of golden.yaml makes other twins.
-ELSEWHERE = {"caption-twins"}
-#: Kinds of twinset-extras are checked in tests/extras.
-KINDS = {kind for kind in STAGES.keys() - ELSEWHERE if not SOURCES.distribution(kind).startswith("twinset-extras")}
-CHECK = """
-import json, sys, twinset
-from twinset.shards.storage.store import Store
-from twinset.stages.job import Job
-
-if __name__ == "__main__":
-    recipe = twinset.load_recipe("golden.yaml")
-    job, found = Job(recipe, Store("out")), {}
-    for kind, (name, make) in json.loads(sys.argv[1]).items():
-        stage = recipe[name]
-        copied = stage.source.copies and getattr(stage.source, stage.source.copies)  # what is copied keeps its keys
-        known_as = copied or stage.known_as or name
-        context = twinset.Context(known_as, stage.split, recipe.seed, job.earlier, job.store)
-        try:
-            twinset.check_source(stage.source, context, most=100, make=make)
-            found[kind] = ""
-        except Exception as error:
-            found[kind] = repr(error)
-    print(json.dumps(found))
-"""
-
-
-def checked(stages: Path, kinds: Iterable[str]) -> dict[str, str]:
-    """What is wrong with each kind."""
-    folder = stages.parents[1]
-    (folder / "check.py").write_text(CHECK)
-    asked = {kind: (STAGES[kind], 0 if kind in PLANNED_ONLY else 8) for kind in kinds}
-    return dict(json.loads(run(folder, "check.py", asked).splitlines()[-1]))
-
-
-@pytest.fixture(scope="module")
-def quick_checks(quick: Path) -> dict[str, str]:
-    return checked(quick, KINDS - SLOW)
-
-
-@pytest.fixture(scope="module")
-def slow_checks(slow: Path) -> dict[str, str]:
-    return checked(slow, KINDS & SLOW)
-
-
-@pytest.mark.parametrize("kind", sorted(KINDS - SLOW))
-def test_a_source_keeps_the_contract(kind: str, quick_checks: dict[str, str]) -> None:
-    assert not quick_checks[kind]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", sorted(KINDS & SLOW))
-def test_a_slow_source_keeps_the_contract(kind: str, slow_checks: dict[str, str]) -> None:
-    assert not slow_checks[kind]
+@pytest.mark.parametrize("kind", by_kind(CHECKED))
+def test_a_source_keeps_the_contract(kind: str, built_with: Callable[[str], Built]) -> None:
+    assert built_with(kind).wrong[kind] is None

@@ -57,15 +57,17 @@ def test_pairs_of_real_annotations(
     kind: str, name: str, settings: dict[str, int], planned: int, excluded: dict[str, int], tmp_path: Path
 ) -> None:
     source = {"kind": kind, "annotations": str(at_hand(name)), "media": ".", **settings}
-    found = twinset.plan(recipe(tmp_path, source))["subsets"]["real"]
-    assert (found["planned"], found["excluded"]) == (planned, excluded)
+    real = twinset.plan(recipe(tmp_path, source))["subsets"]["real"]
+    assert (real["planned"], real["excluded"]) == (planned, excluded)
 
 
-@pytest.mark.parametrize(("name", "count"), [("sugarcrepe", 7_511), ("sugarcrepe/unrefined", 17_478)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("sugarcrepe", 7_511), pytest.param("sugarcrepe/unrefined", 17_478, marks=pytest.mark.slow)]
+)
 def test_negative_captions_of_sugarcrepe(name: str, count: int, tmp_path: Path) -> None:
     source = {"kind": "replayed-negatives", "captions": str(at_hand(name))}
-    found = twinset.plan(recipe(tmp_path, source))["subsets"]["real"]
-    assert (found["planned"], found["excluded"]) == (count, {})
+    real = twinset.plan(recipe(tmp_path, source))["subsets"]["real"]
+    assert (real["planned"], real["excluded"]) == (count, {})
 
 
 @pytest.mark.parametrize(
@@ -83,16 +85,16 @@ def test_examples_of_released_benchmarks(
 ) -> None:
     folder = at_hand(name)
     listed = printed(capsys, "eval", "benchmarks", folder)["benchmarks"]
-    (present,) = (one["present"] for one in listed if one["name"] == name)
-    (found,) = (one for one in present if Path(one["folder"]) == folder)  # SugarCrepe's unrefined files lie below it
-    assert (found["subsets"], found["left_out"]) == (subsets, left_out)
+    (places,) = (benchmark["present"] for benchmark in listed if benchmark["name"] == name)
+    (place,) = (place for place in places if Path(place["folder"]) == folder)  # unrefined SugarCrepe lies below it
+    assert (place["subsets"], place["left_out"]) == (subsets, left_out)
 
 
 def test_answers_of_gpt4v_to_sugarcrepe(capsys: pytest.CaptureFixture[str]) -> None:
-    found = printed(capsys, "eval", "answers", at_hand("sugarcrepe/gpt4v"), "--resamples", "0")["splits"]
+    splits = printed(capsys, "eval", "answers", at_hand("sugarcrepe/gpt4v"), "--resamples", "0")["splits"]
     right = {
-        (split, order): (found[split][order]["as_published"]["right"], found[split][order]["n"])
-        for split in found
+        (split, order): (splits[split][order]["as_published"]["right"], splits[split][order]["n"])
+        for split in splits
         for order in ("positive-first", "negative-first")
     }
     assert right == {
@@ -109,17 +111,17 @@ def test_relations_of_captions_are_those_of_sng_parser(tmp_path: Path) -> None:
     lines = at_hand("captions/cc3m_validation.tsv").read_text("utf-8").splitlines()[::50]
     (tmp_path / "captions.tsv").write_text("\n".join(lines) + "\n")
     twinset.build(recipe(tmp_path, {"kind": "scene-graphs", "captions": "captions.tsv"}), tmp_path / "out")
-    found: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    relations = defaultdict[str, list[tuple[str, ...]]](list)
     for row in pq.read_table(tmp_path / "out/real/_meta/index.parquet").to_pylist():
         names = ("subject", "predicate", "object", "subject_lemma", "predicate_lemma", "object_lemma")
-        found[row["caption"]].append(tuple(row[name] for name in names))
+        relations[row["caption"]].append(tuple(row[name] for name in names))
     parser = sng_parser.Parser("spacy", model=str(PIPELINE))
-    for caption, relations in found.items():
+    for caption, rows in relations.items():
         graph = parser.parse(" ".join(caption.split()))
         expected = []
-        for one in graph["relations"]:
-            ends = [graph["entities"][one[end]] for end in ("subject", "object")]
-            lemmas = (ends[0]["lemma_head"], one["lemma_relation"], ends[1]["lemma_head"])
-            expected.append((ends[0]["head"], one["relation"], ends[1]["head"], *lemmas))
-        assert relations == expected, caption
-    assert len(found) > 100
+        for relation in graph["relations"]:
+            ends = [graph["entities"][relation[end]] for end in ("subject", "object")]
+            lemmas = (ends[0]["lemma_head"], relation["lemma_relation"], ends[1]["lemma_head"])
+            expected.append((ends[0]["head"], relation["relation"], ends[1]["head"], *lemmas))
+        assert rows == expected, caption
+    assert len(relations) > 100

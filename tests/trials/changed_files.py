@@ -163,9 +163,9 @@ def png_chunk(data: bytes, random: Random) -> bytes:
     name, body = chunks[place]
     changed = bytearray(body or b"\0")
     changed[random.randrange(min(len(changed), 16))] = random.choice((0, 1, 3, 255, 128))
-    other = (name, bytes(changed))
+    another = (name, bytes(changed))
     chunks[place : place + 1] = random.choice(
-        ([other], [other], [], 2 * [(name, body)], [(name, body), random.choice(CHUNKS)])
+        ([another], [another], [], 2 * [(name, body)], [(name, body), random.choice(CHUNKS)])
     )
     parts = (
         len(body).to_bytes(4, "big") + name + body + zlib.crc32(name + body).to_bytes(4, "big") for name, body in chunks

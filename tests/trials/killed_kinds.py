@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from tests.trials.killed_processes import Process, of_checkout, warm
+from tests.trials.killed_processes import Process, environment, warm
 from tests.trials.kills import Kind, Tally, digests
 
 ENDS_IN = 300.0  # seconds in which a command that takes some comes to its end on a busy machine
@@ -36,18 +36,12 @@ subsets:
 #: How often each is killed of 200.
 WEIGHTS = {
     **{"build": 30, "build-threads": 35, "build-processes": 25, "flow": 15, "server": 10, "worker": 6, "review": 24},
-    **{"train-clip": 20, "train-fusion": 10, "export": 15, "eval": 10},
+    **{"train-clip": 30, "export": 15, "eval": 10},
 }
 
 
 class Command(Kind):
-    """A command that writes below a folder.
-
-    Args:
-        arguments: what it is; with ``--out`` and the folder that it writes.
-        ignored: parts of paths below the folder that are not compared.
-        once: it refuses a folder that it has finished.
-    """
+    """A command with ``--out``. ignored: parts of paths that are not compared. once: it refuses a finished folder."""
 
     ends_with: tuple[int, ...] = (0, -9)  # its exit codes where it is killed
 
@@ -63,7 +57,6 @@ class Command(Kind):
         self._arguments, self._ignored, self._once = arguments, ignored, once
 
     def start(self, out: Path) -> Process:
-        """Start it, with temporary files beside its folder."""
         scratch = out.with_name("tmp")
         scratch.mkdir(parents=True, exist_ok=True)
         arguments = [word.replace("{out}", str(out)) for word in (*self._arguments, "--out", "{out}")]
@@ -104,7 +97,6 @@ class Command(Kind):
         self.settle(out, killed, tally)
 
     def interrupt(self, process: Process, chance: Random) -> bool:
-        """Kill it at a random time; returns whether it lived until then."""
         early = chance.random() < EARLY
         seconds = chance.uniform(0, self._first) if early else chance.uniform(self._first, self.seconds)
         whole = chance.random() < 0.5
@@ -129,23 +121,22 @@ class Command(Kind):
 @contextmanager
 def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[str, Kind]]]:
     """The kinds of some names, each made when it is asked for; what they share is ended after the last."""
-    from tests.trials.killed_prefect import ServedFlow, Worker, server_of_prefect
+    from tests.end_to_end.server.conftest import PrefectServer
+    from tests.trials.killed_prefect import ServedFlow, Worker
     from tests.trials.killed_review import Review
 
-    variables = of_checkout(folder / "cache")
+    variables = environment(folder / "cache")
     recipe = folder / "killed.yaml"
     recipe.write_text(RECIPE)
-    prefect = server_of_prefect(folder / "prefect", variables)
+    (folder / "prefect").mkdir()
+    prefect = PrefectServer(folder / "prefect", variables)  # started when it is first needed
     small = ("build", str(recipe), "--only", "trohn-text", "--workers")
 
     def built() -> Path:
-        """The recipe's dataset, without interruption."""
         out = folder / "built/out"
         if not out.exists():
             out.parent.mkdir()
-            process = Process(["build", str(recipe), "--out", str(out)], variables, folder / "built/log.txt")
-            if process.wait(ENDS_IN) != 0:
-                raise SystemExit(process.last_words())
+            Process(["build", str(recipe), "--out", str(out)], variables, folder / "built/log.txt").must_end(ENDS_IN)
         return out
 
     def command(name: str, *arguments: str, ignored: Sequence[str] = (), once: bool = False) -> Command:
@@ -157,17 +148,6 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         steps = ("--batch", "4", "--steps", "30", "--checkpoint-every", "4", "--lr", "1e-3", "--threads", "1")
         model = ("--model", str(open_clip_config(folder / "clip")), "--weights", "random")
         return command("train-clip", "train", "clip", *model, "--data", f"{built()}:eq-gebc", *steps)
-
-    def fusion() -> Command:
-        from tests.tiny_encoders import save_transformers
-
-        steps = ("--batch", "4", "--epochs", "1", "--checkpoint-every", "3", "--threads", "1")
-        model = ("--model", f"blip-itm:{save_transformers(folder / 'blip', 'blip')}")
-        return command("train-fusion", "train", "fusion", *model, "--data", f"{built()}:eq-gebc", *steps)
-
-    def export() -> Command:
-        given = (str(built()), "--only", "eq-gebc", "--format", "eqben")
-        return command("export", "export", *given, once=True)
 
     def evaluation() -> Command:
         from tests.tiny_encoders import open_clip_config
@@ -186,8 +166,9 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
         "worker": lambda: Worker(folder / "worker", (*small, "2"), prefect),
         "review": lambda: Review(folder / "review", variables),
         "train-clip": clip,
-        "train-fusion": fusion,
-        "export": export,
+        "export": lambda: command(
+            "export", "export", str(built()), "--only", "eq-gebc", "--format", "eqben", once=True
+        ),
         "eval": evaluation,
     }
     try:

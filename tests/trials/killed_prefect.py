@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from tests.end_to_end.conftest import BIN
 from tests.end_to_end.server.conftest import PrefectServer, deploy_all
 from tests.end_to_end.server.prefect_api import ENDED, Api
 from tests.trials.killed_kinds import ENDS_IN, Command
 from tests.trials.killed_processes import Process, until
 from tests.trials.kills import Tally, digests
-
-
-def server_of_prefect(home: Path, variables: dict[str, str]) -> PrefectServer:
-    """A server on 127.0.0.1, started when it is first needed."""
-    home.mkdir()
-    return PrefectServer(home, variables)
 
 
 class ServedFlow(Command):
@@ -84,13 +76,11 @@ class Worker(Command):
         tally.compare(self.whole, digests(out) if out.exists() else {})
 
     def end(self) -> None:
-        """End the workers."""
         for worker in self._workers:
             worker.kill(whole=True)
 
     def _start(self) -> None:
-        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # runs are of the first python there
-        variables = {**self.variables, "PREFECT_WORKER_QUERY_SECONDS": "1", "PATH": path}
+        variables = {**self.variables, "PREFECT_WORKER_QUERY_SECONDS": "1"}
         arguments = ["worker", "start", "--pool", "main"]
         self._workers.append(Process(arguments, variables, self.place / "worker.txt", program="prefect"))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.end_to_end.conftest import kill_all
+from tests.end_to_end.conftest import kill_all, of_checkout
 
 
 class TookTooLong(Exception):
@@ -33,24 +33,17 @@ def until(condition: Callable[[], object], seconds: float, what: str, pause: flo
         time.sleep(pause)
 
 
-def of_checkout(cache: Path) -> dict[str, str]:
-    """The environment of commands of this checkout, without a server of Prefect."""
-    checkout = Path(__file__).parents[2]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    kept |= dict.fromkeys(("OMP_NUM_THREADS", "HF_HUB_OFFLINE", "DO_NOT_TRACK", "NO_COLOR"), "1")
-    path = os.pathsep.join(str(checkout / folder) for folder in ("src", "demo", "."))
-    return {**kept, "TWINSET_CACHE": str(cache), "PYTHONPATH": path}
+def environment(cache: Path) -> dict[str, str]:
+    """As `of_checkout`, of one thread and without a network."""
+    settings = dict.fromkeys(("OMP_NUM_THREADS", "HF_HUB_OFFLINE", "DO_NOT_TRACK", "NO_COLOR"), "1")
+    return {**of_checkout(), **settings, "TWINSET_CACHE": str(cache)}
 
 
 class Process:
     """A child that leads a session: ``twinset ARGUMENTS``, forked from this process, which has imported all it needs.
 
     Imports are two thirds of a small command's time. A child of one thread that has computed nothing is as good as a
-    new process.
-
-    Args:
-        program: another program, found beside Python, which is started as usual instead.
-        before: called in the child before it begins.
+    new process. program: another one beside Python, started as usual instead. before: called in the child.
     """
 
     def __init__(
@@ -76,14 +69,12 @@ class Process:
         return self.code
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for its end; None where it lives on."""
         deadline = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
         return self.code
 
     def living(self) -> list[psutil.Process]:
-        """The processes of its session."""
         living = []
         for process in psutil.process_iter():
             with contextlib.suppress(ProcessLookupError, psutil.Error):
@@ -111,8 +102,12 @@ class Process:
         self.wait(30)
         return left
 
+    def must_end(self, seconds: float, code: int = 0) -> None:
+        """Wait for its end with this exit code, or end the trials."""
+        if self.wait(seconds) != code:
+            raise SystemExit(f"{self.log}, exit code {self.code}: {self.last_words()}")
+
     def last_words(self) -> str:
-        """The end of its log, on one line."""
         lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
         return " | ".join([line for line in lines if line.strip()][-4:])
 

@@ -23,15 +23,13 @@ PAIRS = 40
 
 
 class Review(Kind):
-    """The review page of a small build."""
-
     _page: Process | None = None
 
     def prepare(self) -> None:
         """Pairs that people screen, planned up to where people are asked."""
-        self._recipe = screened.write_recipe(self.place, PAIRS)
+        self._recipe = screened.write_screened(self.place, PAIRS)
         self._build(self.place / "asked", 3)
-        plan = pq.read_table(self.place / "asked/_stages/mine-decisions/_meta/plan/00000.parquet")
+        plan = pq.read_table(self.place / "asked/_stages/pairs-decisions/_meta/plan/00000.parquet")
         self._numbers = {row["key"]: screened.number_of(row) for row in plan.select(["key", "texts"]).to_pylist()}
         began = time.monotonic()
         self._open(self.place / "asked")
@@ -52,13 +50,13 @@ class Review(Kind):
                 page.wait(chance.uniform(0, self._starting))
                 tally.counts["kills"] += page.kill(whole=True)
                 page.end()
-            page, link, other = self._open(out)
+            page, link, second = self._open(out)
             held = self._answers(out)
             tally.add("lost", saved - {*held}, out)
             tally.add(
                 "doubled", [*({*held} - saved - sent), *(number for number in held if held.count(number) > 1)], out
             )
-            with screened.entered(other) as (client, base, _):
+            with screened.entered(second) as (client, base, _):
                 shown = {screened.number_of(task["statement"]) for task in screened.next_tasks(client, base)}
             tally.add("doubled", shown & (leased - {*held}), f"{out}, shown to two annotators,")
             saved |= {*held}
@@ -67,7 +65,7 @@ class Review(Kind):
                 timer.start()
             with contextlib.suppress(httpx.TransportError):
                 screened.answer_all(link, saved, sent, leased)
-                screened.answer_all(other, saved, sent, set())  # what is kept for the other one
+                screened.answer_all(second, saved, sent, set())  # what is kept for the second annotator
             timer.cancel()
             if timer.ident is not None:
                 timer.join()
@@ -82,16 +80,13 @@ class Review(Kind):
         tally.add("left over", [*beside, *(out / "_review").rglob("*-journal")])
 
     def end(self) -> None:
-        """End the page."""
         if self._page is not None:
             self._page.kill(whole=True)
             self._page.end()
 
     def _build(self, out: Path, code: int) -> None:
         arguments = ["build", str(self._recipe), "--out", str(out)]
-        process = Process(arguments, self.variables, self.place / "log.txt")
-        if process.wait(ENDS_IN) != code:
-            raise SystemExit(f"{out}, exit code {process.code}: {process.last_words()}")
+        Process(arguments, self.variables, self.place / "log.txt").must_end(ENDS_IN, code)
 
     def _start(self, out: Path) -> Process:
         log = self.place / "page.txt"
@@ -100,7 +95,6 @@ class Review(Kind):
         return self._page
 
     def _open(self, out: Path) -> tuple[Process, str, str]:
-        """A page and the links of both annotators."""
         page = self._start(out)
 
         def opened() -> bool:

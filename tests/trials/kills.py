@@ -37,11 +37,9 @@ class Tally:
 
     @property
     def good(self) -> bool:
-        """Whether nothing is wrong."""
         return not any(self.counts[column] for column in COLUMNS[1:-1])
 
     def add(self, column: str, names: Collection[object], where: object = "") -> None:
-        """Count faults, and name the first."""
         self.counts[column] += len(names)
         if names:
             self.messages.append(f"{where} {column}: {', '.join(map(str, list(names)[:5]))}")
@@ -55,7 +53,6 @@ class Tally:
         self.add("different", sorted(path for path in whole.keys() & here.keys() if whole[path] != here[path]))
 
     def row(self, name: str) -> str:
-        """A row of the table."""
         return f"{name:<18}" + "".join(f"{self.counts[column]:>11.0f}" for column in COLUMNS)
 
 
@@ -66,7 +63,6 @@ class Kind:
         self.place, self.variables, self._trials = place, variables, 0
 
     def next_out(self) -> Path:
-        """The folder that the next trial writes."""
         self._trials += 1
         out = self.place / str(self._trials) / "out"
         out.parent.mkdir(parents=True)
@@ -83,7 +79,6 @@ class Kind:
 
 
 def is_left_over(path: str) -> bool:
-    """Whether a path is of an unfinished file or a claim."""
     return any(part in LEFT_OVER or part.startswith(".") for part in path.split("/"))
 
 
@@ -111,7 +106,6 @@ def _digest(path: Path) -> str:
 
 
 def tried(kind: Kind, kills: int, chance: Random) -> Tally:
-    """Kill a kind so many times."""
     from tests.trials.killed_processes import TookTooLong
 
     tally, began = Tally(), time.monotonic()
@@ -131,7 +125,6 @@ def tried(kind: Kind, kills: int, chance: Random) -> Tally:
 
 
 def main() -> int:
-    """Run the trials; returns the exit code."""
     from tests.trials.killed_kinds import WEIGHTS, made_kinds
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it has it tidy up

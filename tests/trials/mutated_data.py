@@ -6,20 +6,20 @@ import csv
 import json
 import pickle
 import shutil
-import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
 from PIL import Image
 
 from tests.evaluation.benchmarks.made_layouts import film
+from tests.generators.captions.test_captions import FORMATS
+from tests.generators.made_inputs import parquet_of, write
 from twinset.cli.main import main
 from twinset_demo import MINIATURE, PROCEDURAL
 
@@ -44,12 +44,10 @@ class Kind:
 
     @property
     def place(self) -> str:
-        """Its name as a folder."""
         return "".join(letter if letter.isalnum() else "-" for letter in self.name)
 
 
 def command(*arguments: str) -> Act:
-    """The ``twinset`` command."""
     return lambda _: main(arguments)
 
 
@@ -65,7 +63,6 @@ def recipe(header: Mapping[str, Any] | None = None, **stages: Mapping[str, Any])
 
 
 def of_source(kind: str, **settings: Any) -> dict[str, Any]:
-    """A stage of a recipe."""
     return {"source": {"kind": kind, "licence": "CC0", **settings}}
 
 
@@ -76,8 +73,6 @@ def copied(*names: str | Path) -> None:
 
 
 def planned(*names: str | Path, **stages: Mapping[str, Any]) -> Make:
-    """Files of the miniature and the recipe that reads them."""
-
     def make(folder: Path) -> None:
         copied(*names)
         recipe(**stages)
@@ -96,7 +91,6 @@ BUILD = {"build": command("build", "recipe.yaml", "--out", "out", "--workers", "
 
 
 def recipes(folder: Path) -> None:
-    """One recipe with every kind of setting."""
     copied(PROCEDURAL / "manifest.json", "small_world/negatives.csv")
     shutil.copy(MINIATURE / "gebc" / "annotations.json", "gebc.json")
     recipe(
@@ -113,43 +107,24 @@ def recipes(folder: Path) -> None:
     )  # fmt: skip
 
 
-def action_genome(folder: Path) -> None:
-    planned("action_genome/annotations.pkl", **PAIRS_OF_PICKLE)(folder)
-    frames: dict[str, Any] = pickle.loads(Path("annotations.pkl").read_bytes())
-    Path("annotations.pkl").write_bytes(pickle.dumps(dict(list(frames.items())[:12]), 4))
+def action_genome(form: str, folder: Path) -> None:
+    """Twelve annotated frames. form: ``pkl``, the official one, or ``jsonl``."""
+    frames = dict(islice(pickle.loads((MINIATURE / "action_genome/annotations.pkl").read_bytes()).items(), 12))
+    path = Path(f"annotations.{form}")
+    if form == "pkl":
+        path.write_bytes(pickle.dumps(frames, 4))
+    else:
+        lines = [json.dumps({"frame": name, "objects": objects}) for name, objects in frames.items()]
+        path.write_text("\n".join([*lines, ""]))
+    recipe(**pairs_of("action-genome", path.name))
 
 
 def captions(folder: Path) -> None:
-    """Captions in every form that is read."""
-    rows: list[dict[str, Any]] = [
-        {"caption": f"a {word} cup on a table", "image_id": f"i{n}", "id": n}
-        for n, word in enumerate(("red", "blue", "old"))
-    ]
-    tokens = "".join(f"{row['image_id']}.jpg#0\t{row['caption']}\n" for row in rows)
-    columns = "".join(f"{row['caption']}\t{row['image_id']}\n" for row in rows)
-    coco = {"images": [{"id": n, "file_name": f"{n}.jpg"} for n in range(3)]}
-    coco["annotations"] = [{**row, "image_id": row["id"]} for row in rows]
-    texts = {
-        "captions.tsv": columns.replace("\ti", "\thttp://x.example/"),
-        "columns.tsv": f"caption\timage_id\n{columns}",
-        "tokens.txt": tokens,
-        "lines.jsonl": "".join(json.dumps(row) + "\n" for row in rows),
-        "coco.json": json.dumps(coco),
-    }
-    for name, text in texts.items():
-        Path(name).write_text(text)
-    pq.write_table(pa.Table.from_pylist(rows), "table.parquet")
-    Path("downloaded").mkdir()
-    keyed = [
-        {"key": f"{n:09d}", "caption": row["caption"], "status": "success", "url": "u"} for n, row in enumerate(rows)
-    ]
-    pq.write_table(pa.Table.from_pylist(keyed), "downloaded/00000.parquet")
-    with tarfile.open("downloaded/00000.tar", "w") as tar:
-        for row in keyed:
-            tar.addfile(tarfile.TarInfo(f"{row['key']}.jpg"))
-    for name in (*texts, "table.parquet", "downloaded"):
-        recipe(graphs=of_source("scene-graphs", captions=[name]))
-        Path("recipe.yaml").rename(f"{Path(name).stem}.yaml")
+    """A folder and a recipe for each form of captions that is read."""
+    forms = {kind: files for files, kind, *_ in reversed(FORMATS.values())}
+    for kind, files in forms.items():
+        recipe(graphs=of_source("scene-graphs", captions=[str(write(Path(kind), files))]))
+        Path("recipe.yaml").rename(f"{kind}.yaml")
 
 
 def plan_each(folder: Path) -> int:
@@ -161,7 +136,7 @@ def released(folder: Path) -> None:
     """Released negative captions in every form."""
     copied("small_world/negatives.csv")
     rows = [*csv.DictReader(Path("negatives.csv").read_text("utf-8").splitlines())]
-    pq.write_table(pa.Table.from_pylist(rows), "negatives2.parquet")
+    Path("negatives2.parquet").write_bytes(parquet_of(rows))
     records = {
         str(n): {"filename": f"{n}.jpg", "caption": f"a red cup {n}", "negative_caption": f"a blue cup {n}"}
         for n in range(3)
@@ -179,7 +154,6 @@ def vocabularies(folder: Path) -> None:
 
 
 def noise(path: str, seed: int, size: tuple[int, int] = (24, 16)) -> None:
-    """A picture of noise, of the format that its name says."""
     Image.frombytes("RGB", size, Random(seed).randbytes(3 * size[0] * size[1])).save(path)
 
 
@@ -203,7 +177,7 @@ def pairs(form: str, folder: Path) -> None:
     elif form == "jsonl":
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
     else:
-        pq.write_table(pa.Table.from_pylist(records), path)
+        path.write_bytes(parquet_of(records))
     source = of_source("image-pairs", annotations=path.name, media=".")
     recipe(pairs={**source, "encoding": {"format": "png"}, "shard_size": 2})
 
@@ -221,19 +195,15 @@ def clips(folder: Path) -> None:
 
 
 def pairs_of(kind: str, annotations: str = "annotations.json") -> dict[str, Any]:
-    """The one stage of a recipe."""
     return {"pairs": of_source(kind, annotations=annotations, media=".")}
 
 
-PAIRS_OF_PICKLE = pairs_of("action-genome", "annotations.pkl")
-LINES = Path(__file__).parents[1] / "real" / "action_genome.jsonl"
 VAW = of_genecis("genecis-attributes", annotations="vaw.json", taxonomy="attribute_types.json")
 SCENES = {**of_source("kubric", aspect="location", assets="manifest.json"), "count": 3}
-CAPTIONS = ["*.tsv", "*.txt", "*.json*", "*.parquet", "downloaded/*"]
 KINDS = (
     Kind("recipe", recipes, ONLY_PLAN, ["recipe.yaml"], 6),
-    Kind("Action Genome, pickle", action_genome, PLAN, ["*.pkl"], 3),
-    Kind("Action Genome, lines", planned(LINES, **pairs_of("action-genome", LINES.name)), PLAN, ["*.jsonl"]),
+    Kind("Action Genome, pickle", partial(action_genome, "pkl"), PLAN, ["*.pkl"], 3),
+    Kind("Action Genome, lines", partial(action_genome, "jsonl"), PLAN, ["*.jsonl"]),
     Kind("GEBC", planned("gebc/annotations.json", **pairs_of("gebc")), PLAN, ["*.json"]),
     Kind("YouCook2", planned("youcook2/annotations.json", **pairs_of("youcook2")), PLAN, ["*.json"]),
     Kind(
@@ -245,7 +215,7 @@ KINDS = (
         ONLY_PLAN,
         ["*.json"],
     ),
-    Kind("captions", captions, {"plan": plan_each}, CAPTIONS, 4),
+    Kind("captions", captions, {"plan": plan_each}, ["*/**/*"], 4),
     Kind("released negatives", released, PLAN, ["*.csv", "*.parquet", "*.json"], 3),
     Kind("vocabulary", vocabularies, ONLY_PLAN, ["words.yaml"]),
     Kind("manifest of assets", planned(PROCEDURAL / "manifest.json", scenes=SCENES), ONLY_PLAN, ["manifest.json"]),

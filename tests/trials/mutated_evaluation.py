@@ -14,7 +14,6 @@ from tests.trials.mutated_data import Act, Kind, command
 
 
 def benchmark(name: str, folder: Path) -> None:
-    """A released benchmark, small."""
     LAYOUTS[name](folder / "data")
 
 
@@ -37,7 +36,6 @@ def read_benchmark(name: str, folder: Path) -> None:
 
 
 def scores(folder: Path) -> None:
-    """Scores of two models, in three forms."""
     rows = [
         {
             "key": f"k{n}", "caption": f"a cup {n}", "type": ("add", "swap")[n % 2], "group": f"g{n // 2}",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,6 @@ def inputs(folder: Path) -> None:
 
 
 def built(folder: Path) -> None:
-    """A finished dataset."""
     inputs(folder)
     assert main(TO_OUT) == 0
 
@@ -53,14 +50,12 @@ BUILT: dict[str, Act] = {
 
 
 def made(fill: Any, folder: Path) -> None:
-    """Finished subsets of a kind, written without an engine."""
     dataset = MadeDataset(Store(str(folder / "out")), folder / "out")
     fill(dataset)
     dataset.describe()
 
 
 def load(subset: str, folder: Path) -> None:
-    """Read all samples."""
     import twinset
 
     for sample in twinset.load(folder / "out", subset):
@@ -78,25 +73,20 @@ def made_kind(name: str, fill: Any, weight: int, subset: str, *formats: str) -> 
 
 def screened(folder: Path) -> None:
     """Pairs that two people screened, and their answers exported in every form."""
-    from tests.generators.decisions.tasks import insert
-    from twinset.contracts.recipe import load_recipe
-    from twinset.generators.decisions.answers import FILE, Answer, create_tables
-    from twinset.generators.decisions.source import Decisions
-    from twinset.stages.job import Job
+    from twinset.generators.decisions.answers import FILE, Answer
+    from twinset.generators.decisions.question import planned_tasks
+    from twinset.review.store import AnswerStore
 
     inputs(folder)
     text = Path("recipe.yaml").read_text().replace("  mine:\n", "  mine:\n    screening: true\n")
     Path("recipe.yaml").write_text(text)
     assert main((*TO_OUT, "--only", "mine")) == 3
-    asking = Job(load_recipe("recipe.yaml"), Store("out")).worker("mine-decisions").source
-    assert isinstance(asking, Decisions)
-    Path("out", FILE).parent.mkdir(exist_ok=True)
-    with closing(sqlite3.connect(Path("out", FILE))) as connection:
-        create_tables(connection)
-        insert(connection, [
-            Answer(stage="mine-decisions", task=task.key, binding=task.binding, annotator=name, answer="keep")
-            for task in asking.gathered.tasks for name in ("ann", "ben")
-        ])  # fmt: skip
+    answers = AnswerStore(Path("out", FILE))
+    for task in planned_tasks(Store("out"), "_stages/mine-decisions"):
+        about = {"stage": "mine-decisions", "task": task.key, "binding": task.binding}
+        for name in ("ann", "ben"):
+            answers.save(Answer(**about, annotator=name, answer="keep"))
+    answers.close()
     for path in ("answers.parquet", "answers.csv", "out/_review/copy.parquet"):
         assert main(("review", "out", "--out", path)) == 0
     archived = "screening: {answers: out/_review/copy.parquet}"

@@ -1,25 +1,24 @@
-"""Kinds of what single parts read: pipelines of spaCy, ratings, assets, answers that were paid for."""
+"""Kinds of what single parts read: pipelines, ratings, assets, paid answers, models; and a training's inputs."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
-from tests.trials.mutated_data import PLAN, Kind, copied, of_source, recipe
+from tests.trials.mutated_data import PLAN, Act, Kind, command, copied, of_source, recipe
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 
 
 def pipeline(folder: Path) -> None:
-    """The pipeline of spaCy that comes with twinset."""
     from twinset.models.spacy_pipelines import find_pipeline
 
     shutil.copytree(find_pipeline().source, folder / "pipeline")
 
 
 def load_pipeline(folder: Path) -> None:
-    """Find and load it, as a stage of scene graphs does."""
     from twinset.models import spacy_pipelines
 
     spacy_pipelines.load_pipeline.cache_clear()
@@ -27,7 +26,6 @@ def load_pipeline(folder: Path) -> None:
 
 
 def ratings(folder: Path) -> None:
-    """Ratings of words, and the finished scene graphs that triplets are planned from with them."""
     copied("stills/captions.json", "stills/concreteness.txt")
     graphs = {**of_source("scene-graphs", captions=["captions.json"]), "below": True, "shard_size": 999}
     recipe(graphs=graphs)
@@ -47,7 +45,6 @@ def archives(folder: Path) -> None:
 
 
 def pack_again(folder: Path) -> None:
-    """Pack the files into ``box.tar.gz``."""
     from tests.generators.kubric_scenes.tiny_assets import pack
 
     pack(folder / "box.tar.gz", {path.name: path.read_bytes() for path in (folder / "box").iterdir() if path.is_file()})
@@ -70,7 +67,6 @@ def unpack_files(folder: Path) -> None:
 
 
 def paid(folder: Path) -> None:
-    """Answers of a language model that were paid for."""
     from twinset.models.language_models.answers import Answer, Answers
 
     kept = Answers(folder / "answers")
@@ -79,7 +75,6 @@ def paid(folder: Path) -> None:
 
 
 def find_paid(folder: Path) -> None:
-    """Find and count them, and keep one more."""
     from twinset.models.language_models.answers import Answer, Answers
 
     kept = Answers(folder / "answers")
@@ -90,10 +85,60 @@ def find_paid(folder: Path) -> None:
     kept.keep("f" * 32, "m", Answer("{}", "stop", 1, 1))
 
 
+CONFIGS = ["model/**/*.json", "model/**/*.txt", "model/**/*.jinja", "model/**/*.safetensors", "model/**/*.bin"]
+#: Names in `tests.models.model_kinds.KINDS`: each is saved by the tests, and opened as recipes and commands do.
+OPENED = (
+    *("filter of pairs, CLIP", "vera", "cola", "evaluation, open_clip", "evaluation, clip"),
+    *("evaluation, siglip", "evaluation, blip-itm", "evaluation, vilt", "evaluation, flava", "evaluation, combiner"),
+    *("questions, blip", "questions, vilt", "writer", "diffusion, unet"),
+)
+
+
+def save(name: str, folder: Path) -> None:
+    from tests.models.model_kinds import KINDS
+
+    KINDS[name].save(folder / "model")
+    shutil.rmtree(folder / "made", ignore_errors=True)
+
+
+def open_it(name: str, folder: Path) -> None:
+    from tests.models.model_kinds import KINDS
+
+    KINDS[name].open(folder / "model")
+
+
+def trained(folder: Path) -> None:
+    """Twins and their export, a configuration of a tiny model, and a run that stopped after two of its four steps."""
+    from tests.made_datasets import _pairs
+    from tests.tiny_encoders import open_clip_config
+    from tests.trials.mutated_outs import made
+
+    made(_pairs, folder)
+    open_clip_config(Path("model"))
+    assert main(("export", "out", "--format", "openclip", "--out", "export", "--only", "eq-ag")) == 0
+    assert train("out:eq-ag", "run")(folder) == 0
+    for path in (Path("run/result.json"), *Path("run").glob("*.safetensors")):
+        path.unlink()
+
+
+def train(data: str, out: str) -> Act:
+    return command(
+        *("train", "clip", "--data", data, "--out", out, "--model", "model/tiny.json", "--weights", "random"),
+        *("--batch", "4", "--steps", "2", "--warmup", "1", "--threads", "1", "--checkpoint-every", "1"),
+    )
+
+
+TRAINING: dict[str, Act] = {
+    "train": train("out:eq-ag", "new"),
+    "train on an export": train("tars:export", "new"),
+    "resume": train("out:eq-ag", "run"),
+}
 KINDS = (
     Kind("pipeline of spaCy", pipeline, {"load": load_pipeline}, ["pipeline/**/*"]),
     Kind("ratings of words", ratings, {"plan --out": PLAN["plan --out"]}, ["concreteness.txt"], 1),
     Kind("assets", archives, {"unpack": unpack}, ["box.tar.gz"], 1),
     Kind("files of assets", archives, {"unpack": unpack_files}, ["box/*"]),
     Kind("answers that were paid for", paid, {"find": find_paid}, ["answers/*.sqlite"]),
+    *(Kind(f"model: {name}", partial(save, name), {"open": partial(open_it, name)}, CONFIGS) for name in OPENED),
+    Kind("training", trained, TRAINING, ["out/eq-ag/**/*", "export/*", "model/*.json", "run/**/*"], 4),
 )

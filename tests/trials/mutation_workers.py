@@ -40,7 +40,6 @@ class Case:
 
 
 def prepare(folder: Path) -> None:
-    """Begin a process of trials."""
     for stream in (1, 2):  # C libraries write there
         os.dup2(os.open(folder / f"log-{os.getpid()}", os.O_CREAT | os.O_WRONLY | os.O_APPEND), stream)
     os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "NO_COLOR": "1"}
@@ -56,7 +55,6 @@ def prepare(folder: Path) -> None:
 
 
 def tried(case: Case, folder: Path, seed: int) -> Case:
-    """In a process of trials: run a case."""
     scratch = folder / f"scratch-{os.getpid()}"
     try:
         return _valid(case, folder, scratch) if case.number == VALID else _mutated(case, folder, scratch, seed)
@@ -107,7 +105,6 @@ def _copy(valid: Path, scratch: Path) -> None:
 
 
 def acted(case: Case, folder: Path) -> Case:
-    """Call an act within the limits."""
     from tests.trials.mutated_kinds import KINDS
     from twinset.contracts.errors import TwinsetError
 
@@ -144,7 +141,6 @@ def acted(case: Case, folder: Path) -> Case:
 
 
 def _memory(name: str) -> int:
-    """Bytes, of ``/proc/self/status``."""
     line = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert line is not None
     return int(line[1]) << 10

@@ -88,7 +88,6 @@ def run(
 
 
 def _ended(pool: ProcessPool, folder: Path, seed: int, case: Case) -> Case:
-    """A case at its end, be it the process's."""
     began, future = time.monotonic(), pool.schedule(tried, args=[case, folder, seed], timeout=HANGS)
     try:
         ended: Case = future.result()
@@ -107,7 +106,6 @@ def _show(case: Case) -> None:
 
 
 def main() -> int:
-    """Run the cases that the command line asks for; exit code 1 if there are findings."""
     given = options(__doc__, cases=500, seed=0, kind="*", case=-1, keep="", processes=2, minutes=1e9)
     own = (number for number in count() if fnmatch(kind_of(number), given.kind))
     numbers = [*islice(own, given.cases)] if given.case < 0 else [given.case]
@@ -117,14 +115,12 @@ def main() -> int:
         for case in cases:
             print(case.outcome)
             _show(case)
-    by_kind = defaultdict[str, list[Case]](list)
-    for case in cases:
-        by_kind[case.kind].append(case)
     print(f"{'kind':32} {'cases':>6} {ENDED:>11} {REFUSED:>8} findings  slowest")
-    for kind, those in sorted(by_kind.items()):
-        counts = Counter(case.outcome for case in those)
-        slowest = max(case.seconds for case in those)
-        print(f"{kind:32} {len(those):6} {counts[ENDED]:11} {counts[REFUSED]:8} {counts[FINDING]:8} {slowest:7.2f} s")
+    for kind in sorted({case.kind for case in cases}):
+        outcomes = [case.outcome for case in cases if case.kind == kind]
+        slowest = max(case.seconds for case in cases if case.kind == kind)
+        counts = f"{outcomes.count(ENDED):11} {outcomes.count(REFUSED):8} {outcomes.count(FINDING):8}"
+        print(f"{kind:32} {len(outcomes):6} {counts} {slowest:7.2f} s")
     total = Counter(case.outcome for case in cases)
     seconds = time.monotonic() - began
     print(f"{len(cases)} of {len(numbers)} cases of seed {given.seed}, {seconds:.0f} s: {dict(total)}")

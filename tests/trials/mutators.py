@@ -7,6 +7,7 @@ import pickle
 import shutil
 import sqlite3
 import struct
+import tarfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +20,11 @@ from tests.trials import changed_files as files
 from tests.trials import changed_values as values
 from tests.trials.changed_bytes import BYTES, LINES, Change
 
-#: What writers raise for a value that their form cannot hold.
+#: What readers and writers raise for a value that their form cannot hold, and for a damaged file.
 UNWRITABLE = (
     *(ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError, NotImplementedError),
     *(pa.ArrowException, sqlite3.Error, yaml.YAMLError, csv.Error, struct.error, pickle.PicklingError),
+    tarfile.TarError,
 )
 GROWTH = 4 << 20  # bytes: a larger valid file just takes longer
 
@@ -71,7 +73,7 @@ def _replaced(path: Path, random: Random) -> str:
     """Another file, or none, in the place of a file."""
     what = random.choice(("nothing", "a folder", "a link", "another file", "compressed"))
     content = path.read_bytes()
-    beside = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
+    beside = sorted(file for file in path.parent.iterdir() if file.is_file() and file != path)
     path.unlink()
     if what == "a folder":
         path.mkdir()

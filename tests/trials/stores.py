@@ -8,7 +8,6 @@ without faults, and what differs. Exit code 1 where a build fails or anything di
 """
 
 import itertools
-import logging
 import os
 import random
 import subprocess
@@ -18,17 +17,14 @@ import time
 from pathlib import Path
 
 import boto3
-from moto.server import ThreadedMotoServer
 
-from tests.flaky_s3 import BUSY, CUT, DROPPED, SILENT, Flaky
+from tests.flaky_s3 import BUSY, CUT, DROPPED, LOGIN, SILENT, Flaky, s3_server
 from tests.options import options
 
 FAULTS = {"500": 500, "503": BUSY, "reset": DROPPED, "cut off": CUT, "silent": SILENT}
-LOGIN = {"AWS_ACCESS_KEY_ID": "trial", "AWS_SECRET_ACCESS_KEY": "trial", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 def built(url: str, bucket: str) -> str:
-    """Build a subset of the demo; the last words where it fails."""
     command = [sys.executable, "-m", "twinset.cli.main", "build", "demo", "--only", "eq-ag", "--workers", "2"]
     environment = {**os.environ, "AWS_ENDPOINT_URL": url}
     ran = subprocess.run(
@@ -41,17 +37,18 @@ def main() -> int:
     given = options(__doc__, seed=1, only="")
     os.environ |= LOGIN
     os.chdir(Path(__file__).parents[2])
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    url = "http://{}:{}".format(*server.get_host_and_port())
+    with s3_server() as url:
+        return 1 if tried(url, given.seed, given.only) else 0
+
+
+def tried(url: str, seed: int, only: str) -> int:
     proxy, s3 = Flaky(url), boto3.resource("s3", endpoint_url=url)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     cases = [("none", 0, 0.0)]
-    cases += [(n, f, s) for n, f in FAULTS.items() for s in (0.05, 0.2) if given.only in ("", n)]
+    cases += [(name, fault, share) for name, fault in FAULTS.items() for share in (0.05, 0.2) if only in ("", name)]
     plain, whole, wrong = 0.0, dict[str, str](), 0
     for number, (name, fault, share) in enumerate(cases):
-        draw, bucket = random.Random(given.seed + number), s3.create_bucket(Bucket=f"trial-{number}")
+        draw, bucket = random.Random(seed + number), s3.create_bucket(Bucket=f"trial-{number}")
         proxy.requests.clear()
         proxy.failures = itertools.repeat(fault)
         proxy.fails = lambda method, path, draw=draw, share=share: draw.random() < share  # type: ignore[misc]
@@ -64,11 +61,9 @@ def main() -> int:
         different = sum(whole.get(key) != stored.get(key) for key in {*whole, *stored})
         wrong += bool(problem or different)
         print(f"{name:8} {share:4.0%} of {len(proxy.requests):4} requests: {seconds:6.1f} s,", end=" ")
-        print(
-            f"{seconds / plain:.1f} × without; {problem or f'{different} of {len(whole)} objects differ'}", flush=True
-        )
-    server.stop()
-    return 1 if wrong else 0
+        ended = problem or f"{different} of {len(whole)} objects differ"
+        print(f"{seconds / plain:.1f} × without; {ended}", flush=True)
+    return wrong
 
 
 if __name__ == "__main__":

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import pytest
 
-from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, kill_all, logged
+from tests.end_to_end.conftest import BIN, CHECKOUT, kill_all, logged
 from tests.end_to_end.server.prefect_api import ENDED, Api
-from tests.waiting import wait_until
+from tests.waiting import answers, wait_until
 
 
 class PrefectServer:
@@ -47,36 +45,26 @@ class PrefectServer:
         command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(self._port), "--no-ui"]
         self._process = logged(command, self._log, self.variables, start_new_session=True)
         health = f"{self.variables['PREFECT_API_URL']}/health"
-        wait_until(lambda: _answers(health), self._process, pause=0.3)
+        wait_until(lambda: answers(health), self._process, pause=0.3)
 
     def started(self) -> dict[str, str]:
-        """The environment of processes that talk to it; it runs."""
         if self._process is None:
             self.start()
         return self.variables
 
     def kill(self) -> None:
-        """Kill -9."""
         assert self._process is not None
         kill_group(self._process)
         self._process = None
 
     def end(self) -> None:
-        """End it, if it was started."""
         if self._process is not None:
             _end(self._process)
 
 
 def run_prefect(variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``prefect ARGUMENTS`` in the checkout."""
-    return subprocess.run(
-        [str(BIN / "prefect"), *arguments],
-        env=variables,
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
+    command = [str(BIN / "prefect"), *arguments]
+    return subprocess.run(command, env=variables, cwd=CHECKOUT, capture_output=True, text=True, input="")
 
 
 def deploy_all(variables: dict[str, str]) -> None:
@@ -92,38 +80,25 @@ def deploy_all(variables: dict[str, str]) -> None:
 
 
 def children(worker: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """The processes of a worker's runs."""
     return psutil.Process(worker.pid).children(recursive=True)
 
 
 def kill_below(worker: subprocess.Popen[bytes]) -> int:
-    """Kill -9 of the processes of a worker's runs; returns how many there were."""
     runs = children(worker)
     kill_all(runs)
     return len(runs)
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill -9 of a process that leads its group, and of the group."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that leads its group, and what is left of the group with it."""
     process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait()
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=60).is_success
-    except httpx.TransportError:
-        return False
+    with contextlib.suppress(ProcessLookupError):  # what is left of its group
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass
@@ -142,7 +117,6 @@ class Cluster:
         return Api(self.server.variables["PREFECT_API_URL"])
 
     def prefect(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run ``prefect ARGUMENTS``, which must end well."""
         done = run_prefect(self.server.variables, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done
@@ -161,11 +135,9 @@ class Cluster:
         return self.workers[-1]
 
     def log(self, pool: str = "main") -> str:
-        """What the workers of a pool printed."""
         return (self.folder / f"{pool}.log").read_text()
 
     def run(self, deployment: str, **parameters: Any) -> subprocess.CompletedProcess[str]:
-        """``prefect deployment run``, to its end."""
         written = [f"--param={key}={json.dumps(value)}" for key, value in parameters.items()]
         return run_prefect(self.server.variables, "deployment", "run", deployment, "--watch", *written)
 
@@ -175,7 +147,6 @@ class Cluster:
         return self.api.state(run)
 
     def completes(self, run: str, pool: str = "main") -> None:
-        """Wait for the end of a run, which must be a good one."""
         assert self.ended(run) == "COMPLETED", self.log(pool)[-3000:]
 
     def retry(self, run: str, pool: str = "main") -> None:
@@ -197,13 +168,11 @@ def deployed_server(tmp_path_factory: pytest.TempPathFactory, environment: dict[
 
 @pytest.fixture
 def server(deployed_server: PrefectServer) -> dict[str, str]:
-    """Environment of processes that talk to the session's server."""
     return deployed_server.variables
 
 
 @pytest.fixture
 def cluster(deployed_server: PrefectServer, tmp_path: Path) -> Iterator[Cluster]:
-    """The session's server, and workers that end after the test."""
     started = Cluster(deployed_server, tmp_path)
     yield started
     for worker in started.workers:

@@ -1,33 +1,25 @@
 """Prefect's REST interface, as far as the tests ask for it."""
 
-import json
 import time
-import urllib.error
-import urllib.request
 from typing import Any
+
+import httpx
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
 
 class Api:
-    """What the tests ask of Prefect's server."""
-
     def __init__(self, url: str) -> None:
         self._url = url
 
     def ask(self, path: str, given: dict[str, Any] | None = None) -> Any:
         """GET, or POST what is given; the answer's JSON."""
-        body = None if given is None else json.dumps(given).encode()
-        request = urllib.request.Request(self._url + path, body, {"Content-Type": "application/json"})
-        for wait in (1, 2, 4, 0):
-            try:
-                with urllib.request.urlopen(request, timeout=300) as answer:
-                    return json.load(answer)
-            except urllib.error.HTTPError as error:
-                # SQLite was busy with a killed run's last words; Prefect's own client asks again too.
-                if error.code != 503 or not wait:
-                    raise
-                time.sleep(wait)
+        method = "GET" if given is None else "POST"
+        while True:
+            answer = httpx.request(method, self._url + path, json=given, timeout=300)
+            if answer.status_code != 503:
+                return answer.raise_for_status().json() if answer.content else None
+            time.sleep(1)  # SQLite is busy with a killed run's last words; Prefect's own client asks again too
 
     def start_run(self, deployment: str, **parameters: Any) -> str:
         """Ask for a run of a deployment now; its id."""
@@ -41,16 +33,13 @@ class Api:
         self.ask(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
 
     def state(self, run: str) -> str:
-        """Type of a run's state, such as ``COMPLETED``."""
         return str(self.ask(f"/flow_runs/{run}")["state_type"])
 
     def tasks(self, run: str) -> dict[str, str]:
-        """Types of the states of a flow run's tasks, by name."""
         asked = {"flow_runs": {"id": {"any_": [run]}}, "limit": 200}
         return {task["name"]: task["state_type"] for task in self.ask("/task_runs/filter", asked)}
 
     def runs_of(self, deployment: str) -> list[dict[str, Any]]:
-        """All runs of a deployment, the earliest first."""
         known = self.ask(f"/deployments/name/{deployment}")
         asked = {"deployments": {"id": {"any_": [known["id"]]}}, "sort": "START_TIME_ASC", "limit": 200}
         runs: list[dict[str, Any]] = self.ask("/flow_runs/filter", asked)
@@ -63,6 +52,5 @@ class Api:
         return {artifact["key"]: artifact["data"] for artifact in self.ask(path, {**asked, "limit": 200})}
 
     def events(self, run: str) -> set[str]:
-        """Names of the events of a flow run that the server has seen."""
         asked = {"filter": {"resource": {"id": [f"prefect.flow-run.{run}"]}}, "limit": 50}
         return {event["event"] for event in self.ask("/events/filter", asked)["events"]}

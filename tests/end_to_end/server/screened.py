@@ -1,6 +1,5 @@
-"""Pairs of small pictures that people screen, and annotators who answer on the page."""
+"""Pairs that people screen, and annotators who answer on the page."""
 
-import json
 import re
 import sqlite3
 import time
@@ -10,37 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
-from PIL import Image
+
+from tests.made_recipe import write_recipe
 
 ANSWERS = "_review/answers.sqlite"
-RECIPE = """
-name: screened
-subsets:
-  mine:
-    source: {{kind: image-pairs, annotations: {folder}/pairs.json, media: {folder}/images, licence: CC0-1.0}}
-    shard_size: {size}
-    screening: true
-"""
 
 
-def write_recipe(folder: Path, pairs: int) -> Path:
-    """A recipe of pairs in four shards, with all that it reads."""
-    images, noise, records = folder / "images", np.random.default_rng(0), []
-    images.mkdir(parents=True)
-    for n in range(pairs):
-        names = {f"image{side}": f"{n}-{side}.png" for side in (0, 1)}
-        for name in names.values():
-            Image.fromarray(noise.integers(0, 256, (16, 24, 3), np.uint8)).save(images / name)
-        records.append({"id": n, **names, "caption0": f"left {n}", "caption1": f"right {n}"})
-    (folder / "pairs.json").write_text(json.dumps(records))
-    path = folder / "screened.yaml"
-    path.write_text(RECIPE.format(folder=folder, size=pairs // 4))
-    return path
+def write_screened(folder: Path, pairs: int) -> Path:
+    """A recipe of pairs in four shards that people screen, with all that it reads."""
+    return write_recipe(folder, pairs, pairs // 4, screening=True)
 
 
 def copy_answers(out: Path, to: Path) -> None:
-    """Give the answers of a build to a new one."""
     (to / ANSWERS).parent.mkdir(parents=True)
     with closing(sqlite3.connect(out / ANSWERS)) as answers, closing(sqlite3.connect(to / ANSWERS)) as copy:
         answers.backup(copy)
@@ -54,8 +34,7 @@ def link_of(annotator: str, log: Path) -> str:
 
 
 def number_of(task: dict[str, Any]) -> str:
-    """The number of a task's pair."""
-    return str(task["texts"][0].split()[-1])
+    return str(task["texts"][0].split()[1])
 
 
 @contextmanager

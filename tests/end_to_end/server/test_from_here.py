@@ -9,8 +9,9 @@ from tests.end_to_end.conftest import contents, counts_of
 from tests.end_to_end.server.conftest import Cluster
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_a_build_reports_to_the_server(
     cluster: Cluster, server: dict[str, str], twinset: Any, dag_recipe: Path, dag_reference: Path, tmp_path: Path
 ) -> None:
@@ -22,7 +23,6 @@ def test_a_build_reports_to_the_server(
     wait_until(lambda: any(done.items() <= api.tasks(run["id"]).items() for run in api.ask("/flow_runs/filter", {})))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("runner", ["processes", "dask"])
 def test_bytes_do_not_depend_on_the_runner(
     runner: str, server: dict[str, str], small_recipe: Path, twinset: Any, reference: Path, tmp_path: Path
@@ -32,7 +32,6 @@ def test_bytes_do_not_depend_on_the_runner(
     assert contents(tmp_path / "out") == contents(reference)
 
 
-@pytest.mark.slow
 def test_a_wrong_input_is_a_sentence(server: dict[str, str], twinset: Any, small_recipe: Path, tmp_path: Path) -> None:
     wrong = ("--set", "subsets.eq-ag.source.annotations=/nowhere.pkl")
     result = twinset("build", small_recipe, "--out", tmp_path / "out", *wrong, **server)

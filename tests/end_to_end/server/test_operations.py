@@ -13,8 +13,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import contents
+from tests.end_to_end.conftest import CHECKOUT, contents
 from tests.end_to_end.server.conftest import Cluster, children, kill_below
 from tests.end_to_end.server.prefect_api import ENDED
 from tests.waiting import wait_until
@@ -49,7 +48,6 @@ theirs()
 
 
 def slow_recipe(folder: Path, count: int) -> Path:
-    """A recipe that takes a minute or more."""
     path = folder / f"slow-{count}.yaml"
     path.write_text(SLOW.format(count=count))
     return path
@@ -69,7 +67,6 @@ def automations(cluster: Cluster, tmp_path: Path) -> Iterator[None]:
 
 
 def runs_in(cluster: Cluster, out: Path) -> list[dict[str, Any]]:
-    """Flow runs that write below a folder, by their tag."""
     asked = {"flow_runs": {"tags": {"all_": ["twinset", f"out={out}"]}}, "limit": 200}
     runs: list[dict[str, Any]] = cluster.api.ask("/flow_runs/filter", asked)
     return runs
@@ -172,8 +169,8 @@ def test_only_dead_runs_of_twinset_are_called_crashed_and_a_retry_resumes(
 
     assert theirs.wait() == 0 and live.wait() == 0, (tmp_path / "log").read_text()[-3000:]
     assert states(cluster, tmp_path / "live") == {"COMPLETED"}
-    (other,) = api.ask("/flow_runs/filter", {"flows": {"name": {"any_": ["theirs"]}}})
-    assert other["state_type"] == "COMPLETED"
+    (their_run,) = api.ask("/flow_runs/filter", {"flows": {"name": {"any_": ["theirs"]}}})
+    assert their_run["state_type"] == "COMPLETED"
 
 
 def test_a_worker_that_sees_no_files_says_so(cluster: Cluster, twinset: Any, tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import contents
+from tests.end_to_end.conftest import CHECKOUT, contents
 from tests.end_to_end.server.conftest import Cluster
 from tests.waiting import wait_until
 
@@ -31,7 +30,6 @@ def with_weekly(small_recipe: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def crons(cluster: Cluster, deployment: str) -> list[str]:
-    """Of the active schedules of a deployment."""
     shown = cluster.prefect("deployment", "inspect", deployment, "--output", "json")
     return [kept["schedule"]["cron"] for kept in json.loads(shown.stdout)["schedules"] if kept["active"]]
 

@@ -24,7 +24,6 @@ class Greys(Pairs):
     image_columns, key_column = ("image0", "image1"), "name"
 
     def captions(self, row: Row) -> Sequence[str]:
-        """As `Pairs.captions`."""
         return f"a dark {row.text('name')}", f"a light {row.text('name')}"
 
 
@@ -35,11 +34,9 @@ class GreyMatcher(Matcher):
         self.name, self.middle = name, float(parts[0])
 
     def digest(self) -> str:
-        """As `Scorer.digest`."""
         return f"mylab-grey 0.1.0 {self.middle}"
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """As `Matcher.score`."""
         greys = np.array([np.asarray(image).mean() for image in images]) - self.middle
         return np.array(
             [grey if "light" in text else -grey for grey, text in zip(greys, texts, strict=True)], np.float32

@@ -13,15 +13,14 @@ class Paired(InfoNCE):
     def __call__(
         self, features: Features, scale: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, dict[str, float]]:
-        both = features.all_pairs()
-        logits = scale * similarities(both.images, both.texts)
+        pairs = features.all_pairs()
+        logits = scale * similarities(pairs.images, pairs.texts)
         n = len(features)
         own = torch.eye(2 * n, dtype=torch.bool) | torch.eye(2 * n, dtype=torch.bool).roll(n, 1)
         near = logits.masked_fill(~own, -1e4)
         return contrast(near, near.T)
 
     def matched(self, features: Features) -> Features:
-        """As `InfoNCE.matched`."""
         return features.all_pairs()
 
 

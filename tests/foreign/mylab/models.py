@@ -33,7 +33,6 @@ class WithoutNetwork:
         return {}
 
     def with_micro_batch(self, micro_batch: int) -> Self:
-        """As `Engine.with_micro_batch`."""
         return self
 
 
@@ -50,7 +49,6 @@ class WordsModel(WithoutNetwork):
     """Answers the last turn of a chat."""
 
     def ask(self, requests: Sequence[Chat]) -> list[Answer]:
-        """As `LanguageModel.ask`."""
         turns = [request.messages[-1].content for request in requests]
         captions = [json.loads(turn.splitlines()[-1])["caption"] for turn in turns]
         return [Answer(json.dumps({"negative_caption": caption.replace("dog", "cat")})) for caption in captions]
@@ -69,7 +67,6 @@ class BrightAnswerer(WithoutNetwork):
     """As `BrightAnswers`."""
 
     def ask(self, requests: Sequence[Chat]) -> list[Answer]:
-        """As `LanguageModel.ask`."""
         levels = [int(np.asarray(request.images[0].pixels).mean()) for request in requests]
         limits = [2 * len(request.text) for request in requests]
         return [Answer(probability=float(level >= limit)) for level, limit in zip(levels, limits, strict=True)]
@@ -83,7 +80,6 @@ class Length(ScorerSettings):
     score, title = "letters", "hundreds of letters"
 
     def open(self, device: str) -> Scorer:
-        """As `ScorerSettings.open`."""
         return _letters
 
 
@@ -101,7 +97,6 @@ class FlatImages(ImageEngineSettings):
     reasons: ClassVar[Mapping[str, str]] = {"too-long": "the caption has more than a hundred letters"}
 
     def open(self) -> "FlatPainter":
-        """As `EngineSettings.open`."""
         return FlatPainter()
 
 
@@ -111,7 +106,6 @@ class FlatPainter(ImageGenerator):
     version = 1
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
-        """As `ImageGenerator.draw`."""
         for request in requests:
             if len(request.caption) > 100:
                 yield Rejected(request.key, "too-long")

@@ -73,7 +73,6 @@ class Fits(ReviewQuestion):
     reasons: ClassVar[Mapping[str, str]] = {"dull": "it is dull"}
 
     def layout(self, task: TaskCandidate) -> Layout:
-        """As `ReviewQuestion.layout`."""
         return Layout((0, 1), (0, 1), (Option("yes", "Yes"),), (Option("no", "No"),))
 
 
@@ -89,8 +88,8 @@ def write_list(shards: Iterator[Shard], folder: Path) -> None:
     """A line a pair: its key and both captions."""
     with (folder / "pairs.tsv").open("w") as stream:
         for shard in shards:
-            for one in shard.samples:
-                stream.write(f"{one.key}\t{one.texts['caption0']}\t{one.texts['caption1']}\n")
+            for sample in shard.samples:
+                stream.write(f"{sample.key}\t{sample.texts['caption0']}\t{sample.texts['caption1']}\n")
 
 
 LIST = Format((PAIR,), write_list)

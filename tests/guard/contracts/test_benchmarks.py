@@ -70,7 +70,7 @@ def pictures_of(item: Item) -> Iterator[Picture]:
     if isinstance(item, Matching):
         yield from item.images
     elif isinstance(item, Query):
-        yield from [one for one in (item.image, *item.gallery) if isinstance(one, Picture)]
+        yield from [picture for picture in (item.image, *item.gallery) if isinstance(picture, Picture)]
     elif isinstance(item, Statement):
         yield item.image
     elif isinstance(item, Grounding):
@@ -83,7 +83,7 @@ def described(item: Item) -> object:
         return item
     words: object = item.captions if isinstance(item, Matching | Grounding) else item.text
     words = words, *(getattr(item, name, None) for name in ("targets", "excluded", "true"))
-    texts = [str(one) for one in getattr(item, "gallery", ()) if isinstance(one, str)]
+    texts = [str(text) for text in getattr(item, "gallery", ()) if isinstance(text, str)]
     shown = [picture.where for picture in pictures_of(item)]
     return item.key, item.subset, item.group, item.category, words, texts, shown
 
@@ -132,7 +132,7 @@ def test_a_subset_alone_is_what_it_is_among_others(made_benchmark: Opener, name:
         alone = open_benchmark(name, whole.data, [subset])
         items = [item for item in alone.examples() if not isinstance(item, LeftOut)]
         assert {item.subset for item in items} == {subset}
-        assert [described(item) for item in items] == [one for one in everything if one[1] == subset]  # type: ignore[index]
+        assert [*map(described, items)] == [example for example in everything if example[1] == subset]  # type: ignore[index]
         assert (alone.digest() == whole.digest()) == (len(whole.subsets) == 1)
 
 
@@ -156,10 +156,10 @@ def test_a_missing_image_is_counted_and_all_missing_is_an_error(made_benchmark: 
         assert 0 < sum(left.values()) < asked and {*out} & {"missing image", "missing video"}
     for path in media[1 if not own else 0 :]:
         path.unlink()
-    with pytest.raises(WrongUse) as told:
+    with pytest.raises(WrongUse) as refused:
         list(open_benchmark(name, benchmark.data).examples())
-    assert str(benchmark.data) in str(told.value) and benchmark.expects in str(told.value)
-    assert own or "missing" in str(told.value)
+    assert str(benchmark.data) in str(refused.value) and benchmark.expects in str(refused.value)
+    assert own or "missing" in str(refused.value)
 
 
 def test_an_image_outside_the_folder_is_never_looked_for(made_benchmark: Opener, tmp_path: Path) -> None:

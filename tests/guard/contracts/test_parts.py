@@ -51,13 +51,13 @@ def pairs() -> Samples:
     """Equal images, one whose middle differs, one that has moved, and another picture."""
     middle = SPOTS.copy()
     middle[60:140, 80:200] = 30
-    others = (SPOTS, middle, np.roll(SPOTS, 4, axis=0), plain(200, 10, 10, 320, 400))
-    return [pair(SPOTS, other, f"p{n}") for n, other in enumerate(others)]
+    pictures = (SPOTS, middle, np.roll(SPOTS, 4, axis=0), plain(200, 10, 10, 320, 400))
+    return [pair(SPOTS, picture, f"p{n}") for n, picture in enumerate(pictures)]
 
 
 def captioned_pairs() -> Samples:
-    said = (("A red circle.",), ("A blue circle.",))
-    return [replace(one, captions0=said[0], captions1=said[1]) for one in pairs()]
+    words = (("A red circle.",), ("A blue circle.",))
+    return [replace(uncaptioned, captions0=words[0], captions1=words[1]) for uncaptioned in pairs()]
 
 
 def faces() -> Samples:
@@ -142,7 +142,7 @@ def test_a_question_keeps_the_contract(kind: str) -> None:
     layout = question.layout(asked)
     assert layout == question.layout(asked) and len({*layout.values}) == len(layout.values) >= 2
     assert {*question.drops} <= {*layout.values}
-    assert all(question.takes(asked, one) for one in layout.values) and not question.takes(asked, "of no option")
+    assert all(question.takes(asked, choice) for choice in layout.values) and not question.takes(asked, "of no option")
 
 
 def features(order: list[int]) -> Features:
@@ -187,8 +187,8 @@ SERVED = {"openai-chooser", "openai-yesno", "openai-vqascore"}
 
 @pytest.mark.parametrize("kind", MODELS.own())
 def test_a_kind_of_model_says_what_is_written_and_names_a_file_that_is_absent(kind: str, tmp_path: Path) -> None:
-    found = MODELS.find(kind)
-    assert isinstance(found, ModelKind) and found.form and found.parts >= 1
+    model = MODELS.find(kind)
+    assert isinstance(model, ModelKind) and model.form and model.parts >= 1
     assert kind in ASKED or kind in SERVED, f"kind of model {kind} has no case: write one in ASKED"
     if kind in ASKED:
         with pytest.raises(WrongUse, match="absent"):

@@ -1,6 +1,7 @@
-"""Kill -9 of a build between two answers of a language model: what was answered is not asked for again."""
+"""Kill -9 of a part while others run, and of a build between two answers of a language model, which were paid for."""
 
 import json
+import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tests.end_to_end.conftest import contents
 from tests.models.language_models.chat_server import Body, Reply, asked, completion, serving
 from tests.waiting import wait_until
 
+PARTS, SEED = 8, 29
 CAPTIONS = 12
 RECIPE = """
 name: paid
@@ -29,7 +31,6 @@ def replies(body: Body, number: int) -> Reply:
 
 
 def written(folder: Path, url: str, concurrency: int) -> Path:
-    """The recipe with its captions in a new folder."""
     folder.mkdir()
     lines = [{"caption_id": str(n), "image_id": str(n), "caption": f"a dog and {n} cats"} for n in range(CAPTIONS)]
     (folder / "captions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -68,3 +69,30 @@ def test_killed_between_two_answers(start_twinset: Any, twinset: Any, tmp_path: 
         assert result.returncode == 0, result.stderr
         assert len(server.bodies) == 7 * CAPTIONS
     assert contents(tmp_path / "out") == contents(tmp_path / "reference")
+
+
+@pytest.mark.slow
+def test_eight_parts_two_of_them_twice_and_one_killed_make_what_a_build_makes(
+    start_twinset: Any, dag_recipe: Path, dag_reference: Path, twinset: Any, tmp_path: Path
+) -> None:
+    chance, out = random.Random(SEED), tmp_path / "out"
+    command = ("build", dag_recipe, "--out", out, "--workers", "1")
+    for stage, home in (("scene-graphs", "_stages/scene-graphs"), ("triplets", "triplets"), ("focus-object",) * 2):
+        result = twinset(*command, "--stage", stage, "--plan-only")
+        assert result.returncode == 0, result.stderr
+
+        def start(part: int, stage: str = stage) -> Any:
+            return start_twinset(*command, "--stage", stage, "--part", f"{part}/{PARTS}")
+
+        order = chance.sample(range(PARTS), PARTS)
+        killed = start(order[0])
+        wait_until(lambda home=home: any(out.glob(f"{home}/_meta/rows/*")) or any(out.glob("_spool/*")), pause=0.002)
+        killed.kill()
+        killed.wait()
+        twice = chance.sample(order, 2)
+        for first, second in zip(order[::2], order[1::2], strict=True):
+            running = [start(part) for part in (first, second) for _ in range(1 + (part in twice))]
+            assert [process.wait() for process in running] == [0] * len(running), (tmp_path / "log").read_text()[-2000:]
+    result = twinset(*command, "--finish")
+    assert result.returncode == 0, result.stderr
+    assert contents(out) == contents(dag_reference)

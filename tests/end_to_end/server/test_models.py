@@ -1,4 +1,4 @@
-"""The deployments of ``train`` on a real server and real workers, one of which is killed in the middle."""
+"""Deployments of ``evaluate`` and ``train`` on a real server and a real worker, which is killed in the middle."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from tests.end_to_end.server.conftest import Cluster, kill_below
+from tests.evaluation.benchmarks.made_layouts import sugarcrepe, winoground
 from tests.made_datasets import MadeDataset
 from tests.tiny_encoders import open_clip_config
 from tests.waiting import wait_until
@@ -15,6 +16,7 @@ from twinset.training.clip.train import ClipTask
 from twinset.training.runs.settings import checked
 from twinset.training.runs.trainer import train
 
+NAMES = ["sugarcrepe", "winoground"]
 STEPS = 150  # a second or two; the worker is stopped a few steps after the first checkpoint
 
 
@@ -46,22 +48,22 @@ def test_a_killed_training_is_retried_to_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_the_deployments_of_the_other_tasks_train(
-    cluster: Cluster, made_pairs: MadeDataset, made_triplets: MadeDataset, tmp_path: Path
-) -> None:
-    """Each names its task; data, folder and settings are given, as for a small model on another machine."""
-    config, cache = str(open_clip_config(tmp_path / "model")), str(tmp_path / "cache")
-    small = {"model": config, "weights": None, "threads": 1, "batch": 2, "epochs": 1, "frozen": "both"}
-    tasks = {
-        "combiner": ("gpu", f"{made_triplets.root}:triplets", {**small, "projection": 12, "hidden": 20}),
-        "detectors": ("cpu", f"{made_pairs.root}:eq-ag", {"model": f"random:{config}", "threads": 1, "batch": 4}),
-    }
-    runs = {}
-    for task, (pool, data, settings) in tasks.items():
-        cluster.start(pool, TWINSET_CACHE=cache)
-        runs[task] = cluster.api.start_run(f"train/{task}", data=[data], out=str(tmp_path / task), settings=settings)
-    for task, weights in (("combiner", "best_combiner.safetensors"), ("detectors", "best.safetensors")):
-        cluster.completes(runs[task], tasks[task][0])
-        artifacts = cluster.api.artifacts(runs[task])
-        assert (tmp_path / task / "report.html").as_uri() in artifacts["train-report"]
-        assert weights in artifacts["train"]
+def test_models_are_scored_in_tasks_and_the_report_is_linked(cluster: Cluster, tmp_path: Path) -> None:
+    sugarcrepe(tmp_path / "sugarcrepe")
+    winoground(tmp_path / "winoground")
+    model, out = f"random:{open_clip_config(tmp_path)}", tmp_path / "out"
+    benchmarks = [f"{name}={tmp_path / name}" for name in NAMES]
+    models = [model, f"image+text:{model}"]
+    cluster.start("cpu")
+    places = {"out": str(out), "cache": str(tmp_path / "cache")}
+    result = cluster.run("evaluate/cpu", benchmarks=benchmarks, models=models, threads=1, **places)
+    log = cluster.log("cpu")
+    assert result.returncode == 0, result.stdout + log
+    assert "image+text" in log and "left out" in log, "a rule for queries cannot answer which caption is right"
+    results = json.loads((out / "results.json").read_text())["benchmarks"]
+    assert {name: list(result["models"]) for name, result in results.items()} == {name: [model] for name in NAMES}
+    assert (out / "report.html").stat().st_size > 10_000
+    (run,) = cluster.api.runs_of("evaluate/cpu")
+    states = cluster.api.tasks(run["id"])
+    assert {states[f"{model} on {benchmark}"] for benchmark in benchmarks} == {"COMPLETED"}
+    assert (out / "report.html").as_uri() in cluster.api.artifacts(run["id"])["evaluate-report"]
