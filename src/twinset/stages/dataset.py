@@ -147,9 +147,9 @@ def _describe(job: Job, published: Mapping[str, StageState]) -> None:
         if not _has_card(job.store, home, state):
             describe(job.store, home, summarise(job.store, state))
     in_order = sorted(published, key=[*job.recipe.subsets, *published].index)  # the recipe's, then earlier builds'
-    write_overview(job.store, in_order)
     if sampled := [home for home in in_order if published[home].makes in CARD_KINDS]:
         write_look(job.store, sampled)
+    write_overview(job.store, in_order)  # it shows the pictures that are there
     for home, state in published.items():
         _keep_description(job.store, home, state, published)
 
