@@ -1,5 +1,7 @@
 """From answers to decisions: majority, ties, agreement of annotators, and the protocol of a survey."""
 
+from dataclasses import replace
+
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
@@ -28,9 +30,7 @@ def test_kappa_is_that_of_tables_made_by_hand_and_of_scikit_learn(table: list[li
 def test_annotators_are_compared_on_the_tasks_that_they_share() -> None:
     given = {"a": ["0", "1", "none", "none"], "b": ["1", "none", "none", "none"]}
     answered = [(2, [answer(task(number=n), name, given[name][n]) for name in given]) for n in range(4)]
-    answered[1][1].append(
-        replace(answer(task(number=1), "c", "1"), at="9")
-    )  # it breaks the tie
+    answered[1][1].append(replace(answer(task(number=1), "c", "1"), at="9"))  # it breaks the tie
     agreement = agreement_among(BestImage(), [*answered, (1, [answer(task(number=9), "c", "1")])])
     (pair,) = agreement["pairs"]
     # Any image counts as one: p_o = 3/4, p_e = 2/4 * 1/4 + 2/4 * 3/4 = 1/2

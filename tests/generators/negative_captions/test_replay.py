@@ -1,5 +1,6 @@
 """Negative captions as they were released."""
 
+import json
 from pathlib import Path
 
 import pytest
