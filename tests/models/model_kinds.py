@@ -119,7 +119,6 @@ KINDS = {
     ),
     "writer": Kind(tiny_model.save, lambda at: LanguageModel(kind="transformers", model=str(at)).open().loaded),
     "diffusion, unet": Kind(save_diffusion, pipeline, f"unet/{DIFFUSERS}"),
-    "diffusion, vae": Kind(save_diffusion, pipeline, f"vae/{DIFFUSERS}"),
     "pipeline, transformer": Kind(save_flux, pipeline, f"transformer/{DIFFUSERS}"),
     "pipeline, text": Kind(save_flux, pipeline, "text_encoder_2/model.safetensors"),
 }

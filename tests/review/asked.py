@@ -111,7 +111,6 @@ def painted_desk(out: Path, stages: Sequence[ReviewStage], **settings: Any) -> R
 
 
 def all_kinds(out: Path, tasks: int = 3) -> list[ReviewStage]:
-    """A stage a shape, named by it, of some tasks each."""
     return [stage_of(shape, [candidate(shape, shape, n) for n in range(tasks)], out) for shape in SHAPES]
 
 

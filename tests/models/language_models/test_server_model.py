@@ -318,7 +318,6 @@ def test_nothing_else_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 
 def test_answers_lie_below_out_or_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`answers: /any/where` made folders and a database there."""
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     (tmp_path / "link").symlink_to(elsewhere)
     with serving(negative) as server:

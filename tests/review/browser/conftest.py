@@ -63,7 +63,6 @@ class Visitor:
 
     @property
     def task(self) -> str:
-        """Empty at the end."""
         return self.page.get_attribute("#task", "data-id") or ""
 
     @property
@@ -72,7 +71,6 @@ class Visitor:
 
     @property
     def done(self) -> int:
-        """Number of tasks that the page counts as answered."""
         return int(self.page.inner_text("#pace").split()[0])
 
     def ready(self) -> None:

@@ -198,7 +198,7 @@ def recall(model: str, settings: CombinerSettings) -> float:
     return 100 * float(np.mean([row["higher"] + row["tied"] == 0 for row in rows]))
 
 
-@pytest.mark.parametrize("frozen", ["none", "both"])
+@pytest.mark.parametrize("frozen", ["none", pytest.param("both", marks=pytest.mark.slow)])
 def test_evaluation_finds_the_recall(data: dict[str, Any], settings: Settings, tmp_path: Path, frozen: str) -> None:
     chosen = settings(**data, frozen=frozen, steps=4, batch=8, validate_every=2)
     done = train(CombinerTask, chosen, tmp_path / "run")

@@ -181,7 +181,7 @@ def same(value: Tensor, expected: Tensor, inputs: Sequence[Tensor]) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("v1", "v2"), PAIRS)
 @given(st.integers(2, 11), st.integers(0, 999), MARGINS, MARGINS)
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_eqsim_equals_its_transcription(
     v1: Any, v2: Any, form: Any, n: int, seed: int, margin: float, margin_v1: float
 ) -> None:
@@ -202,7 +202,7 @@ def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("v1", "v2"), PAIRS)
 @given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 999), MARGINS)
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_eqsim_of_a_matching_head(v1: Any, v2: Any, form: Any, n: int, m: int, seed: int, margin: float) -> None:
     """v2 on all negatives as released is FIBER's ``hard_itm``."""
     given, close = scores(n, m, seed)
