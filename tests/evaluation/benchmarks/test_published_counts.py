@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evaluation.benchmarks.made_layouts import circo, put
+from tests.evaluation.benchmarks.made_layouts import circo, put, queries
 from tests.guard.test_oracles import at_hand
 from tests.tiny_encoders import open_clip_config
 from twinset.evaluation.benchmarks import open_benchmark
@@ -26,8 +26,7 @@ from twinset.generators.annotation_files import read_json
 
 
 def asked(name: str, folder: Path) -> list[Query]:
-    items = open_benchmark(name, folder, captions_only=True).examples()
-    return [item for item in items if isinstance(item, Query)]
+    return queries(open_benchmark(name, folder, captions_only=True))
 
 
 @pytest.mark.parametrize(
@@ -38,10 +37,10 @@ def asked(name: str, folder: Path) -> list[Query]:
     ],
 )
 def test_galleries(name: str, galleries: dict[int, int], targets: dict[int, int], groups: int) -> None:
-    queries = asked(name, at_hand(name))
-    assert Counter(len(query.gallery) for query in queries) == galleries
-    assert Counter(len(query.targets) for query in queries) == targets
-    assert len({query.group for query in queries}) == groups
+    items = asked(name, at_hand(name))
+    assert Counter(len(query.gallery) for query in items) == galleries
+    assert Counter(len(query.targets) for query in items) == targets
+    assert len({query.group for query in items}) == groups
 
 
 def test_cirrs_test_split_without_targets(tmp_path: Path) -> None:
@@ -49,11 +48,11 @@ def test_cirrs_test_split_without_targets(tmp_path: Path) -> None:
     put(tmp_path / "cap.rc2.test1.json", read_json(folder / "captions" / "cap.rc2.test1.json.gz"))
     split = "split.rc2.test1.json"
     put(tmp_path / split, read_json(folder / "image_splits" / split))
-    queries = asked("cirr-test", tmp_path)
-    assert Counter(query.subset for query in queries) == {"global": 4148, "subset": 4148}
-    assert {len(query.gallery) for query in queries} == {2315, 6}
+    items = asked("cirr-test", tmp_path)
+    assert Counter(query.subset for query in items) == {"global": 4148, "subset": 4148}
+    assert {len(query.gallery) for query in items} == {2315, 6}
     demo = read_json(folder / "demo_files" / "test1_pred_ranks_recall.json.gz")
-    assert {query.key.partition("/")[2] for query in queries} == {key for key in demo if key.isdigit()}
+    assert {query.key.partition("/")[2] for query in items} == {key for key in demo if key.isdigit()}
 
 
 def table(rows: list[dict[str, Any]]) -> pa.Table:
@@ -106,17 +105,16 @@ def test_map_of_circos_submission_example() -> None:
 
 def test_all_targets_of_the_release_and_its_test_without(tmp_path: Path) -> None:
     """COCO's list of unlabelled images is not at hand: one is made of those that the annotations name."""
-    named, asked = set[int](), dict[str, list[int]]()
+    named = set[int]()
     for split in ("val", "test"):
         released = read_json(at_hand("benchmarks/circo") / f"annotations/{split}.json")
         put(tmp_path / f"annotations/{split}.json", released)
         named |= {number for query in released for number in (query["reference_img_id"], *query.get("gt_img_ids", []))}
     images = [{"file_name": f"{number:012d}.jpg"} for number in sorted(named)]
     put(tmp_path / "image_info_unlabeled2017.json", {"images": images})
-    for name in ("circo", "circo-test"):
-        items = open_benchmark(name, tmp_path, captions_only=True).examples()
-        asked[name] = [len(item.targets) for item in items if isinstance(item, Query)]
-    assert (len(asked["circo"]), sum(asked["circo"])) == (220, 916) and asked["circo-test"] == [0] * 800
+    targets = [len(query.targets) for query in asked("circo", tmp_path)]
+    assert (len(targets), sum(targets)) == (220, 916)
+    assert [len(query.targets) for query in asked("circo-test", tmp_path)] == [0] * 800
 
 
 def test_a_server_takes_the_numbers_of_images(tmp_path: Path) -> None:

@@ -8,11 +8,18 @@ from hypothesis import strategies as st
 
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, identity, matchings, picture, ranks, save
 from twinset.evaluation.examples import STATEMENT_MARGINS, Query
+from twinset.evaluation.report import page
 from twinset.evaluation.report.gallery import mistake_blocks, pictures
 from twinset.evaluation.report.mistakes import answers_to, worst_mistakes
 from twinset.evaluation.report.model_answers import ModelAnswers, score_files
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.results import BenchmarkResults, measured_run
+
+
+@pytest.fixture(autouse=True)
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take most of the time, and test_report.py has them drawn."""
+    monkeypatch.setattr(page, "plot", lambda panels: "")
 
 
 def saved(out: Path, rows: list[dict[str, object]], asked: str = "matching", model: str = "m") -> ModelAnswers:
@@ -66,11 +73,11 @@ def test_beside_a_mistake_stands_a_model_that_is_right(tmp_path: Path) -> None:
     save(tmp_path, "pairs", "a tie", [{**row, "s01": row["s00"]} for row in matchings(6, 1, 0.5)], SCHEMAS["matching"])
     for model, margin in (("far", -0.4), ("on the threshold", -0.0)):
         save(tmp_path, "vsr", model, [{**identity(0), "margin": margin, "correct": False}], STATEMENT_MARGINS)
-    page = write_report(tmp_path, resamples=0)[0].read_text("utf-8")
-    assert "threshold is right:" not in page
+    html = write_report(tmp_path, resamples=0)[0].read_text("utf-8")
+    assert "threshold is right:" not in html
     models = {model.name: model for model in measured(tmp_path).models}
     count = len(models["wrong"].mistakes) + len(models["a tie"].mistakes)
-    assert count >= 6 and page.count("right is right:") == count and "a tie is right:" not in page
+    assert count >= 6 and html.count("right is right:") == count and "a tie is right:" not in html
     answers = answers_to(models["right"].scored, {"key-001", "key-004", "absent"})
     assert {*answers} == {"key-001", "key-004"} and all(answer.by < 0 for answer in answers.values())
 

@@ -24,6 +24,7 @@ from twinset.evaluation.examples import MATCHING_CHOICES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.matching import FINER
 from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.report import page
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.results import TWO_IMAGES, measured_run, recall
 
@@ -55,6 +56,12 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
+
+
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take most of the time of a report."""
+    monkeypatch.setattr(page, "plot", lambda panels: "")
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +106,13 @@ def test_figures_stand_with_intervals_ties_chance_papers_and_probes(run: Path) -
     assert f"|{lines[0]['difference']:.2f}" in text and results(run)["galleries"]["differences"] == []  # type: ignore[index]
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_rows_that_one_model_lacks_are_named_beside_the_chart(tmp_path: Path) -> None:
     save(tmp_path, "winoground", "a", matchings(9, 1, 0.2), SCHEMAS["matching"])
     save(tmp_path, "winoground", "b", matchings(8, 2, 0.2), SCHEMAS["matching"])
-    page = write_report(tmp_path, resamples=20)[0].read_text()
-    assert "a and b: 1 rows of " in page
-    assert page.count('class="chart"') == 3 and page.count('class="dot"') == 6, "text, image, group of two models"
+    html = write_report(tmp_path, resamples=20)[0].read_text()
+    assert "a and b: 1 rows of " in html
+    assert html.count('class="chart"') == 3 and html.count('class="dot"') == 6, "text, image, group of two models"
 
 
 def test_a_report_again_is_the_same_without_the_benchmark(run: Path, tmp_path: Path) -> None:
@@ -136,6 +144,7 @@ def test_a_real_tex_reads_every_table(tmp_path: Path) -> None:
 MIT, PAPERS = BENCHMARKS.find("mit-states").title, r"Combiner \(CC3M|FIBER \+ EqSim"
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(
     ("benchmark", "subset", "lost", "title", "shown"),
     [
@@ -153,12 +162,12 @@ def test_papers_stand_beside_what_is_whole(
     rows = [{**row, "subset": subset} for row in (matchings(8, 0, 0.5) if pairs else ranks(8, 10))]
     save(tmp_path, benchmark, "m", rows, SCHEMAS["matching" if pairs else "query"], left_out=lost, title=title)
     with released(**whole, winoground={"test": 8 if shown else 400}):
-        page = write_report(tmp_path, resamples=0)[0].read_text()
-    texts = [page, *(path.read_text() for path in (tmp_path / "tables").glob("winoground-all*"))]
+        html = write_report(tmp_path, resamples=0)[0].read_text()
+    texts = [html, *(path.read_text() for path in (tmp_path / "tables").glob("winoground-all*"))]
     assert len(texts) == 1 + 3 * pairs and all(bool(re.search(PAPERS, text)) == shown for text in texts)
     assert not pairs or all(f"W (n = 8{'' if shown else ' of 400'}): all examples" in text for text in texts)
     warned = "".join(f"; left out: {count} {reason}. The figures are of" for reason, count in lost.items())
-    assert warned in page and ("what papers report of the whole is not shown" in page) == bool(lost)
+    assert warned in html and ("what papers report of the whole is not shown" in html) == bool(lost)
     beside = [path.read_text() for path in (tmp_path / "tables").glob("genecis-papers-*.csv")]
     assert all(re.search(r"m,.*\d\.", text) for text in beside[:1])
 
@@ -186,6 +195,7 @@ def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_togethe
 RUNS = ["open_clip:B:seed-0.pt", "open_clip:B:seed-1.pt", "open_clip:B:seed-2.pt"]
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_the_mean_of_seeds_stands_with_its_deviation_and_an_interval(tmp_path: Path) -> None:
     out = tmp_path
     for seed, model in enumerate([*RUNS, "open_clip:L"]):
