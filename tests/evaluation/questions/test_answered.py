@@ -124,14 +124,6 @@ def test_a_benchmarks_own_question_is_asked_once_for_each_answer(
     assert [row[name] for name in ("s00", "s01", "s10", "s11")] == [1e9 + 0.9, 1e9 + 0.1, 0.2, 0.8]
 
 
-def scored_here(folder: Path, benchmark: str) -> dict[str, Any]:
-    """A run of ours."""
-    {"winoground": winoground, "flickr30k": flickr30k}[benchmark](folder / benchmark)
-    model = f"random:{open_clip_config(folder)}"
-    scores = evaluate({benchmark: folder / benchmark}, model, folder / "ours", cache=folder / "cache")["scores"]
-    return dict(scores[0])
-
-
 def put_text(folder: Path, benchmark: str, columns: str, threshold: float | None = None) -> dict[str, Any]:
     (folder / "mine.csv").write_text(columns)
     places = {benchmark: str(folder / benchmark)}
@@ -140,7 +132,9 @@ def put_text(folder: Path, benchmark: str, columns: str, threshold: float | None
 
 @pytest.mark.parametrize("benchmark", ["winoground", "flickr30k"])
 def test_a_csv_becomes_the_score_file_that_a_run_writes(tmp_path: Path, benchmark: str) -> None:
-    ours = scored_here(tmp_path, benchmark)
+    {"winoground": winoground, "flickr30k": flickr30k}[benchmark](tmp_path / benchmark)
+    places, model = {benchmark: tmp_path / benchmark}, f"random:{open_clip_config(tmp_path)}"
+    (ours,) = evaluate(places, model, tmp_path / "ours", cache=tmp_path / "cache")["scores"]
     table = pd.read_parquet(ours["path"]).drop(columns=["top", "best_wrong"], errors="ignore")
     shuffled = table.sample(frac=1, random_state=1).drop(columns=["subset", "category", "group"])
     scores = put_text(tmp_path, benchmark, shuffled.to_csv(index=False))
