@@ -5,16 +5,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 
 from tests.extras.parts import install
-from tests.made_datasets import built, made, made_pairs, made_templates  # noqa: F401
-from tests.made_sources import test_sources  # noqa: F401
 from twinset.contracts import doors
-
-hypothesis.settings.register_profile("twinset", deadline=None)  # on a busy machine no clock fails a test
-hypothesis.settings.load_profile("twinset")
 
 
 @pytest.fixture(scope="session", autouse=True)

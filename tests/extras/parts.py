@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from tests.made_recipe import write_package
 from twinset.contracts.kinds.samples import Rejected
 from twinset.models.image_engine import Drawn
 from twinset.models.language_models.answers import Answer, Request
@@ -23,7 +24,6 @@ class FilledMasks(ImageEditorSettings):
     masked = True
 
     def open(self) -> "Filler":
-        """As `EngineSettings.open`."""
         return Filler()
 
 
@@ -33,12 +33,11 @@ class Filler(ImageEditor):
     version = 1
 
     def edit(self, edits: Sequence[Edit]) -> Iterator[Drawn | Rejected]:
-        """As `ImageEditor.edit`."""
-        for one in edits:
-            colour = np.random.default_rng([*one.phrase.encode()]).integers(0, 200, 3)
-            mask = one.mask if one.mask is not None else np.ones(one.pixels.shape[:2], np.bool_)
-            pixels = np.where(mask[..., None], colour, one.pixels).astype(np.uint8)
-            yield Drawn(one.key, pixels, {"colour": colour.tolist()})
+        for edit in edits:
+            colour = np.random.default_rng([*edit.phrase.encode()]).integers(0, 200, 3)
+            mask = edit.mask if edit.mask is not None else np.ones(edit.pixels.shape[:2], np.bool_)
+            pixels = np.where(mask[..., None], colour, edit.pixels).astype(np.uint8)
+            yield Drawn(edit.key, pixels, {"colour": colour.tolist()})
 
 
 class NothingRed(LanguageModelSettings):
@@ -59,7 +58,7 @@ class Answerer:
         pass
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        return [Answer(probability=float("red" not in one.text)) for one in requests]
+        return [Answer(probability=float("red" not in request.text)) for request in requests]
 
     def device(self) -> None:
         return None
@@ -73,10 +72,8 @@ class Answerer:
 
 def install(folder: Path) -> None:
     """Write a folder for PYTHONPATH in which a package brings both; it needs the checkout on that path too."""
-    meta = folder / "mylab_fill-0.1.0.dist-info"
-    meta.mkdir()
-    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: mylab-fill\nVersion: 0.1.0\n")
-    (meta / "entry_points.txt").write_text(
-        "[twinset.image_editors]\nmylab-fill = tests.extras.parts:FilledMasks\n"
-        "[twinset.language_models]\nmylab-nothing-red = tests.extras.parts:NothingRed\n"
-    )
+    points = {
+        "twinset.image_editors": {"mylab-fill": f"{__name__}:FilledMasks"},
+        "twinset.language_models": {"mylab-nothing-red": f"{__name__}:NothingRed"},
+    }
+    write_package(folder, "mylab-fill", points, "0.1.0")

@@ -51,8 +51,8 @@ def test_vismin(tmp_path: Path) -> None:
     twinset.build("vismin", tmp_path / "out", settings=given)
     kept = {name: counts["kept"] for name, counts in twinset.status(tmp_path / "out")["subsets"].items()}
     assert kept["vismin-attribute"] == kept["vismin-object"] == kept["vismin-count"] == 0
-    told = json.loads((tmp_path / "out/vismin-attribute/_meta/screening.json").read_text())
-    assert told["model"] and sum(told["dropped"].values()) == 1 and not told["kept"], "weights at random know no cars"
+    screened = json.loads((tmp_path / "out/vismin-attribute/_meta/screening.json").read_text())
+    assert screened["model"] and sum(screened["dropped"].values()) == 1 and not screened["kept"]
     assert kept["vismin-position"]
     parts = twinset.verify(tmp_path / "out", media=True)["subsets"]
     assert [problem for part in parts.values() for problem in part["problems"]] == []
@@ -63,7 +63,7 @@ def test_nothing_is_drawn_from_what_allows_no_derivatives(tmp_path: Path) -> Non
     with pytest.raises(WrongUse, match=r"without derivatives \(https://b\.example/2\).*allow_no_derivatives: true"):
         list(settings("drawn-negatives", **given).open(context).plan())
     allowed = settings("drawn-negatives", **given, allow_no_derivatives=True).open(context).plan()
-    assert {(one.licence, one.credit) for one in allowed} == {
+    assert {(candidate.licence, candidate.credit) for candidate in allowed} == {
         ("CC-BY-SA-2.0 AND MIT", "Ada (CC-BY-SA-2.0)"),
         ("CC-BY-ND-2.0 AND MIT", "Bob (CC-BY-ND-2.0)"),
     }

@@ -9,9 +9,9 @@ from twinset.contracts.source import SOURCES
     ("kind", "fitting", "refused", "made"),
     [
         ("confused-pairs", ("image-captions", "image-features"), "edited-photos", "gives neither photographs with"),
-        ("difference-boxes", ("edited-photos", "screened-pairs"), "replayed-negatives", "makes tables"),
+        ("difference-boxes", ("edited-photos",), "replayed-negatives", "makes tables"),
         ("image-rankings", ("edited-photos",), "replayed-negatives", "makes tables"),
-        ("pair-verification", ("edited-photos", "screened-pairs"), "genecis-triplets", "makes triplets"),
+        ("pair-verification", ("edited-photos",), "genecis-triplets", "makes triplets"),
     ],
 )
 def test_a_stage_of_another_kind_is_refused(kind: str, fitting: tuple[str, ...], refused: str, made: str) -> None:

@@ -98,8 +98,8 @@ def valse(root: Path, word: str = "red") -> None:
         }  # fmt: skip
 
     put(root / "data" / "existence.json", {"a_1": record("v7w_1.jpg", 3), "a_2": record("v7w_2.jpg", 1)})
-    both = {"a_1": record("COCO_val2014_000000000007.jpg", 2), "a_3": record("v7w_1.jpg", 2)}
-    put(root / "data" / "foil-it.json", both)
+    validated = {"a_1": record("COCO_val2014_000000000007.jpg", 2), "a_3": record("v7w_1.jpg", 2)}
+    put(root / "data" / "foil-it.json", validated)
     put(root / "images" / "v7w_1.jpg", picture(1))
     put(root / "coco" / "000000000007.jpg", picture(7))
 
@@ -184,7 +184,8 @@ def cirr(root: Path, word: str = "red", split: str = "val", images: str = "dev")
         for n in range(3)
     ]  # fmt: skip
     if split.startswith("test"):
-        records = [{field: one[field] for field in ("pairid", "reference", "caption", "img_set")} for one in records]
+        asked = ("pairid", "reference", "caption", "img_set")
+        records = [{name: record[name] for name in asked} for record in records]
     put(root / "captions" / f"cap.rc2.{split}.json", records)
     put(root / "image_splits" / f"split.rc2.{split}.json", {name: f"./{images}/{name}.png" for name in names})
     pictures(root / "img_raw" / images, [f"{name}.png" for name in names])

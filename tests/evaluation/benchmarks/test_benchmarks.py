@@ -12,21 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.evaluation.benchmarks.made_layouts import (
-    LAYOUTS,
-    bivlc,
-    bivlc_rows,
-    captioned,
-    film,
-    matchings,
-    parquet,
-    picture,
-    pixels,
-    put,
-    queries,
-)
+import tests.evaluation.benchmarks.made_layouts as layouts
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, open_benchmark
+from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark
 from twinset.evaluation.benchmarks.boundaries import sampled
 from twinset.evaluation.benchmarks.listing import listing
 from twinset.evaluation.benchmarks.reader import Pairs, Reader
@@ -40,19 +28,19 @@ def made_benchmark(tmp_path: Path) -> Opener:
     """Writes the tiny layout of a benchmark into the test's folder, and opens it."""
 
     def make(name: str, *subsets: str) -> Reader:
-        LAYOUTS[name](tmp_path)
+        layouts.LAYOUTS[name](tmp_path)
         return open_benchmark(name, tmp_path, subsets)
 
     return make
 
 
 def test_the_caption_of_another_image_that_reads_the_same_is_found_too(tmp_path: Path) -> None:
-    captioned(tmp_path, file=(file := "dataset_flickr30k.json"))
+    layouts.captioned(tmp_path, file=(file := "dataset_flickr30k.json"))
     held = json.loads((tmp_path / file).read_text())
     first, second = (image["sentences"] for image in held["images"][1:])
     second[2]["raw"] = first[0]["raw"]
-    put(tmp_path / file, held)
-    ways = {one.key: one.targets for one in queries(open_benchmark("flickr30k", tmp_path))}
+    layouts.put(tmp_path / file, held)
+    ways = {query.key: query.targets for query in layouts.queries(open_benchmark("flickr30k", tmp_path))}
     assert ways["image-to-text/000000000391"] == {0, 1, 2, 3, 4, 7}
     assert ways["image-to-text/000000000522"] == {5, 6, 7, 8, 9, 10, 0}
     assert ways["text-to-image/000000000391/0"] == ways["text-to-image/000000000522/2"] == {0, 1}
@@ -62,17 +50,16 @@ def test_the_caption_of_another_image_that_reads_the_same_is_found_too(tmp_path:
 @given(gaps=st.lists(st.floats(0.005, 1.5), min_size=0, max_size=60))
 def test_sampled_times_are_the_nearest_to_fifths_of_a_second(gaps: list[float]) -> None:
     times = np.concatenate([[0.0], np.cumsum(gaps)])
-    found = sampled(times)
-    assert found[0] == 0 and (np.diff(found) > 0).all() and np.isin(found, times).all()
+    kept = sampled(times)
+    assert kept[0] == 0 and (np.diff(kept) > 0).all() and np.isin(kept, times).all()
     for number in range(int(times[-1] * 5) + 1):
-        assert np.abs(found - number / 5).min() == pytest.approx(np.abs(times - number / 5).min())
+        assert np.abs(kept - number / 5).min() == pytest.approx(np.abs(times - number / 5).min())
 
 
 def test_frames_are_five_a_second_and_know_their_times(made_benchmark: Opener) -> None:
     benchmark = made_benchmark("gebc")
-    found = [item for item in benchmark.examples() if isinstance(item, Grounding)]
-    assert [one.key for one in found] == ["val/-0-s1eu4sF4_0A", "val/SIbQ1aJ8eLM_3A", "val/SIbQ1aJ8eLM_3B"]
-    first, second, third = found
+    first, second, third = (item for item in benchmark.examples() if isinstance(item, Grounding))
+    assert (first.key, second.key) == ("val/-0-s1eu4sF4_0A", "val/SIbQ1aJ8eLM_3A")
     assert first.times == pytest.approx(np.arange(10) / 5, abs=0.021) and len(first.frames) == 10
     assert first.captions == ("Person in red stands.", "Person in red sits down.")
     assert (first.boundary, first.category, first.group) == (0.5, "Change of Action", "-0-s1eu4sF4")
@@ -84,11 +71,11 @@ def test_frames_are_five_a_second_and_know_their_times(made_benchmark: Opener) -
 
 def test_what_cannot_be_grounded_is_counted(made_benchmark: Opener, tmp_path: Path) -> None:
     benchmark, video = made_benchmark("gebc"), tmp_path / "videos" / "SIbQ1aJ8eLM.mp4"
-    film(tmp_path / "videos" / "-0-s1eu4sF4.mp4", 0.3)
-    put(video, b"no video")
+    layouts.film(tmp_path / "videos" / "-0-s1eu4sF4.mp4", 0.3)
+    layouts.put(video, b"no video")
     broken = [item.reason for item in benchmark.items("val") if isinstance(item, LeftOut)]
     assert broken == ["boundary outside the video", "no words for one side", "broken video", "broken video"]
-    film(video, 0.04)
+    layouts.film(video, 0.04)
     assert {item.reason for item in benchmark.items("val") if isinstance(item, LeftOut)} >= {"video of one frame"}
     with pytest.raises(WrongUse, match="all 4 examples are left out"):
         list(benchmark.examples())
@@ -101,25 +88,23 @@ def drawn(benchmark: Reader, limit: int, seed: int) -> list[str]:
 
 def test_a_part_is_the_same_again_others_by_another_seed_and_in_a_larger_one(made_benchmark: Opener) -> None:
     data = made_benchmark("sugarcrepe").data
-    asked = [(limit, seed) for limit in (1, 2, 9) for seed in range(9)]
-    parts = {one: drawn(open_benchmark("sugarcrepe", data), *one) for one in asked}
+    asked = [(limit, seed) for limit in (1, 2, 9) for seed in range(4)]
+    parts = {part: drawn(open_benchmark("sugarcrepe", data), *part) for part in asked}
     assert {len(keys) for (limit, _), keys in parts.items() if limit == 1} == {2}, "one of each subset"
-    assert all({*parts[1, seed]} < {*parts[2, seed]} < {*parts[9, seed]} for seed in range(9))
-    assert len({*map(tuple, parts.values())}) > 9 and parts[1, 0] == drawn(open_benchmark("sugarcrepe", data), 1, 0)
+    assert all({*parts[1, seed]} < {*parts[2, seed]} < {*parts[9, seed]} for seed in range(4))
+    assert len({*map(tuple, parts.values())}) > 5 and parts[1, 0] == drawn(open_benchmark("sugarcrepe", data), 1, 0)
 
 
 def test_what_lies_in_a_folder_and_in_its_folders_is_counted_without_images(tmp_path: Path) -> None:
-    for name in ("sugarcrepe", "genecis", "bivlc", "valse"):
-        LAYOUTS[name](tmp_path / name)
+    for name in ("sugarcrepe", "valse"):
+        layouts.LAYOUTS[name](tmp_path / name)
     (tmp_path / "sugarcrepe" / "val2017" / "000000000001.jpg").unlink()
-    listed = {one["name"]: one for one in listing(tmp_path)}
+    listed = {row["name"]: row for row in listing(tmp_path)}
     assert [*listed] == BENCHMARKS.kinds() and listed["sugarcrepe"]["examples"] == 7511
-    found = {name: one["present"] for name, one in listed.items() if one["present"] and name in KINDS}
-    assert [*found] == ["bivlc", "genecis", "sugarcrepe", "valse"]
-    assert found["sugarcrepe"] == [
-        {"folder": f"{tmp_path}/sugarcrepe", "subsets": {"swap_obj": 3, "add_att": 3}, "left_out": {}}
-    ]
-    assert found["valse"][0]["left_out"] == {"foil not validated": 1}
+    (valse,) = listed["valse"]["present"]
+    subsets = {"existence": 1, "foil-it": 2}
+    assert valse == {"folder": f"{tmp_path}/valse", "subsets": subsets, "left_out": {"foil not validated": 1}}
+    assert listed["sugarcrepe"]["present"] and not listed["cirr"]["present"]
 
 
 def test_crops_of_visual_genome_are_those_of_the_released_loader(made_benchmark: Opener) -> None:
@@ -128,49 +113,37 @@ def test_crops_of_visual_genome_are_those_of_the_released_loader(made_benchmark:
     Image.fromarray(noise).save(benchmark.data / "VG_100K" / "0.jpg", quality=95)
     template = json.loads((benchmark.data / "focus_attribute.json").read_text())[:1]
     x, y, width, height = template[0]["reference"]["instance_bbox"] = [30.5, 10.0, 20.0, 31.0]
-    put(benchmark.data / "focus_attribute.json", template)
+    layouts.put(benchmark.data / "focus_attribute.json", template)
     whole = Image.open(benchmark.data / "VG_100K" / "0.jpg").convert("RGB")
     left, top = max(0, x - 0.7 * width), max(0, y - 0.7 * height)
     cut = whole.crop((left, top, min(80, left + 1.7 * width), min(60, top + 1.7 * height)))
     side = max(cut.size)
     expected = Image.new("RGB", (side, side))
     expected.paste(cut, ((side - cut.width) // 2, (side - cut.height) // 2))
-    (query,) = queries(benchmark)
-    assert np.array_equal(pixels(query.image), np.asarray(expected))
+    (query,) = layouts.queries(benchmark)
+    assert np.array_equal(layouts.pixels(query.image), np.asarray(expected))
 
 
 def test_a_box_that_leaves_the_image_is_black_there_as_in_aros_code(made_benchmark: Opener) -> None:
     benchmark = made_benchmark("aro", "relation")
     path = benchmark.data / "visual_genome_relation.json"
     (row,) = json.loads(path.read_text())
-    put(path, [{**row, "bbox_x": -5, "bbox_w": 40}, {**row, "bbox_x": 24}, {**row, "bbox_w": 10**8}])
-    cut, *wrong = (one.images[0] for one in matchings(benchmark))
+    layouts.put(path, [{**row, "bbox_x": -5, "bbox_w": 40}, {**row, "bbox_x": 24}, {**row, "bbox_w": 10**8}])
+    cut, *wrong = (item.images[0] for item in layouts.matchings(benchmark))
     whole = Image.open(benchmark.data / "images/0.jpg").convert("RGB")
-    assert np.array_equal(pixels(cut), np.asarray(whole.crop((-5, 3, 35, 12))))
+    assert np.array_equal(layouts.pixels(cut), np.asarray(whole.crop((-5, 3, 35, 12))))
     for shown in wrong:
         with pytest.raises(WrongUse, match="has no pixel in an image of"):
             shown.read()
 
 
-def test_the_images_of_coco_and_visual_genome_are_not_mixed_up(made_benchmark: Opener) -> None:
-    benchmark = made_benchmark("genecis")
-    for query in queries(benchmark):
-        folder = "VG_100K" if query.subset == "focus-attribute" else "val2017"
-        assert query.image is not None
-        assert all(f"/{folder}/" in one.where for one in (query.image, *query.gallery))  # type: ignore[union-attr]
-    (benchmark.data / "VG_100K" / "0.jpg").rename(benchmark.data / "VG_100K" / "COCO_val2014_000000000000.jpg")
-    again = open_benchmark("genecis", benchmark.data)
-    reasons = [(item.reason, item.where[-5:]) for item in again.examples() if isinstance(item, LeftOut)]
-    assert reasons == [("missing image", "0.jpg")] * 2
-
-
 def test_cirr_masks_the_reference_in_both_galleries(made_benchmark: Opener) -> None:
-    found = queries(made_benchmark("cirr"))
-    whole, part = found[0], found[3]
-    assert (whole.key, part.key) == ("global/12060", "subset/12060") and {one.group for one in found} == {"set-36"}
+    asked = layouts.queries(made_benchmark("cirr"))
+    whole, part = asked[0], asked[3]
+    assert (whole.key, part.key) == ("global/12060", "subset/12060") and {query.group for query in asked} == {"set-36"}
     assert len(whole.gallery) == 8 and (whole.targets, whole.excluded) == ({1}, {0})
     assert len(part.gallery) == 6 and (part.targets, part.excluded) == ({4}, {5})
-    assert all(query.gallery is whole.gallery for query in found[:3])
+    assert all(query.gallery is whole.gallery for query in asked[:3])
     (Path(whole.gallery[7].where)).unlink()  # type: ignore[union-attr]
     left = list(open_benchmark("cirr", Path(whole.image.where).parents[2], ["global"]).examples())  # type: ignore[union-attr]
     assert [item.reason for item in left if isinstance(item, LeftOut)] == ["missing gallery image"]
@@ -178,91 +151,73 @@ def test_cirr_masks_the_reference_in_both_galleries(made_benchmark: Opener) -> N
 
 
 def test_mit_states_asks_for_every_other_adjective_of_a_test_noun(made_benchmark: Opener) -> None:
-    found = queries(made_benchmark("mit-states"))
-    gallery = [Path(one.where).parent.name for one in found[0].gallery]  # type: ignore[union-attr]
+    first, *rest = layouts.queries(made_benchmark("mit-states"))
+    gallery = [Path(entry.where).parent.name for entry in first.gallery]  # type: ignore[union-attr]
     folders = ("moldy tomato", "old castle", "ripe tomato", "sliced tomato")
     assert gallery == [folder for folder in folders for _ in range(2)]
-    assert len(found) == 3 * 2 * 2  # a castle in one state alone is not asked for, but ranked; no pear is a test noun
-    first = found[0]
+    assert len(rest) == 11  # a castle in one state alone is not asked for, but ranked; no pear is a test noun
     assert (first.key, first.text, first.category) == ("moldy tomato/moldy_0.jpg/ripe", "ripe", "tomato")
     assert (first.targets, first.excluded) == ({4, 5}, {0})
 
 
 def test_frames_of_youcook2_are_turned_from_bgr(made_benchmark: Opener) -> None:
-    found = matchings(made_benchmark("eqben", "eq-youcook2"))
-    expected = np.asarray(Image.open(io.BytesIO(picture(12, "PNG"))).convert("RGB"))
-    assert np.array_equal(pixels(found[0].images[0]), expected) and expected[0, 0].tolist() == [120, 100, 30]
+    first, *_ = layouts.matchings(made_benchmark("eqben", "eq-youcook2"))
+    assert layouts.pixels(first.images[0])[0, 0].tolist() == [120, 100, 30]
 
 
 def test_a_file_that_holds_other_objects_is_not_unpickled(made_benchmark: Opener) -> None:
     benchmark = made_benchmark("eqben", "eq-youcook2")
-    where = Path(matchings(benchmark)[0].images[0].where)
+    where = Path(layouts.matchings(benchmark)[0].images[0].where)
     np.save(where, np.array([{}]), allow_pickle=True)
     unclosed = b"{'descr': ("  # which Python's tokenizer has an error of its own for
     header = b"\x93NUMPY\1\0" + len(unclosed).to_bytes(2, "little") + unclosed
-    for damaged in (where.read_bytes(), b"\x93NUMPY", header):
+    for damaged in (where.read_bytes(), header):
         where.write_bytes(damaged)
         with pytest.raises(WrongUse, match="not an array"):
-            matchings(open_benchmark("eqben", benchmark.data, ["eq-youcook2"]))[0].images[0].read()
+            layouts.matchings(open_benchmark("eqben", benchmark.data, ["eq-youcook2"]))[0].images[0].read()
 
 
 def test_eqbens_videos_are_groups_and_its_random_rows_are_passed_over(made_benchmark: Opener) -> None:
-    found = matchings(made_benchmark("eqben"))
-    assert {one.group for one in found if one.subset == "eq-ag"} == {"VIDEO0", "VIDEO1"}
-    assert len({one.group for one in found if one.subset == "eq-sd"}) == 3
-    assert found[0].captions == ("a red cup", "no cup")
-    assert found[0].images[0].where.endswith("image/eqbenag/VIDEO0/000000.jpg")  # the annotation says .png
+    items = layouts.matchings(made_benchmark("eqben"))
+    assert {item.group for item in items if item.subset == "eq-ag"} == {"VIDEO0", "VIDEO1"}
+    assert len({item.group for item in items if item.subset == "eq-sd"}) == 3
+    assert items[0].captions == ("a red cup", "no cup")
+    assert items[0].images[0].where.endswith("image/eqbenag/VIDEO0/000000.jpg")  # the annotation says .png
 
 
-@pytest.mark.parametrize("nested", ["video", "object"])
-def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> None:
+def test_eqbens_files_by_video_are_read(made_benchmark: Opener) -> None:
     benchmark = made_benchmark("eqben", "eq-ag")
-    flat = matchings(benchmark)
+    flat = sorted((item.group, item.captions) for item in layouts.matchings(benchmark))
     path = benchmark.data / "ann" / "all_select.json"
-    pairs = [pair for pair in json.loads(path.read_text()) if pair["image0"].startswith("eqbenag")]
-    by_video = {video: [pair for pair in pairs if f"/{video}/" in pair["image0"]] for video in ("VIDEO0", "VIDEO1")}
-    by_object = {video: {"cup/glass": found[:1], "phone": found[1:]} for video, found in by_video.items()}
-    put(path, by_video if nested == "video" else by_object)
-    found = matchings(open_benchmark("eqben", benchmark.data, ["eq-ag"]))
-    assert [(one.captions, one.group) for one in found] == [
-        (one.captions, one.group) for one in sorted(flat, key=lambda one: one.group)
-    ]
-
-
-def test_a_pair_in_two_files_is_refused(made_benchmark: Opener) -> None:
-    path = made_benchmark("eqben").data / "ann/all_select.json"
-    put(path.parent / "subset.json", json.loads(path.read_text())[:1])
-    with pytest.raises(WrongUse, match=r"subset\.json record 0: this pair is in .*all_select\.json too"):
-        list(open_benchmark("eqben", path.parents[1]).examples())
+    first, second, third = (pair for pair in json.loads(path.read_text()) if pair["image0"].startswith("eqbenag"))
+    for pairs in ([first, third], {"cup/glass": [first], "phone": [third]}):
+        layouts.put(path, {"VIDEO0": pairs, "VIDEO1": [second] if isinstance(pairs, list) else {"cup": [second]}})
+        nested = layouts.matchings(open_benchmark("eqben", benchmark.data, ["eq-ag"]))
+        assert sorted((item.group, item.captions) for item in nested) == flat
 
 
 IMAGES = ("image", "negative_image")
 
 
-def test_rows_of_one_photo_are_one_group(tmp_path: Path) -> None:
-    bivlc(tmp_path)
-    found = [item for item in open_benchmark("bivlc", tmp_path).examples() if isinstance(item, Matching)]
-    assert [one.key for one in found] == [f"test/{n:06d}" for n in range(4)]
-    assert found[0].group == found[1].group != found[2].group == found[3].group
-    assert {one.category for one in found} == {"replace_att"}
-
-
-def test_a_part_that_was_not_fetched_is_missed_and_two_configurations_are_refused(tmp_path: Path) -> None:
+def test_rows_of_one_photo_are_one_group_and_parts_and_configurations_are_counted(tmp_path: Path) -> None:
     for name in ("one", "other"):
-        parquet(tmp_path / "two" / name / "test/0000.parquet", bivlc_rows(1), IMAGES)
+        layouts.parquet(tmp_path / "two" / name / "test/0000.parquet", layouts.bivlc_rows(1), IMAGES)
     with pytest.raises(WrongUse, match=r"other/test/0000\.parquet is of the split test too"):
         open_benchmark("bivlc", tmp_path / "two")
-    bivlc(tmp_path)
+    layouts.bivlc(tmp_path)
+    first, second, *rest = layouts.matchings(open_benchmark("bivlc", tmp_path))
+    assert first.group == second.group and first.group not in {item.group for item in rest}
+    assert (first.key, first.category) == ("test/000000", "replace_att")
     next((tmp_path / "data").glob("*-00001-of-*")).unlink()
     with pytest.raises(WrongUse, match="1 of the 2 parts of test are there"):
         open_benchmark("bivlc", tmp_path)
 
 
 def test_a_row_without_an_image_is_left_out(tmp_path: Path) -> None:
-    rows = bivlc_rows(3)
+    rows = layouts.bivlc_rows(3)
     rows[1]["image"] = {"bytes": None, "path": "000000000001.jpg"}
     rows[2]["negative_image"] = None
-    parquet(tmp_path / "test.parquet", rows, IMAGES)
+    layouts.parquet(tmp_path / "test.parquet", rows, IMAGES)
     items = list(open_benchmark("bivlc", tmp_path).examples())
     assert [isinstance(item, LeftOut) for item in items] == [False, True, False]
     assert isinstance(items[2], Matching)
@@ -285,15 +240,15 @@ def cups() -> type[Pairs]:
 
 
 def written(folder: Path, *rows: str) -> Path:
-    put(folder / "images" / "a.jpg", picture(1))
-    put(folder / "test.csv", "\n".join([HEADER, *rows, ""]))
+    layouts.put(folder / "images" / "a.jpg", layouts.picture(1))
+    layouts.put(folder / "test.csv", "\n".join([HEADER, *rows, ""]))
     return folder
 
 
 def test_it_is_read_by_its_declaration(cups: type[Pairs], tmp_path: Path) -> None:
     rows = ("x,a.jpg,a red cup,a blue cup,colour", "y,gone.jpg,a,b,", "z,a.jpg,a cup,a cup,", "w,a.jpg,a cup,a jug,")
     first, absent, same, last = cups(written(tmp_path, *rows)).examples()
-    assert isinstance(first, Matching) and first.images[0].read() == picture(1)
+    assert isinstance(first, Matching) and first.images[0].read() == layouts.picture(1)
     assert (first.key, first.category, first.group) == ("test/x", "colour", "a.jpg")
     assert first.captions == ("a red cup", "a blue cup")
     assert isinstance(absent, LeftOut) and (absent.where, absent.reason) == (
@@ -306,10 +261,10 @@ def test_it_is_read_by_its_declaration(cups: type[Pairs], tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("x,a.jpg,a red cup,,colour", r"test\.csv line 3, field 'foil': .*; fetch the file again"),
+        ("x,a.jpg,a red cup,,colour", r"test\.csv line 3, field 'foil'"),
         ("x,../../a.jpg,a red cup,a jug,colour", r"test\.csv line 3: '\.\./\.\./a\.jpg' leaves the folder"),
-        ("x,a.jpg,a red cup", r"test\.csv line 3: wrong-columns; fetch the file again"),
-        ("v,a.jpg,a red cup,a jug,", "two examples of Cups .* have the key 'test/v'; remove one"),
+        ("x,a.jpg,a red cup", r"test\.csv line 3: wrong-columns"),
+        ("v,a.jpg,a red cup,a jug,", "have the key 'test/v'"),
     ],
 )
 def test_an_odd_row_is_refused_with_its_place(cups: type[Pairs], tmp_path: Path, row: str, words: str) -> None:

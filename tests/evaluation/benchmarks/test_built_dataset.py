@@ -26,40 +26,38 @@ def kept(benchmark: Reader) -> list[Matching | Query]:
 
 
 def test_pairs_are_matchings_whose_videos_are_groups(made_pairs: MadeDataset) -> None:
-    found = kept(open_benchmark("twinset", made_pairs.root))
+    items = kept(open_benchmark("twinset", made_pairs.root))
     samples = [sample for name in sorted(EQBEN) for sample in read_samples(made_pairs.store, name)]
-    assert [one.key for one in found] == [sample.key for sample in samples]
-    for one, sample in zip(found, samples, strict=True):
-        assert isinstance(one, Matching) and one.category == "colour"
-        assert one.captions == tuple(sample.texts.values())
-        assert [shown.read() for shown in one.images] == list(sample.images.values())
+    assert [item.key for item in items] == [sample.key for sample in samples]
+    for item, sample in zip(items, samples, strict=True):
+        assert isinstance(item, Matching) and item.category == "colour"
+        assert item.captions == tuple(sample.texts.values())
+        assert [shown.read() for shown in item.images] == list(sample.images.values())
     # A video that three subsets take frames from is one group.
-    assert Counter(one.group for one in found) == {"-Disc_0": 9, "Disc.2": 9, "-Same_3": 6}
+    assert Counter(item.group for item in items) == {"-Disc_0": 9, "Disc.2": 9, "-Same_3": 6}
 
 
 def test_drawn_scenes_of_two_subsets_are_not_one_group(made: MadeDataset) -> None:
     for name in ("eq-kubric-location", "eq-kubric-counting"):
-        shard = [Planned(_drawn(one), one.identity, "1", one.judge, one.words) for one in pair_shards(name)[0]]
+        shard = []
+        for planned in pair_shards(name)[0]:
+            assert isinstance(planned.made, Pair)
+            scene = replace(planned.made, group="1", image0=draw(10), image1=draw(11))
+            shard.append(Planned(scene, planned.identity, "1", planned.judge, planned.words))
         made.add(name, VIDEO_SUBSET, [shard], "kubric-scenes")
-    groups = {one.group for one in kept(open_benchmark("twinset", made.root))}
+    groups = {item.group for item in kept(open_benchmark("twinset", made.root))}
     assert groups == {"eq-kubric-location/1", "eq-kubric-counting/1"}
-
-
-def _drawn(one: Planned) -> Pair:
-    assert isinstance(one.made, Pair)
-    return replace(one.made, group="1", image0=draw(10), image1=draw(11))
 
 
 def test_a_triplet_asks_for_its_target_against_its_distractor(made_triplets: MadeDataset) -> None:
     items = list(open_benchmark("twinset", made_triplets.root, ["triplets", "two-images"]).examples())
     assert Counter(item.reason for item in items if isinstance(item, LeftOut)) == {"no distractor": 8}
-    found = [item for item in items if isinstance(item, Query)]
-    samples = list(read_samples(made_triplets.store, "triplets"))
-    for one, sample in zip(found, samples, strict=True):
-        assert isinstance(one.image, Picture) and one.image.read() == sample.images["reference"]
-        shown = [entry.read() for entry in one.gallery if isinstance(entry, Picture)]
-        assert shown == [sample.images["target"], sample.images["distractor"]] and one.targets == {0}
-        assert (one.text, one.group) == (sample.texts["condition"], sample.json.image_ids["reference"])
+    queries = [item for item in items if isinstance(item, Query)]
+    for query, sample in zip(queries, read_samples(made_triplets.store, "triplets"), strict=True):
+        assert isinstance(query.image, Picture) and query.image.read() == sample.images["reference"]
+        shown = [entry.read() for entry in query.gallery if isinstance(entry, Picture)]
+        assert shown == [sample.images["target"], sample.images["distractor"]] and query.targets == {0}
+        assert (query.text, query.group) == (sample.texts["condition"], sample.json.image_ids["reference"])
 
 
 def test_pairs_are_asked_as_their_export_is(made_pairs: MadeDataset, tmp_path: Path) -> None:
@@ -69,24 +67,19 @@ def test_pairs_are_asked_as_their_export_is(made_pairs: MadeDataset, tmp_path: P
     benchmark = open_benchmark("eqben", tmp_path / "eqben")
     assert benchmark.subsets == ("eq-ag", "eq-gebc", "eq-youcook2")
     released = kept(benchmark)
-    assert [(one.key.partition("/")[2], one.subset, one.group) for one in released] == [
-        (one.key, one.subset, one.group) for one in shards
-    ]
     for ours, theirs in zip(shards, released, strict=True):
+        assert (ours.key, ours.subset, ours.group) == (theirs.key.partition("/")[2], theirs.subset, theirs.group)
         assert isinstance(ours, Matching) and isinstance(theirs, Matching) and ours.captions == theirs.captions
-        for one, other in zip(ours.images, theirs.images, strict=True):
-            assert np.array_equal(pixels(one), pixels(other))
+        assert np.array_equal([pixels(image) for image in ours.images], [pixels(image) for image in theirs.images])
 
 
-def test_a_tar_that_breaks_mid_stream_is_named(made_pairs: MadeDataset) -> None:
+def test_what_is_broken_not_finished_or_not_there_is_refused(made_pairs: MadeDataset, tmp_path: Path) -> None:
     tar = made_pairs.root / layout.tar("eq-ag", "test", 3)
     content = tar.read_bytes()
     tar.write_bytes(content[: len(content) // 2].ljust(len(content), b"\xff"))
     with pytest.raises(WrongUse, match=r"eq-ag/test/00003\.tar"):
         list(open_benchmark("twinset", made_pairs.root).examples())
-
-
-def test_what_is_not_finished_or_not_there_is_refused(made_pairs: MadeDataset, tmp_path: Path) -> None:
+    tar.write_bytes(content)
     (made_pairs.root / layout.receipt("eq-gebc", 1)).unlink()
     with pytest.raises(WrongUse, match="eq-gebc: 3 of 4 shards are finished"):
         list(open_benchmark("twinset", made_pairs.root).examples())
@@ -104,7 +97,7 @@ def test_what_models_were_trained_on_is_not_asked(made_text_pairs: MadeDataset) 
     (folder / "train").mkdir()
     (folder / "test/00000.tar").rename(folder / "train/00000.tar")
     opened = open_benchmark("twinset", made_text_pairs.root, ["text"])
-    assert {one.reason for one in opened.examples() if isinstance(one, LeftOut)} == {TRAINED}
+    assert {item.reason for item in opened.examples() if isinstance(item, LeftOut)} == {TRAINED}
     assert 0 < captions_of(opened).total() < asked.total()
     assert len(list(opened.examples())) == asked.total()
     assert isinstance(opened, BuiltDataset)

@@ -94,9 +94,9 @@ class PlainEncoder(DualEncoder):
         return np.asarray(image.resize((4, 4)), np.float32).transpose(2, 0, 1)
 
     def image_features(self, prepared: Sequence[Floats]) -> Floats:
-        self.images += len({one.tobytes() for one in prepared})
+        self.images += len({pixels.tobytes() for pixels in prepared})
         self.shapes.add(len(prepared))
-        return np.stack([one.reshape(-1)[:6] - 100 for one in prepared])
+        return np.stack([pixels.reshape(-1)[:6] - 100 for pixels in prepared])
 
     def text_features(self, texts: Sequence[str]) -> Floats:
         self.texts += len(set(texts))

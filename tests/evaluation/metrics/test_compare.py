@@ -38,8 +38,8 @@ def test_compare_equals_measuring_both_and_a_loop_over_pairs() -> None:
     ]
     measured = [measure(table, ["type"], resamples=0) for table in (a, b)]
     for line in lines:
-        each = [(which.all if line["rows"] == "all" else which.by[line["rows"]]) for which in measured]
-        assert [line["a"], line["b"]] == pytest.approx([one.figures[line["figure"]].value for one in each])
+        parts = [results.all if line["rows"] == "all" else results.by[line["rows"]] for results in measured]
+        assert [line["a"], line["b"]] == pytest.approx([part.figures[line["figure"]].value for part in parts])
         assert line["difference"] == pytest.approx(line["a"] - line["b"])
         only = line["only_a"], line["only_b"]
         assert line["p"] == pytest.approx(scipy.stats.binomtest(only[0], sum(only)).pvalue)  # McNemar's exact test
@@ -64,9 +64,9 @@ def test_rows_are_joined_by_key_and_the_others_counted() -> None:
     a, b = scores(100, 1.0, 0), scores(100, 0.5, 1)
     shuffled = b.take(np.random.default_rng(0).permutation(100))
     assert compare(a, shuffled).as_json() == compare(a, b).as_json()
-    found = compare(a, b.slice(30), resamples=0)
-    assert (found.n, found.only_in_a, found.only_in_b) == (70, 30, 0)
-    assert any("30 rows of table are not in table" in note for note in found.notes)
+    compared = compare(a, b.slice(30), resamples=0)
+    assert (compared.n, compared.only_in_a, compared.only_in_b) == (70, 30, 0)
+    assert any("30 rows of table are not in table" in note for note in compared.notes)
     with pytest.raises(WrongUse, match="is 'all', which all together are called"):
         compare(a.append_column("side", pa.array(["all", "x"] * 50)), b, ["side"])
     with pytest.raises(WrongUse, match="different kinds"):
@@ -76,12 +76,10 @@ def test_rows_are_joined_by_key_and_the_others_counted() -> None:
 def test_an_interval_depends_on_seed_and_rows_but_not_on_their_order() -> None:
     rng = np.random.default_rng(0)
     columns = {"correct": rng.random(500) < 0.4, "video": rng.integers(0, 60, 500), "half": ["a", "b"] * 250}
-    table, shuffled = pa.table(columns), pa.table({name: np.array(one)[::-1] for name, one in columns.items()})
-    first, second, again = (
-        measure(one, ["half"], seed, group="video") for one, seed in ((table, 0), (table, 1), (shuffled, 0))
-    )
-    assert first == again and first.all.figures != second.all.figures
-    assert measure(table, seed=0, group="video").all == first.all
+    table, shuffled = pa.table(columns), pa.table({name: np.array(column)[::-1] for name, column in columns.items()})
+    first = measure(table, ["half"], 0, group="video")
+    assert first == measure(shuffled, ["half"], 0, group="video")
+    assert first.all == measure(table, seed=0, group="video").all != measure(table, seed=1, group="video").all
 
 
 def test_the_error_of_a_mean_is_that_of_its_clusters_and_it_begins_at_0_or_above() -> None:
@@ -89,11 +87,11 @@ def test_the_error_of_a_mean_is_that_of_its_clusters_and_it_begins_at_0_or_above
     groups = rng.integers(0, 300, 3000)
     numbers = np.abs(rng.normal(size=3000) + rng.normal(size=300)[groups])  # equivariance of these scores
     table = pa.table({"s00": numbers, **dict.fromkeys(("s01", "s10", "s11"), np.zeros(3000)), "group": groups})
-    found = measure(table).all.figures["mean_equivariance_text"]
+    figure = measure(table).all.figures["mean_equivariance_text"]
     members = [numbers[groups == group] for group in np.unique(groups)]
-    drawn = [np.concatenate([members[one] for one in rng.integers(0, 300, 300)]).mean() for _ in range(1000)]
-    assert found.value == pytest.approx(numbers.mean(), abs=1e-9) and found.low is not None
-    assert (found.value - found.low) / 1.96 == pytest.approx(np.std(drawn), rel=0.1)
+    means = [np.concatenate([members[n] for n in rng.integers(0, 300, 300)]).mean() for _ in range(600)]
+    assert figure.value == pytest.approx(numbers.mean(), abs=1e-9) and figure.low is not None
+    assert (figure.value - figure.low) / 1.96 == pytest.approx(np.std(means), rel=0.1)
     few = {"s00": [0.5, 0.5, 5.0], **dict.fromkeys(("s01", "s10"), [0.0] * 3), "s11": [0.5] * 3}
     figure = measure(pa.table(few)).all.figures["mean_equivariance_text"]
     assert figure.value == 1.5 and figure.low == 0
@@ -103,7 +101,7 @@ def test_a_figure_that_one_group_is_asked_has_no_interval() -> None:
     scores = {"s00": [1.0, 0.0, 1.0] + [1.0] * 6, "s01": [0.0, 1.0, 0.0] + [0.0] * 6}
     scores |= {"s10": [None] * 3 + [0.0] * 6, "s11": [None] * 3 + [1.0] * 6}
     table = pa.table({"key": [*"abcdefghi"], "group": ["x"] * 3 + [*"stuvwy"], **scores})
-    found = measure(table).all.figures
-    assert (found["accuracy"].low, found["accuracy"].rows) == (None, 3) and found["text"].low == 100
+    figures = measure(table).all.figures
+    assert (figures["accuracy"].low, figures["accuracy"].rows) == (None, 3) and figures["text"].low == 100
     counts = compare(table, table).table.select("figure", "n", "groups", "low").rows()
     assert {("accuracy", 3, 1, None), ("text", 6, 6, 0)} < {*counts}

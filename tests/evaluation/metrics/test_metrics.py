@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinset.contracts import doors
@@ -19,6 +19,7 @@ from twinset.evaluation.metrics.matching import FINER, RELEASED, SCORES
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.metrics.row_values import Floats
 
+FEW_EXAMPLES = settings(max_examples=30)
 Row = tuple[float, float, float | None, float | None]
 #: Few values, so that many tie.
 FEW = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
@@ -36,9 +37,9 @@ def comparisons(row: Any) -> dict[str, bool]:
     s00, s01, s10, s11 = row
     if s10 is None or s11 is None:
         return {"accuracy": s00 > s01}
-    found = dict(zip(FINER, (s00 > s01, s11 > s10, s00 > s10, s11 > s01), strict=True))
-    text, image = found["ipos2t"] and found["ineg2t"], found["tpos2i"] and found["tneg2i"]
-    return {"text": text, "image": image, "group": text and image, **found}
+    finer = dict(zip(FINER, (s00 > s01, s11 > s10, s00 > s10, s11 > s01), strict=True))
+    text, image = finer["ipos2t"] and finer["ineg2t"], finer["tpos2i"] and finer["tneg2i"]
+    return {"text": text, "image": image, "group": text and image, **finer}
 
 
 def matched(row: Row) -> float:
@@ -53,8 +54,8 @@ def by_every_order(row: Row) -> dict[str, float]:
     for noise in permutations(range(4)):
         ranked: Any = [None if score is None else (score, rank) for score, rank in zip(row, noise, strict=True)]
         each.append(comparisons(ranked))
-    found = {name: float(np.mean([one[name] for one in each])) for name in each[0]}
-    return found if row[2] is None else found | {"group_match": matched(row)}
+    means = {name: float(np.mean([right[name] for right in each])) for name in each[0]}
+    return means if row[2] is None else means | {"group_match": matched(row)}
 
 
 def is_tied(row: Row) -> bool:
@@ -62,37 +63,39 @@ def is_tied(row: Row) -> bool:
     return s00 == s01 or (s10 is not None and (s00 == s10 or s11 in (s10, s01) or matched(row) == 0.5))
 
 
+@FEW_EXAMPLES
 @given(st.lists(TWO | ONE, min_size=1, max_size=40))
 def test_figures_equal_a_loop_over_rows(rows: list[Row]) -> None:
-    found = measure(table(rows), resamples=0).all
-    assert found.n == found.groups == len(rows)
-    assert found.ties == pytest.approx(100 * np.mean([is_tied(row) for row in rows]))
+    measured = measure(table(rows), resamples=0).all
+    assert measured.n == measured.groups == len(rows)
+    assert measured.ties == pytest.approx(100 * np.mean([is_tied(row) for row in rows]))
     known = [comparisons(row) | ({} if row[2] is None else {"group_match": matched(row) == 1}) for row in rows]
     chances = [by_every_order(row) for row in rows]
-    shares = {name: figure for name, figure in found.figures.items() if not name.startswith("mean_")}
+    shares = {name: figure for name, figure in measured.figures.items() if not name.startswith("mean_")}
     assert {*shares} == {name for row in known for name in row}
     for name, figure in shares.items():
         assert figure.value == pytest.approx(100 * np.mean([row[name] for row in known if name in row]))
         assert figure.expected == pytest.approx(100 * np.mean([row[name] for row in chances if name in row]))
 
 
+@FEW_EXAMPLES
 @given(st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.9]), st.sampled_from([0.1, 0.5, 0.7])), min_size=1, max_size=30))
 def test_valse(pairs: list[tuple[float, float]]) -> None:
     scores = pa.table({"s00": [pair[0] for pair in pairs], "s01": [pair[1] for pair in pairs]})
-    found = measure(scores, threshold=0.5, resamples=100)
+    figures = measure(scores, threshold=0.5, resamples=0).all.figures
     p_c, p_f = 100 * np.mean([a > 0.5 for a, _ in pairs]), 100 * np.mean([b <= 0.5 for _, b in pairs])
     wanted = {"accuracy": 100 * np.mean([a > b for a, b in pairs]), "acc": (p_c + p_f) / 2, "p_c": p_c, "p_f": p_f}
     wanted["min"] = min(p_c, p_f)
-    assert {name: figure.value for name, figure in found.all.figures.items()} == pytest.approx(wanted)
+    assert {name: figure.value for name, figure in figures.items()} == pytest.approx(wanted)
 
 
 def test_a_row_without_an_answer_is_wrong_of_caption_and_foil() -> None:
     """Seven of ten are refused by a model that says yes to all; its file has the threshold for their scores."""
     about = json.dumps({"threshold": 0.3, "unanswered": {"refusal": 14}})
     given = table([(0.6, 0.6, None, None)] * 3 + [(0.3, 0.3, None, None)] * 7)
-    found = measure(given.replace_schema_metadata({b"twinset": about})).all.figures
-    assert [found[name].value for name in ("p_c", "acc", "p_f", "min")] == [30, 15, 0, 0]
-    assert found["accuracy"].expected == 50
+    figures = measure(given.replace_schema_metadata({b"twinset": about})).all.figures
+    assert [figures[name].value for name in ("p_c", "acc", "p_f", "min")] == [30, 15, 0, 0]
+    assert figures["accuracy"].expected == 50
 
 
 def test_float64_is_not_rounded() -> None:
@@ -103,39 +106,34 @@ def test_float64_is_not_rounded() -> None:
     for score in (np.float16(0.3), np.float32(0.3), 0.3, "0.3"):  # is not above a threshold of 0.3
         figures = measure(pa.table({"s00": [score], "s01": [score]}), threshold=0.3).all.figures
         assert (figures["p_c"].value, figures["p_f"].value) == (0, 100)
-    half = pa.table({"s00": pa.array(np.array([0.5], np.float16)), "s01": pa.array([1], pa.int8())})
-    assert measure(half).all.figures["accuracy"].value == 0
 
 
 @pytest.mark.parametrize("names", RELEASED)
 def test_outcomes_as_bivlc_released_them(names: tuple[str, ...]) -> None:
     rows = [(True, True, True, True), (True, True, True, False), (True, False, True, True), (False, False, False, True)]
     columns = dict(zip(names, ([*column] for column in zip(*rows, strict=True)), strict=True))
-    found = measure(pa.table(columns))
+    measured = measure(pa.table(columns)).all
     wanted = {"text": 50, "image": 50, "group": 25, "ipos2t": 75, "ineg2t": 50, "tpos2i": 75, "tneg2i": 75}
-    assert {name: figure.value for name, figure in found.all.figures.items()} == wanted and found.all.ties is None
-    assert all(figure.expected is None for figure in found.all.figures.values())
+    assert {name: figure.value for name, figure in measured.figures.items()} == wanted and measured.ties is None
+    assert all(figure.expected is None for figure in measured.figures.values())
 
 
 ERRORS = st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.9, 2.0, 2.75, 8.0]), min_size=1, max_size=4)
 
 
-def boundaries(errors: Any) -> pa.Table:
-    return pa.table({"errors": pa.array(errors, pa.list_(pa.float32()))})
-
-
+@FEW_EXAMPLES
 @given(st.lists(ERRORS, min_size=1, max_size=20))
 def test_grounding_equals_a_loop_over_gaps(errors: list[list[float]]) -> None:
-    found = measure(boundaries(errors), resamples=0).all
+    measured = measure(pa.table({"errors": pa.array(errors, pa.list_(pa.float32()))}), resamples=0).all
     within = {seconds: [[error <= seconds for error in row] for row in errors] for seconds in THRESHOLDS}
     for seconds, rows in within.items():
-        figure = found.figures[f"grounding@{seconds}"]
+        figure = measured.figures[f"grounding@{seconds}"]
         assert figure.value == pytest.approx(100 * np.mean([all(row) for row in rows]))
         assert figure.expected == pytest.approx(100 * np.mean([np.mean(row) for row in rows]))
-    values = [found.figures[f"grounding@{seconds}"].value for seconds in THRESHOLDS]
-    assert found.figures["grounding"].value == pytest.approx(np.mean(values))
+    values = [measured.figures[f"grounding@{seconds}"].value for seconds in THRESHOLDS]
+    assert measured.figures["grounding"].value == pytest.approx(np.mean(values))
     tied = [any(any(rows[place]) and not all(rows[place]) for rows in within.values()) for place in range(len(errors))]
-    assert found.ties == pytest.approx(100 * np.mean(tied))
+    assert measured.ties == pytest.approx(100 * np.mean(tied))
 
 
 GALLERY = st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=5)
@@ -158,10 +156,11 @@ def found_at(gallery: list[float], k: int, noise: tuple[int, ...], targets: int)
     return any(entry < targets for entry in order[:k])
 
 
+@FEW_EXAMPLES
 @given(st.lists(GALLERY, min_size=1, max_size=6), st.integers(1, 3))
 def test_recall_equals_sorting_every_gallery(galleries: list[list[float]], targets: int) -> None:
-    found = measure(ranks(galleries, targets), resamples=0).all
-    assert [*found.figures] == ["recall@1", "recall@2", "recall@3"]
+    measured = measure(ranks(galleries, targets), resamples=0).all
+    assert [*measured.figures] == ["recall@1", "recall@2", "recall@3"]
     orders = [[*permutations(range(len(gallery)))] for gallery in galleries]
     tied = set()
     for k in (1, 2, 3):
@@ -169,19 +168,18 @@ def test_recall_equals_sorting_every_gallery(galleries: list[list[float]], targe
             [found_at(gallery, k, noise, targets) for noise in noises]
             for gallery, noises in zip(galleries, orders, strict=True)
         ]
-        figure = found.figures[f"recall@{k}"]
+        figure = measured.figures[f"recall@{k}"]
         assert figure.value == pytest.approx(100 * np.mean([all(answers) for answers in each]))
         assert figure.expected == pytest.approx(100 * np.mean([np.mean(answers) for answers in each]))
         tied |= {place for place, answers in enumerate(each) if any(answers) and not all(answers)}
-    assert found.ties == pytest.approx(100 * len(tied) / len(galleries))
+    assert measured.ties == pytest.approx(100 * len(tied) / len(galleries))
 
 
 def test_a_metric_that_a_file_names_is_measured_or_the_notes_say_why() -> None:
     named = {b"twinset": json.dumps({"metrics": ["map", "semantic-map"]})}
     table = ranks([[1.0, 0.0], [0.0, 1.0]])
-    assert (
-        "map is not measured: table has no column above, level" in measure(table.replace_schema_metadata(named)).notes
-    )
+    notes = measure(table.replace_schema_metadata(named)).notes
+    assert "map is not measured: table has no column above, level" in notes
     for name, column in {"above": [[0], [1]], "level": [[0], [0]], "tags": ["", ""]}.items():  # CIRCO's first release
         table = table.append_column(name, pa.array(column))
     assert measure(table.replace_schema_metadata(named)).all.figures["map@5"].value == 75
@@ -192,19 +190,14 @@ def diagonal(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> dict[str, Fl
     return {"diagonal": np.where(np.isnan(s10), np.nan, s00 + s11 > s01 + s10)}
 
 
-def misspelt(s0: Floats) -> dict[str, Floats]:
-    """Of a column that no table has."""
-    raise NotImplementedError
-
-
 def failing(s00: Floats) -> dict[str, Floats]:
     """With a fault."""
     raise ZeroDivisionError("a fault")
 
 
-def install(monkeypatch: pytest.MonkeyPatch, *metrics: Any) -> None:
-    found = {one.__name__: EntryPoint(one.__name__, f"{__name__}:{one.__name__}", "twinset.metrics") for one in metrics}
-    monkeypatch.setattr(doors, "installed", lambda group: found if group == "twinset.metrics" else {})
+def install(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    entries = {name: EntryPoint(name, f"{__name__}:{name}", "twinset.metrics")}
+    monkeypatch.setattr(doors, "installed", lambda group: entries if group == "twinset.metrics" else {})
 
 
 def scores(seed: int, rows: int = 200) -> pa.Table:
@@ -215,12 +208,12 @@ def scores(seed: int, rows: int = 200) -> pa.Table:
 
 
 def test_an_installed_metric_is_measured_and_compared_beside_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, diagonal)
-    found = measure(scores(1), ["side"])
+    install(monkeypatch, "diagonal")
+    measured = measure(scores(1), ["side"])
     right = diagonal(*(scores(1)[name].to_numpy() for name in SCORES))["diagonal"]
-    figure = found.all.figures["diagonal"]
+    figure = measured.all.figures["diagonal"]
     assert figure.value == pytest.approx(100 * right.mean()) and figure.low < figure.value < figure.high  # type: ignore[operator]
-    assert found.by["left"].figures["diagonal"].value == pytest.approx(100 * right[1::2].mean())
+    assert measured.by["left"].figures["diagonal"].value == pytest.approx(100 * right[1::2].mean())
     lines = {line["figure"]: line for line in compare(scores(1), scores(2)).table.to_dicts()}
     assert [*lines] == ["text", "image", "group", "diagonal"]
     assert lines["diagonal"]["low"] < lines["diagonal"]["difference"] < lines["diagonal"]["high"]
@@ -228,9 +221,7 @@ def test_an_installed_metric_is_measured_and_compared_beside_the_figures(monkeyp
     assert measure(one_image).all.figures["diagonal"].value == 100  # of the row that is asked
 
 
-def test_a_metric_without_its_columns_is_noted_and_one_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, misspelt)
-    assert "misspelt is not measured: table has no column s0" in measure(scores(1)).notes
-    install(monkeypatch, failing)
+def test_a_metric_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, "failing")
     with pytest.raises(WrongUse, match="metric failing: ZeroDivisionError: a fault"):
         measure(scores(1))

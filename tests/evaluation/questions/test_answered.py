@@ -21,6 +21,7 @@ from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.from_python import evaluate, put_scores
 from twinset.evaluation.questions.answered import score_answers
 from twinset.evaluation.questions.asked import write_questions
+from twinset.evaluation.report import page
 
 PAGE = Path(__file__).parents[3] / "docs" / "scores.md"
 
@@ -31,9 +32,15 @@ def asked(tmp_path: Path) -> Path:
     winoground(tmp_path / "winoground")
     flickr30k(tmp_path / "flickr30k")
     places = [(name, str(tmp_path / name)) for name in ("winoground", "flickr30k")]
-    found = write_questions(places, [], tmp_path / "Q")
-    assert found == {"images": 8, "texts": 13, "pairs": 34, "left_out": {}}
+    assert write_questions(places, [], tmp_path / "Q") == {"images": 8, "texts": 13, "pairs": 34, "left_out": {}}
     return tmp_path / "Q"
+
+
+@pytest.fixture(autouse=True)
+def without_report(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes most of the time, and has tests of its own."""
+    if not request.node.get_closest_marker("slow"):
+        monkeypatch.setattr(page, "write_report", lambda out, *_, **__: [out / "report.html"])
 
 
 def scored(asked: Path, change: Callable[[pd.DataFrame], Any] = lambda pairs: pairs) -> Path:
@@ -61,10 +68,9 @@ def test_ten_lines_of_the_docs_give_the_scores_of_the_same_model_here(
         [(name, tmp_path / name) for name in ("winoground", "flickr30k")], f"clip:{tmp_path}/clip", out,
         cache=tmp_path / "cache",
     )["scores"]  # fmt: skip
-    assert [one["benchmark"] for one in mine] == [one["benchmark"] for one in ours]
-    for one, other in zip(mine, ours, strict=True):
-        assert one["rows"] == other["rows"]
-        numbers = [pd.read_parquet(of["path"]).select_dtypes("number").fillna(0) for of in (one, other)]
+    for table, expected in zip(mine, ours, strict=True):
+        assert (table["benchmark"], table["rows"]) == (expected["benchmark"], expected["rows"])
+        numbers = [pd.read_parquet(scores["path"]).select_dtypes("number").fillna(0) for scores in (table, expected)]
         assert (numbers[0] - numbers[1]).abs().max().max() < 1e-6
     assert "mine" in (out / "report.html").read_text("utf-8")
 
@@ -72,10 +78,10 @@ def test_ten_lines_of_the_docs_give_the_scores_of_the_same_model_here(
 def test_images_that_cannot_be_read_are_asked_of_nobody_and_left_out_of_both(tmp_path: Path) -> None:
     winoground(tmp_path / "winoground")
     put(tmp_path / "winoground/images/ex_1_img_0.png", picture(2, "PNG")[:60])
-    found = write_questions([("winoground", str(tmp_path / "winoground"))], [], tmp_path / "Q")
-    assert (found["images"], found["pairs"], found["left_out"]) == (5, 10, {"undecodable image": 1})
-    (one,) = put_scores(scored(tmp_path / "Q"), "mine", tmp_path / "run", {}, tmp_path / "Q", None)["scores"]
-    assert (one["rows"], one["left_out"]) == (2, {"undecodable image": 1})
+    asked = write_questions([("winoground", str(tmp_path / "winoground"))], [], tmp_path / "Q")
+    assert (asked["images"], asked["pairs"], asked["left_out"]) == (5, 10, {"undecodable image": 1})
+    (scores,) = put_scores(scored(tmp_path / "Q"), "mine", tmp_path / "run", {}, tmp_path / "Q", None)["scores"]
+    assert (scores["rows"], scores["left_out"]) == (2, {"undecodable image": 1})
 
 
 def test_scores_that_are_not_those_of_all_pairs_are_refused(tmp_path: Path, asked: Path) -> None:
@@ -118,14 +124,6 @@ def test_a_benchmarks_own_question_is_asked_once_for_each_answer(
     assert [row[name] for name in ("s00", "s01", "s10", "s11")] == [1e9 + 0.9, 1e9 + 0.1, 0.2, 0.8]
 
 
-def scored_here(folder: Path, benchmark: str) -> dict[str, Any]:
-    """A run of ours."""
-    {"winoground": winoground, "flickr30k": flickr30k}[benchmark](folder / benchmark)
-    model = f"random:{open_clip_config(folder)}"
-    found = evaluate({benchmark: folder / benchmark}, model, folder / "ours", cache=folder / "cache")
-    return dict(found["scores"][0])
-
-
 def put_text(folder: Path, benchmark: str, columns: str, threshold: float | None = None) -> dict[str, Any]:
     (folder / "mine.csv").write_text(columns)
     places = {benchmark: str(folder / benchmark)}
@@ -134,23 +132,26 @@ def put_text(folder: Path, benchmark: str, columns: str, threshold: float | None
 
 @pytest.mark.parametrize("benchmark", ["winoground", "flickr30k"])
 def test_a_csv_becomes_the_score_file_that_a_run_writes(tmp_path: Path, benchmark: str) -> None:
-    ours = scored_here(tmp_path, benchmark)
+    {"winoground": winoground, "flickr30k": flickr30k}[benchmark](tmp_path / benchmark)
+    places, model = {benchmark: tmp_path / benchmark}, f"random:{open_clip_config(tmp_path)}"
+    (ours,) = evaluate(places, model, tmp_path / "ours", cache=tmp_path / "cache")["scores"]
     table = pd.read_parquet(ours["path"]).drop(columns=["top", "best_wrong"], errors="ignore")
     shuffled = table.sample(frac=1, random_state=1).drop(columns=["subset", "category", "group"])
-    found = put_text(tmp_path, benchmark, shuffled.to_csv(index=False))
-    assert (found["rows"], found["left_out"], found["figures"]) == (len(table), {}, ours["figures"])
-    pd.testing.assert_frame_equal(pd.read_parquet(found["path"]), table)
+    scores = put_text(tmp_path, benchmark, shuffled.to_csv(index=False))
+    assert (scores["rows"], scores["left_out"], scores["figures"]) == (len(table), {}, ours["figures"])
+    pd.testing.assert_frame_equal(pd.read_parquet(scores["path"]), table)
 
 
 def test_examples_without_a_row_are_counted_and_strange_rows_refused(tmp_path: Path) -> None:
-    table = pd.read_parquet(scored_here(tmp_path, "winoground")["path"])
-    assert put_text(tmp_path, "winoground", table[1:].to_csv())["left_out"] == {"no row": 1}
+    winoground(tmp_path / "winoground")
+    header, row = "key,s00,s01,s10,s11\n", "test/0,1,0,0,1\n"
+    assert put_text(tmp_path, "winoground", header + row)["left_out"] == {"no row": 2}
     for wrong, message in (
-        (table.assign(key=["strange", *table.key[1:]]), "the key 'strange' is not of winoground"),
-        (table.drop(columns="key"), "no column 'key'"),
+        (header + row.replace("test/0", "strange"), "the key 'strange' is not of winoground"),
+        ((header + row).replace("key", "name"), "no column 'key'"),
     ):
         with pytest.raises(WrongUse, match=message):
-            put_text(tmp_path, "winoground", wrong.to_csv())
+            put_text(tmp_path, "winoground", wrong)
 
 
 def test_what_is_measured_of_one_image_is_put_beside_a_benchmark_too(tmp_path: Path) -> None:
@@ -158,5 +159,5 @@ def test_what_is_measured_of_one_image_is_put_beside_a_benchmark_too(tmp_path: P
     tables = {"s00,s01": ("1000.00002,1000.00001", "0,0.5"), "correct": ("True", "no"), "ipos2t": ("1", "0.5")}
     for header, (right, wrong) in tables.items():
         rows = [f"{kind}/{n},{right if n == 0 else wrong}" for kind in ("swap_obj", "add_att") for n in range(3)]
-        found = put_text(tmp_path, "sugarcrepe", "\n".join([f"key,{header}", *rows]))
-        assert found["rows"] == 6 and found["figures"]["accuracy"] == pytest.approx(100 / 3)
+        scores = put_text(tmp_path, "sugarcrepe", "\n".join([f"key,{header}", *rows]))
+        assert scores["rows"] == 6 and scores["figures"]["accuracy"] == pytest.approx(100 / 3)

@@ -33,14 +33,14 @@ def save(
     out: Path, benchmark: str, model: str, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, **about: Any
 ) -> Path:
     """Write a score file; about: what differs from the usual."""
-    told = {
+    metadata = {
         "benchmark": benchmark, "title": f"{benchmark} & <b>co</b>", "model": model, "model_digest": "m" * 64,
         "data_digest": "d" * 64, "left_out": {"missing image": 3}, "seconds": 12.5, "device": "cpu", **about,
     }  # fmt: skip
     number = len(list(out.glob(f"scores/{benchmark}/*.parquet")))
     path = out / "scores" / benchmark / f"model-{number}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
-    schema = schema.with_metadata({b"twinset": json.dumps(told).encode()})
+    schema = schema.with_metadata({b"twinset": json.dumps(metadata).encode()})
     pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path)
     return path
 

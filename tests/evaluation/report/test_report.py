@@ -1,6 +1,4 @@
-"""The report of a run: everything on the page, nothing that runs or loads, the same bytes again. Parts of a benchmark,
-seeds of a model, and what answers at random get.
-"""
+"""The report of a run: what stands on the page, parts of a benchmark, seeds of a model, and what chance gets."""
 
 import json
 import re
@@ -18,25 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evaluation.report.made_scores import (
-    SCHEMAS,
-    SCRIPT,
-    Made,
-    errors,
-    identity,
-    matchings,
-    ranks,
-    released,
-    save,
-)  # fmt: skip
+from tests.evaluation.report import made_scores
+from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, released, save
 from twinset.cli.main import main
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.examples import MATCHING_CHOICES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.matching import FINER
 from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.report import page
 from twinset.evaluation.report.page import write_report
-from twinset.evaluation.report.results import TWO_IMAGES, chance, recall
+from twinset.evaluation.report.results import TWO_IMAGES, measured_run, recall
 
 PROBED = {
     "sees": "captions", "guess": "shorter", "n": 15, "groups": 10, "right": 90.0, "expected": 93.25,
@@ -68,12 +58,19 @@ class Page(HTMLParser):
         self.text += data
 
 
+@pytest.fixture
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take most of the time of a report."""
+    monkeypatch.setattr(page, "plot", lambda panels: "")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A run of two models on pairs, one on galleries, one on videos, with probes, and its report."""
     out = tmp_path_factory.mktemp("run")
     save(out, "winoground", f"A {SCRIPT}", matchings(30, 3, 0.0), SCHEMAS["matching"])
-    save(out, "winoground", "open_clip:B_32", matchings(30, 4, 0.1), SCHEMAS["matching"], left_out={})
+    counted = {"left_out": {}, "unanswered": {"refusal": 2}}
+    save(out, "winoground", "open_clip:B_32", matchings(30, 4, 0.1), SCHEMAS["matching"], **counted)
     save(out, "galleries", "open_clip:B_32", ranks(20), SCHEMAS["query"])
     save(out, "gebc", "open_clip:B_32", errors(12), SCHEMAS["grounding"])
     (out / "probes").mkdir()
@@ -103,19 +100,19 @@ def test_figures_stand_with_intervals_ties_chance_papers_and_probes(run: Path) -
     assert "A blind probe solves first: characters, shorter." in text and "<i>second</i>: too small" in text
     assert "|first|characters|shorter|15|10|93.2581.00 to 99.00|" in text
     assert f"|winoground|A {SCRIPT}|missing image|3" in text
+    assert "winoground,open_clip:B_32,refusal,2" in (run / "tables" / "unanswered.csv").read_text()
     lines = results(run)["winoground"]["differences"]
-    assert [one["figure"] for one in lines] == ["text", "image", "group"]  # type: ignore[index, attr-defined]
+    assert [line["figure"] for line in lines] == ["text", "image", "group"]  # type: ignore[index, attr-defined]
     assert f"|{lines[0]['difference']:.2f}" in text and results(run)["galleries"]["differences"] == []  # type: ignore[index]
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_rows_that_one_model_lacks_are_named_beside_the_chart(tmp_path: Path) -> None:
     save(tmp_path, "winoground", "a", matchings(9, 1, 0.2), SCHEMAS["matching"])
     save(tmp_path, "winoground", "b", matchings(8, 2, 0.2), SCHEMAS["matching"])
-    write_report(tmp_path, resamples=20)
-    (note,) = results(tmp_path)["winoground"]["notes"]  # type: ignore[misc, attr-defined]
-    page = (tmp_path / "report.html").read_text()
-    assert note.startswith("a and b: 1 rows of ") and note in page
-    assert page.count('class="chart"') == 3 and page.count('class="dot"') == 6, "text, image, group of two models"
+    html = write_report(tmp_path, resamples=20)[0].read_text()
+    assert "a and b: 1 rows of " in html
+    assert html.count('class="chart"') == 3 and html.count('class="dot"') == 6, "text, image, group of two models"
 
 
 def test_a_report_again_is_the_same_without_the_benchmark(run: Path, tmp_path: Path) -> None:
@@ -147,12 +144,12 @@ def test_a_real_tex_reads_every_table(tmp_path: Path) -> None:
 MIT, PAPERS = BENCHMARKS.find("mit-states").title, r"Combiner \(CC3M|FIBER \+ EqSim"
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(
     ("benchmark", "subset", "lost", "title", "shown"),
     [
         ("winoground", "test", {"missing image": 392}, "W", False),
         ("winoground", "test", {}, "W", True),
-        ("cirr", "global", {"missing gallery image": 9}, "W", False),
         ("genecis", "focus-object", {}, "W", True),
         ("mit-states", "test", {}, MIT, True),
         ("mit-states", "test", {}, f"{MIT}, 8 of each subset (seed 0)", False),
@@ -161,16 +158,16 @@ MIT, PAPERS = BENCHMARKS.find("mit-states").title, r"Combiner \(CC3M|FIBER \+ Eq
 def test_papers_stand_beside_what_is_whole(
     tmp_path: Path, benchmark: str, subset: str, lost: dict[str, int], title: str, shown: bool
 ) -> None:
-    pairs, whole = benchmark == "winoground", {"genecis": {subset: 8, "change-object": 8}, "cirr": {subset: 8}}
+    pairs, whole = benchmark == "winoground", {"genecis": {subset: 8, "change-object": 8}}
     rows = [{**row, "subset": subset} for row in (matchings(8, 0, 0.5) if pairs else ranks(8, 10))]
     save(tmp_path, benchmark, "m", rows, SCHEMAS["matching" if pairs else "query"], left_out=lost, title=title)
     with released(**whole, winoground={"test": 8 if shown else 400}):
-        page = write_report(tmp_path, resamples=0)[0].read_text()
-    texts = [page, *(path.read_text() for path in (tmp_path / "tables").glob("winoground-all*"))]
+        html = write_report(tmp_path, resamples=0)[0].read_text()
+    texts = [html, *(path.read_text() for path in (tmp_path / "tables").glob("winoground-all*"))]
     assert len(texts) == 1 + 3 * pairs and all(bool(re.search(PAPERS, text)) == shown for text in texts)
     assert not pairs or all(f"W (n = 8{'' if shown else ' of 400'}): all examples" in text for text in texts)
     warned = "".join(f"; left out: {count} {reason}. The figures are of" for reason, count in lost.items())
-    assert warned in page and ("what papers report of the whole is not shown" in page) == bool(lost)
+    assert warned in html and ("what papers report of the whole is not shown" in html) == bool(lost)
     beside = [path.read_text() for path in (tmp_path / "tables").glob("genecis-papers-*.csv")]
     assert all(re.search(r"m,.*\d\.", text) for text in beside[:1])
 
@@ -180,13 +177,12 @@ def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_togethe
     rows = [{**row, "subset": ways[n % 2], "higher": n % 2} for n, row in enumerate(ranks(8, 30))]
     about = {"apart": True, "left_out": {}, "title": "Flickr30k"}
     paths = [save(tmp_path, "flickr30k", name, rows, SCHEMAS["query"], **about) for name in ("a", "b")]
-    found = measure(paths[0], ["subset"])
-    assert not found.all.figures and "no figures of all rows" in found.notes[0]
-    assert {name: one.figures["recall@1"].value for name, one in found.by.items()} == {ways[0]: 100, ways[1]: 0}
-    assert {*measure(paths[0], ["category"]).by} == {f"{way} / " for way in ways}
+    measured = measure(paths[0], ["subset"], resamples=0)
+    assert not measured.all.figures and "no figures of all rows" in measured.notes[0]
+    assert {way: part.figures["recall@1"].value for way, part in measured.by.items()} == {ways[0]: 100, ways[1]: 0}
     plain = pq.read_table(paths[0]).replace_schema_metadata()
-    for other in ((paths[1], paths[0]), (plain, paths[0]), (paths[0], plain)):
-        assert {*compare(*other).table["rows"]} == {*ways}
+    for tables in ((paths[1], paths[0]), (plain, paths[0])):
+        assert {*compare(*tables, resamples=0).table["rows"]} == {*ways}
     with released(flickr30k=dict.fromkeys(ways, 4)):
         write_report(tmp_path, resamples=0)
     of_model = results(tmp_path)["flickr30k"]["models"]["a"]  # type: ignore[index]
@@ -199,32 +195,27 @@ def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_togethe
 RUNS = ["open_clip:B:seed-0.pt", "open_clip:B:seed-1.pt", "open_clip:B:seed-2.pt"]
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    """Three seeds of a model, and another model."""
-    for seed, model in enumerate(RUNS):
-        save(tmp_path, "winoground", model, matchings(60, seed, 0.05 * seed), SCHEMAS["matching"])
-    save(tmp_path, "winoground", "other", matchings(60, 9, 0.1), SCHEMAS["matching"])
-    return tmp_path
-
-
-def test_the_mean_stands_with_its_deviation_and_an_interval(out: Path) -> None:
+@pytest.mark.usefixtures("without_plots")
+def test_the_mean_of_seeds_stands_with_its_deviation_and_an_interval(tmp_path: Path) -> None:
+    out = tmp_path
+    for seed, model in enumerate([*RUNS, "open_clip:L"]):
+        save(out, "winoground", model, matchings(60, seed, 0.05 * seed), SCHEMAS["matching"])
     assert main(["eval", "report", str(out), "--seeds", "ours=open_clip:B:seed-*"]) == 0
-    found = results(out)["winoground"]
-    ours, each = found["seeds"]["ours"], [found["models"][model] for model in RUNS]  # type: ignore[index]
-    assert ours["models"] == RUNS and "sd" not in each[0]["all"]
-    parts = [(ours["all"], [one["all"] for one in each])]
-    parts += [(ours["by_subset"]["first"], [one["by_subset"]["first"] for one in each])]
+    reported = results(out)["winoground"]
+    ours, models = reported["seeds"]["ours"], [reported["models"][model] for model in RUNS]  # type: ignore[index]
+    assert ours["models"] == RUNS and "sd" not in models[0]["all"]
+    parts = [(ours["all"], [model["all"] for model in models])]
+    parts += [(ours["by_subset"]["first"], [model["by_subset"]["first"] for model in models])]
     for of_mean, runs in parts:
         for figure in ("text", "group", "mean_equivariance_text"):
-            values = [one[figure] for one in runs]
+            values = [run[figure] for run in runs]
             assert of_mean[figure] == pytest.approx(fmean(values))
             assert of_mean["sd"][figure] == pytest.approx(stdev(values))
         low, high = of_mean["interval"]["text"]
         # The seeds differ, so their mean is less certain than each of them.
-        assert high - low > max(one["interval"]["text"][1] - one["interval"]["text"][0] for one in runs)
+        assert high - low > max(run["interval"]["text"][1] - run["interval"]["text"][0] for run in runs)
     paths = sorted(out.glob("scores/winoground/*"))[:1]
-    alone, same = measure(paths).all.figures["group"], measure(paths * 3).all.figures["group"]
+    alone, same = (measure(files, resamples=100).all.figures["group"] for files in (paths, paths * 3))
     assert (same.value, same.low, same.high, same.sd) == (alone.value, alone.low, alone.high, 0), "runs that agree"
     value, sd = ours["all"]["group"], ours["all"]["sd"]["group"]
     assert f"{value:.2f} ± {sd:.2f}" in (out / "report.html").read_text()
@@ -249,30 +240,18 @@ def test_recall_is_the_share_of_all_first_entries_with_a_target(sizes: tuple[int
     assert recall(k, entries, targets) == pytest.approx(100 * hit)
 
 
-def test_chance_is_counted_for_the_galleries_that_there_are(tmp_path: Path) -> None:
-    rows = [*ranks(9, 15), *({**row, "key": f"b{row['key']}", "subset": "third"} for row in ranks(3, 10))]
-    path = save(tmp_path, "galleries", "m", rows, SCHEMAS["query"])
-    found = chance({path: ["recall@1", "recall@3"]})
-    assert found["third"] == pytest.approx({"recall@1": 10, "recall@3": 30})
-    assert found["first"] == pytest.approx({"recall@1": 100 / 15, "recall@3": 20})
-    assert found[""]["recall@1"] == pytest.approx((9 * 100 / 15 + 3 * 10) / 12)
-
-
 def test_chance_is_that_of_choices(tmp_path: Path) -> None:
-    four = [identity(n) | dict.fromkeys(FINER, float(n < 5)) for n in range(12)]
-    about = {"unanswered": {"refusal": 2}}
-    save(tmp_path, "four", "vlm/choose:F", four, MATCHING_CHOICES, **about)
-    pairs = [identity(n) | {"pairing": 0.5, "order12": 1.0, "order21": 0.0} for n in range(12)]
+    four = [made_scores.identity(n) | dict.fromkeys(FINER, float(n < 5)) for n in range(12)]
+    save(tmp_path, "four", "vlm/choose:F", four, MATCHING_CHOICES)
+    pairs = [made_scores.identity(n) | {"pairing": 0.5, "order12": 1.0, "order21": 0.0} for n in range(12)]
     save(tmp_path, "whole", "vlm/eqben:F", pairs, MATCHING_CHOICES)
-    save(tmp_path, "both", "vlm/choose:F", four, MATCHING_CHOICES)
-    save(tmp_path, "both", "a", matchings(12, 0, 0.1), SCHEMAS["matching"])
+    save(tmp_path, "mixed", "vlm/choose:F", four, MATCHING_CHOICES)
+    save(tmp_path, "mixed", "a", matchings(12, 0, 0.1), SCHEMAS["matching"])
     for model, entries in (("a", 10), ("b", 100)):
         save(tmp_path, "sizes", model, ranks(12, entries), SCHEMAS["query"])
-    write_report(tmp_path, resamples=0)
-    found = json.loads((tmp_path / "results.json").read_text())["benchmarks"]
-    assert found["four"]["chance"][""]["group"] == 6.25 and found["four"]["chance"][""]["text"] == 25
-    assert found["whole"]["chance"][""] == {"group": 50, "order12": 50, "order21": 50}
-    both = found["both"]["chance"][""]
-    assert both["text"] == 25 and "group" not in both, "scores get 16.67 by chance, choices 6.25"
-    assert "recall@1" not in found["sizes"]["chance"].get("", {}), "10 % of a, 1 % of b"
-    assert "four,vlm/choose:F,refusal,2" in (tmp_path / "tables" / "unanswered.csv").read_text()
+    by_chance = {measured.name: measured.chance for measured in measured_run(tmp_path, resamples=0)}
+    assert by_chance["four"][""]["group"] == 6.25 and by_chance["four"][""]["text"] == 25
+    assert by_chance["whole"][""] == {"group": 50, "order12": 50, "order21": 50}
+    assert by_chance["mixed"][""]["text"] == 25
+    assert "group" not in by_chance["mixed"][""], "scores get 16.67 by chance, choices 6.25"
+    assert "recall@1" not in by_chance["sizes"].get("", {}), "10 % of a, 1 % of b"

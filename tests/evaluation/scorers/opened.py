@@ -11,9 +11,9 @@ FAST = Running(batch=4, threads=1)
 
 
 def encoder(text: str) -> DualEncoder:
-    found = open_model(text, FAST)
-    assert isinstance(found, DualEncoder) and not isinstance(found, Matcher | Composer)
-    return found
+    model = open_model(text, FAST)
+    assert isinstance(model, DualEncoder) and not isinstance(model, Matcher | Composer)
+    return model
 
 
 def queries(rule: Composer, images: Sequence[Any], texts: Sequence[str]) -> Floats:

@@ -19,7 +19,7 @@ from twinset.models.encoders.contract import Composer, NotApplicable, unit
 def test_baselines_combine_features_that_are_not_normalised(tmp_path: Path) -> None:
     config = open_clip_config(tmp_path)
     inner = encoder(f"random:{config}")
-    image = inner.image_features([inner.prepare(one) for one in images(3)])
+    image = inner.image_features([inner.prepare(picture) for picture in images(3)])
     text = inner.text_features(TEXTS)
     for kind, expected in {"image-only": image, "text-only": text, "image+text": (image + text) / 2}.items():
         rule = open_model(f"{kind}:random:{config}", FAST)
@@ -49,12 +49,12 @@ def combiner(features: int = 8, seed: int = 0) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("layout", ["plain", "GeneCIS", "CLIP4Cir"])
 def test_a_published_combiner_gives_its_formula(tmp_path: Path, layout: str) -> None:
     weights, clip = combiner(), open_clip_network(6)
-    both = {
+    files = {
         "plain": {f"module.{name}": value for name, value in weights.items()},
         "GeneCIS": {"clip_model": clip.state_dict(), "combiner": weights, "epoch": 3},
         "CLIP4Cir": {"epoch": 3, "Combiner": weights},
-    }[layout]
-    torch.save(both, tmp_path / "combiner.pt")
+    }
+    torch.save(files[layout], tmp_path / "combiner.pt")
     torch.save(clip.state_dict(), tmp_path / "clip.pt")
     clip_file = tmp_path / ("combiner.pt" if layout == "GeneCIS" else "clip.pt")
     rule = open_model(f"combiner:{tmp_path / 'combiner.pt'}:open_clip:{open_clip_config(tmp_path)}:{clip_file}", FAST)
@@ -91,11 +91,11 @@ def rule(kind: str, path: Path, content: object) -> Any:
 def test_the_attribute_that_fits_the_reference_best_is_the_query(tmp_path: Path) -> None:
     asked, inner = rule("focus-attribute", tmp_path, TYPES), encoder(f"random:{open_clip_config(tmp_path)}")
     shown = images(4)
-    found = queries(asked, shown, ["color", "shape", " Color", "shape"])
+    composed = queries(asked, shown, ["color", "shape", " Color", "shape"])
     seen = inner.encode_images(shown)
     for at, kind in enumerate(("Color", "shape", "Color", "shape")):
         words = inner.encode_texts(sorted(TYPES[kind]))
-        assert np.allclose(found[at], words[int((words @ seen[at]).argmax())], atol=1e-6)
+        assert np.allclose(composed[at], words[int((words @ seen[at]).argmax())], atol=1e-6)
     with pytest.raises(NotApplicable, match=r"'red' is no type of attributes in .*--only focus-attribute"):
         queries(asked, shown[:1], ["red"])
 
@@ -105,10 +105,10 @@ def test_the_predicted_category_follows_the_asked_attribute_in_all_templates(tmp
     vaw = [{"object_name": name, "image_id": "1"} for name in ("train", " Dog ", "train")]
     asked, inner = rule("change-attribute", tmp_path, vaw), encoder(f"random:{open_clip_config(tmp_path)}")
 
-    def said(name: str) -> Any:
+    def ensemble(name: str) -> Any:
         return unit(inner.encode_texts([template(name) for template in open_clip.OPENAI_IMAGENET_TEMPLATES]).mean(0))
 
     shown, conditions = images(3), ["olive green", "blue", "old"]
-    best = (inner.encode_images(shown) @ np.stack([said(name) for name in names]).T).argmax(1)
-    expected = [said(f"{one} {names[at]}") for one, at in zip(conditions, best, strict=True)]
+    best = (inner.encode_images(shown) @ np.stack([ensemble(name) for name in names]).T).argmax(1)
+    expected = [ensemble(f"{condition} {names[at]}") for condition, at in zip(conditions, best, strict=True)]
     assert np.allclose(queries(asked, shown, conditions), expected, atol=1e-5)

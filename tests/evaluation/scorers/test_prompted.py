@@ -3,7 +3,7 @@
 import base64
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ import pytest
 from PIL import Image
 
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
+from tests.evaluation.report.made_scores import picture
 from tests.evaluation.scorers.opened import FAST
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
 from tests.models.visual_questions.tiny_vision_language import save
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.examples import Matching, OwnQuestion, Picture
+from twinset.evaluation.examples import Matching, OwnQuestion
+from twinset.evaluation.metrics.matching import FINER, SCORES
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.asking import ADDRESS, KEY, SETTINGS
@@ -26,32 +28,25 @@ from twinset.evaluation.scorers.prompted import PromptedChooser
 from twinset.models.encoders.contract import Question, Running
 from twinset.models.visual_questions import vision_language
 
-RED, BLUE = (Image.new("RGB", (8, 6), colour) for colour in ("red", "blue"))
+RED, BLUE = (Image.new("RGB", (40, 30), colour) for colour in ("red", "blue"))
 CAPTIONS = ("a red wall without windows", "a blue wall without windows")
-
-
-def png(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def matching(key: str, captions: tuple[str, str] = CAPTIONS) -> Matching:
     """The two images, each with a caption."""
-    pictures = (Picture("red", lambda: png(RED)), Picture("blue", lambda: png(BLUE)))
+    pictures = (picture("red", "red"), picture("blue", "blue"))
     return Matching(key=key, subset="s", group="g", images=pictures, captions=captions)
 
 
 def chooser(text: str = "openai-chooser:m") -> PromptedChooser:
-    found = open_model(text, Running())
-    assert isinstance(found, PromptedChooser)
-    return found
+    model = open_model(text, Running())
+    assert isinstance(model, PromptedChooser)
+    return model
 
 
-def asked(images: Sequence[Image.Image], captions: Sequence[tuple[str, str]] = ()) -> list[Question]:
-    """Which caption fits each image."""
-    shown = zip(images, captions or [CAPTIONS] * len(images), strict=True)
-    return [Question("text", (image,), two) for image, two in shown]
+def asked(image: Image.Image, captions: tuple[str, str] = CAPTIONS) -> Question:
+    """Which caption fits an image."""
+    return Question("text", (image,), captions)
 
 
 def seen(body: Body) -> tuple[tuple[int, int, int], str]:
@@ -60,7 +55,7 @@ def seen(body: Body) -> tuple[tuple[int, int, int], str]:
     kind, _, encoded = image["image_url"]["url"].partition(";base64,")
     assert kind == "data:image/png"
     with Image.open(io.BytesIO(base64.b64decode(encoded))) as opened:
-        assert opened.size == (8, 6)
+        assert opened.size == RED.size
         return opened.getpixel((0, 0)), text["text"]  # type: ignore[return-value]
 
 
@@ -79,32 +74,32 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         chosen = {"answers": str(tmp_path), "longest_wait": 0.01, "timeout": 300, **settings}
         monkeypatch.setenv(ADDRESS, url)
         monkeypatch.setenv(SETTINGS, json.dumps(chosen))
-        monkeypatch.delenv(KEY, raising=False)
+        monkeypatch.setenv(KEY, "sesame")
 
     return lead
 
 
 def test_it_chooses_is_asked_once_and_says_why_it_does_not(environment: Callable[..., None]) -> None:
-    questions = asked([RED, BLUE, RED], [CAPTIONS, CAPTIONS, CAPTIONS[::-1]])
+    questions = [asked(RED), asked(BLUE), asked(RED, CAPTIONS[::-1])]
     with serving(looks) as server:
         environment(server.url)
         assert chooser().choose(questions) == [(0,), (1,), (1,)]
         assert chooser().choose(questions[::-1]) == [(1,), (1,), (0,)]  # as after a run that was killed
-        assert len(server.bodies) == 3
+        assert len(server.bodies) == 3 and {*server.keys} == {"Bearer sesame"}
     question = "Which caption best describes the image?\n(1) {}\n (2) {}\nOutput (1) or (2)."
     assert ((255, 0, 0), question.format(*CAPTIONS)) in {seen(body) for body in server.bodies}
     replies = {(255, 0, 0): completion("(1) or (2)", "length"), (0, 0, 255): failure(400, "content policy")}
     with serving(lambda body, _: replies[seen(body)[0]]) as server:
         environment(server.url, concurrency=1)
-        assert chooser().choose(asked([RED, BLUE])) == ["cut", "refused"]
+        assert chooser().choose([asked(RED), asked(BLUE)]) == ["cut", "refused"]
 
 
 @pytest.mark.parametrize(
     ("prompt", "direction", "answer", "chosen", "sizes"),
     [
-        ("choose", "image", "The second image.", (1,), [(8, 6), (8, 12)]),
-        ("choose-joined", "image", "(2), the one on the right", (1,), [(12, 6)]),
-        ("eqben", "pairing", "2;1", (1, 0), [(12, 6)]),
+        ("choose", "image", "The second image.", (1,), [(40, 30), (40, 60)]),
+        ("choose-joined", "image", "(2), the one on the right", (1,), [(60, 30)]),
+        ("eqben", "pairing", "2;1", (1, 0), [(60, 30)]),
     ],
 )
 def test_two_images_are_sent_as_two_or_side_by_side_and_captions_never_read_as_places(
@@ -113,7 +108,7 @@ def test_two_images_are_sent_as_two_or_side_by_side_and_captions_never_read_as_p
     captions = ("{caption2}", "b")[: 2 if direction == "pairing" else 1]
     with serving(lambda body, _: completion(answer)) as server:
         environment(server.url)
-        question = Question(direction, (RED, Image.new("RGB", (8, 12), "blue")), captions)
+        question = Question(direction, (RED, Image.new("RGB", (40, 60), "blue")), captions)
         assert chooser(f"openai-chooser/{prompt}:m").choose([question]) == [chosen]
     *images, text = server.bodies[-1]["messages"][0]["content"]
     shown = [base64.b64decode(image["image_url"]["url"].partition(",")[2]) for image in images]
@@ -128,8 +123,8 @@ def test_a_cached_score_of_the_question_as_a_caption_is_not_used_again(
         environment(server.url)
         for asks, score in ((CAPTIONS, 1.0), (own, 0.0)):
             benchmark = SmallBenchmark(partial(lambda captions: [matching("k", captions)], asks))
-            (found,) = run([benchmark], ["openai-yesno:m"], tmp_path, tmp_path)
-            assert pq.read_table(found.path)["s00"].to_pylist() == [score]
+            (scored,) = run([benchmark], ["openai-yesno:m"], tmp_path, tmp_path)
+            assert pq.read_table(scored.path)["s00"].to_pylist() == [score]
 
 
 def test_a_pair_without_yes_or_no_has_no_score_in_any_run_and_its_example_is_a_tie(
@@ -141,16 +136,16 @@ def test_a_pair_without_yes_or_no_has_no_score_in_any_run_and_its_example_is_a_t
     with serving(reply) as server:
         environment(server.url)
         for _ in range(2):  # the second one takes answers from disk
-            (found,) = run([SmallBenchmark(lambda: [matching("both")])], ["openai-yesno:m"], tmp_path, tmp_path)
-            (row,) = pq.read_table(found.path).select(["s00", "s01", "s10", "s11"]).to_pylist()
+            (scored,) = run([SmallBenchmark(lambda: [matching("k")])], ["openai-yesno:m"], tmp_path, tmp_path)
+            (row,) = pq.read_table(scored.path).select(SCORES).to_pylist()
             assert {*row.values()} == {0.5}
-            told = json.loads(pq.read_schema(found.path).metadata[b"twinset"])
-            assert told["unanswered"] == {"no-answer": 1} and told["prompt"] == "yes-no 1"
+            about = json.loads(pq.read_schema(scored.path).metadata[b"twinset"])
+            assert about["unanswered"] == {"no-answer": 1} and about["prompt"] == "yes-no 1"
         assert len(server.bodies) == 4
 
 
 def test_each_prompt_is_a_model_and_others_are_left_as_they_are(
-    environment: Callable[..., None], tmp_path: Path
+    environment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text("mine: {version: 3, asks: choice, source: me, text: '{caption1} or {caption2}?'}")
@@ -169,14 +164,6 @@ def test_each_prompt_is_a_model_and_others_are_left_as_they_are(
     }.items():
         with pytest.raises(WrongUse, match=problem):
             check_model(text)
-
-
-def test_the_environment_leads_to_the_server(environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(looks) as server:
-        environment(server.url)
-        monkeypatch.setenv(KEY, "sesame")
-        chooser().choose(asked([RED]))
-        assert server.keys == ["Bearer sesame"]
     monkeypatch.setenv(SETTINGS, '{"prize_in": 1}')
     with pytest.raises(WrongUse, match="prize_in: unknown key; did you mean 'price_in'"):
         chooser()
@@ -197,17 +184,15 @@ def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path:
     models = ["openai-chooser:m", "openai-yesno:m", "openai-vqascore:m"]
     with serving(reply) as server:
         environment(server.url)
-        found = run([SmallBenchmark(lambda: examples)], models, tmp_path / "out", tmp_path / "cache")
+        tables = [pq.read_table(scored.path) for scored in run([SmallBenchmark(lambda: examples)], models, tmp_path)]
         assert len(server.bodies) == 4 + 4 + 2 * 4, "each order of each image and each caption, each pair, once"
     texts = {body["messages"][0]["content"][-1]["text"] for body in server.bodies}
     assert f'Does this figure show "{CAPTIONS[0]}"? Please answer yes or no.' in texts
-    names = [["ipos2t", "ineg2t", "tpos2i", "tneg2i"], *[["s00", "s01", "s10", "s11"]] * 2]
-    tables = [pq.read_table(one.path).select(some).to_pylist() for one, some in zip(found, names, strict=True)]
-    likelihood = {"s00": 0.75, "s01": pytest.approx(0.1), "s10": pytest.approx(0.1), "s11": 0.75}
-    turned = {"s00": pytest.approx(0.1), "s01": 0.75, "s10": 0.75, "s11": pytest.approx(0.1)}
     tied = {"ineg2t": 0.5, "tpos2i": 0.5, "tneg2i": 0.5}
-    assert tables[0] == [{"ipos2t": 1, **tied}, {"ipos2t": 0, **tied}]
-    assert tables[1:] == [[likelihood, turned]] * 2
+    assert tables[0].select(FINER).to_pylist() == [{"ipos2t": 1, **tied}, {"ipos2t": 0, **tied}]
+    for table in tables[1:]:
+        straight, turned = ([*row.values()] for row in table.select(SCORES).to_pylist())
+        assert straight == pytest.approx([0.75, 0.1, 0.1, 0.75]) and turned == pytest.approx([0.1, 0.75, 0.75, 0.1])
 
 
 @pytest.fixture(scope="module")
@@ -221,18 +206,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vision_language, "LIKELY", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cache")
 def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_network(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = with_prompts([f"vlm:{folder}"], ["vqascore", "yes-no"])
-    benchmark = SmallBenchmark(lambda: matchings(Shelf(), 4, 4))
+    benchmark = SmallBenchmark(lambda: matchings(Shelf(), 2, 2))
     first = run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
-    assert [one.model for one in first] == models and all(one.rows == 4 for one in first)
-    kept = {one.path: one.path.read_bytes() for one in first}
-    assert all({"text", "image", "group"} <= measure(one.path).all.figures.keys() for one in first)
-    told = [json.loads(pq.read_schema(one.path).metadata[b"twinset"]) for one in first]
-    assert [one["prompt"] for one in told] == ["vqascore 1", "yes-no 1"]
+    kept = {scored.path: scored.path.read_bytes() for scored in first}
+    prompts = [json.loads(pq.read_schema(path).metadata[b"twinset"])["prompt"] for path in kept]
+    assert [scored.model for scored in first] == models and prompts == ["vqascore 1", "yes-no 1"]
+    assert all({"text", "image", "group"} <= measure(path, resamples=0).all.figures.keys() for path in kept)
     monkeypatch.setattr(vision_language.VisionLanguageModel, "ask", None)
     run([benchmark], models, tmp_path / "out", tmp_path / "cache", FAST)
     assert {path: path.read_bytes() for path in kept} == kept

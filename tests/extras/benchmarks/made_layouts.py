@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.evaluation.benchmarks.made_layouts import parquet, picture, pictures, put
+from tests.evaluation.benchmarks.made_layouts import Case, parquet, picture, pictures, put
 
 
 def colorswap(root: Path, word: str = "red") -> None:
@@ -83,14 +83,12 @@ def naturalbench(root: Path, word: str = "red") -> None:
     """As the list of single questions."""
     options, letter = "\nOption: A:Cap; B:Helmet;", "Please output the letter corresponding to the correct option."
     groups = [
-        [(f"Is the cup {word}?Please answer Yes or No.", f"Is it {n}?Please answer Yes or No.", "Yes", "No", "yes_no")]
-        if n
-        else [(f"What {word} one is worn?{options}{letter}", f"What is there?{options}{letter}", "A", "B", "mcq")]
-        for n in range(2)
+        (f"What {word} one is worn?{options}{letter}", f"What is there?{options}{letter}", "A", "B", "mcq"),
+        (f"Is the cup {word}?Please answer Yes or No.", "Is it 1?Please answer Yes or No.", "Yes", "No", "yes_no"),
     ]
     rows = [
         [question, f"{n}_{image}.jpg", answers[(place + image) % 2], kind]
-        for n, ((first, second, *answers, kind),) in enumerate(groups)
+        for n, (first, second, *answers, kind) in enumerate(groups)
         for place, question in enumerate((first, second))
         for image in (0, 1)
     ]
@@ -100,16 +98,18 @@ def naturalbench(root: Path, word: str = "red") -> None:
 
 def whatsup(root: Path, word: str = "mug") -> None:
     sides = ("on", "under", "left_of", "right_of")
-    said = [f"A {word} on a table", f"A {word} under a table", f"A {word} to the left of a table"]
-    said.append(f"A {word} to the right of a table")
-    options = [[said[n], *said[:n], *said[n + 1 :], "A shoe on a chair"] for n in range(4)]
+    captions = [f"A {word} {place} a table" for place in ("on", "under", "to the left of", "to the right of")]
     names = [f"mug_{side}_table.jpeg" for side in sides]
     rows = [
-        {"image_path": f"data/controlled_images/{n}", "caption_options": o} for n, o in zip(names, options, strict=True)
+        {
+            "image_path": f"data/controlled_images/{name}",
+            "caption_options": [captions[n], *captions[:n], *captions[n + 1 :], "A shoe on a chair"],
+        }
+        for n, name in enumerate(names)
     ]
     put(root / "controlled_images_dataset.json", rows)
-    one = [[139, f"A photo of a {word} on the left", f"A photo of a {word} on the right"]]
-    put(root / "coco_qa_one_obj.json", one)
+    records = [[139, f"A photo of a {word} on the left", f"A photo of a {word} on the right"]]
+    put(root / "coco_qa_one_obj.json", records)
     pictures(root / "controlled_images", names)
     put(root / "val2017" / "000000000139.jpg", picture(9))
 
@@ -146,8 +146,8 @@ def cola_single(root: Path, word: str = "red") -> None:
     """Four images; the third class has no right image, and the hard list of the second lacks the last image."""
     labels = [f"{word} cup", "square plate", "white dog"]
     right, hard = [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]], [[1, 1, 1], [1, 1, 1], [1, 1, 0], [1, 0, 1]]
-    both = zip(right, hard, strict=True)
-    rows = [[f"visual_genome/{n}.jpg", {"cup": [word]}, *flags] for n, flags in enumerate(both)]
+    flags = zip(right, hard, strict=True)
+    rows = [[f"visual_genome/{n}.jpg", {"cup": [word]}, *labelled] for n, labelled in enumerate(flags)]
     put(root / "data" / "COLA_singleobjects_benchmark_GQA.json", {"labels": labels, "data": rows})
     paco = [[row[0], *row[2:]] for row in rows]  # without the objects; as the released script reads it
     put(root / "data" / "COLA_singleobjects_benchmark_PACO.json", [labels, paco])
@@ -166,3 +166,23 @@ def vsr(root: Path, word: str = "red") -> None:
     ]
     put(root / "data" / "splits" / "random" / "test.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     pictures(root / "train2017", [f"{n:012d}.jpg" for n in range(2)])
+
+
+#: Of the contract of benchmarks, tests/guard/contracts/test_benchmarks.py.
+CASES = {
+    "vsr": Case(vsr, {"random": 2}),
+    "imagenet": Case(imagenet, {"val": 4}, images="own"),
+    "colorswap": Case(colorswap, {"train": 2, "test": 2}),
+    "vismin": Case(vismin, {"test": 3}, images="inside"),
+    "cola": Case(cola, {"multi-objects": 3}),
+    "cola-single": Case(cola_single, {"gqa": 2, "paco": 2}, {"no right image": 2}),
+    "coco-counterfactuals": Case(coco_counterfactuals, {"test": 2}),
+    "mmvp": Case(mmvp, {"test": 2}),
+    "mmvp-corrected": Case(mmvp_corrected, {"test": 140}),
+    "mmvp-vlm": Case(mmvp_vlm, {"test": 2}),
+    "naturalbench": Case(naturalbench, {"test": 2}),
+    "whatsup": Case(whatsup, {"a": 4, "coco-one": 1}),
+    "sugarcrepe++": Case(sugarcrepe_pp, {"replace_att": 2, "swap_obj": 2}),
+    "spec": Case(spec, {"absolute-size-i2t": 3, "absolute-size-t2i": 3}),
+    "vl-checklist": Case(vl_checklist, {"attribute-vaw-size": 2, "relation-action": 1}),
+}

@@ -1,4 +1,4 @@
-"""Boxes where the images of a pair differ: what is found, what it is called, what is asked, and what is refused."""
+"""Boxes where the images of a pair differ: where they are, what they are called, what is asked, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from pydantic import ValidationError
 
-from tests.extras.image_questions.test_image_questions import Told
+from tests.extras.image_questions.test_image_questions import GivenAnswers
 from tests.generators.finished_stage import finished
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.pair import PairRecord
@@ -27,6 +26,7 @@ from twinset.shards.finished_stage import FinishedStage
 from twinset.stages.build import build_here
 from twinset_extras.difference_boxes.source import DifferenceBoxes
 
+Earlier = Callable[[str], FinishedStage]
 HEIGHT, WIDTH = 120, 160
 RED, GREEN = (200, 40, 30), (20, 160, 40)
 #: Left, top, width and height of what is painted green in image 1, and the two captions.
@@ -52,7 +52,7 @@ def painted(places: Sequence[tuple[int, int, int, int]]) -> Pixels:
 
 
 @pytest.fixture(scope="module")
-def earlier(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FinishedStage]:
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Earlier:
     """The stage of all pairs."""
     folder = tmp_path_factory.mktemp("pairs")
     records = []
@@ -74,17 +74,18 @@ def source(**given: Any) -> DifferenceBoxes:
     return DifferenceBoxes.model_validate(whole)
 
 
-def made(
-    earlier: Callable[[str], FinishedStage], answerer: Any = None, **given: Any
-) -> dict[str, CopiedPair | Rejected]:
+def made(earlier: Earlier, answerer: Any = None, **given: Any) -> dict[str, CopiedPair | Rejected]:
     """What becomes of each pair, by its id."""
     engine = {} if answerer is None else {"engine": {"kind": "vqa", "model": "/nowhere"}}
     generator: Any = source(**engine, **given).open(Context("boxes", earlier=earlier))
-    assert isinstance(generator, DifferenceBoxes)
     if answerer is not None:
         generator.__dict__["worker"] = answerer
     planned = list(generator.plan())
-    return {json.loads(one.identity)[0]: found for one, found in zip(planned, generator.make(planned), strict=True)}
+    return {json.loads(pair.identity)[0]: made for pair, made in zip(planned, generator.make(planned), strict=True)}
+
+
+def reasons(results: Mapping[str, CopiedPair | Rejected]) -> dict[str, str]:
+    return {name: result.reason for name, result in results.items() if isinstance(result, Rejected)}
 
 
 def boxes_of(pair: CopiedPair | Rejected) -> list[Any]:
@@ -99,13 +100,10 @@ def green(shown: ShownImage) -> bool:
     return bool((pixels[..., 1] > pixels[..., 0]).mean() > 0.5)
 
 
-def test_boxes_are_where_the_images_differ_and_named_as_the_captions_say(
-    earlier: Callable[[str], FinishedStage],
-) -> None:
+def test_boxes_are_where_the_images_differ_and_named_as_the_captions_say(earlier: Earlier) -> None:
     check_source(source(), Context("boxes", earlier=earlier))
-    found = made(earlier)
-    reasons = {name: one.reason for name, one in found.items() if isinstance(one, Rejected)}
-    assert reasons == {
+    results = made(earlier)
+    assert reasons(results) == {
         "count": "no-question",
         "place": "no-question",
         "same": "no-difference",
@@ -116,55 +114,41 @@ def test_boxes_are_where_the_images_differ_and_named_as_the_captions_say(
     }
     labels = {"colour": ("red car", "green car"), "object": ("dog", "cat"), "absent": ("dog", "")}
     for name, expected in labels.items():
-        boxes = boxes_of(found[name])
+        boxes = boxes_of(results[name])
         assert {(box.label0, box.label1) for box in boxes} == {expected} and not any(box.answers for box in boxes)
         for box, (left, top, width, height) in zip(boxes, PAIRS[name][0], strict=True):
             off = np.array([box.left - left, box.top - top, box.width - width, box.height - height])
             assert abs(off).max() <= 2, "the codec blurs an edge by a pixel or two"
-    assert boxes_of(found["absent"])[0].difference == "image 0: dog; image 1: no dog"
+    assert boxes_of(results["absent"])[0].difference == "image 0: dog; image 1: no dog"
 
 
-def test_a_box_stays_where_each_image_alone_shows_what_its_caption_says(
-    earlier: Callable[[str], FinishedStage],
-) -> None:
+def test_a_box_stays_where_each_image_alone_shows_what_its_caption_says(earlier: Earlier) -> None:
     seen = {"Is the car red?": False, "Is the car green?": True, "Is there a dog?": False, "Is there a cat?": True}
-    right = Told(lambda shown, question: float(green(shown) is seen[question]))
-    found = made(earlier, right, crop=8)
-    kept = {name: boxes_of(one) for name, one in found.items() if isinstance(one, CopiedPair)}
+    right = GivenAnswers(lambda shown, question: float(green(shown) is seen[question]))
+    kept = {name: boxes_of(pair) for name, pair in made(earlier, right, crop=8).items() if isinstance(pair, CopiedPair)}
     assert {name: len(boxes) for name, boxes in kept.items()} == {"colour": 1, "object": 1, "absent": 2}
-    told = [tuple(one[name] for name in ("question", "caption", "yes0", "yes1")) for one in kept["colour"][0].answers]
-    assert told == [("Is the car red?", 0, 1.0, 0.0), ("Is the car green?", 1, 0.0, 1.0)]
-    assert {one.images[0].media_type for one in right.met} == {"image/png"}
+    assert kept["colour"][0].answers == [
+        {"question": "Is the car red?", "caption": 0, "yes0": 1.0, "yes1": 0.0},
+        {"question": "Is the car green?", "caption": 1, "yes0": 0.0, "yes1": 1.0},
+    ]
+    assert {request.images[0].media_type for request in right.met} == {"image/png"}
+    alike = GivenAnswers(lambda shown, _: float(not green(shown) and shown.pixels.height > 15))
+    (box,) = boxes_of(made(earlier, alike, crop=8)["absent"])
+    assert box.height > 15, "of two boxes only the one that holds stays"
 
 
 @pytest.mark.parametrize("answer", [0.0, 1.0])
-def test_no_box_stays_of_which_the_same_is_said_in_both_images(
-    earlier: Callable[[str], FinishedStage], answer: float
-) -> None:
-    found = made(earlier, Told(lambda *_: answer))
-    asked = {one.reason for name, one in found.items() if isinstance(one, Rejected) and name in ("colour", "absent")}
-    assert asked == {"box-does-not-hold"}
+def test_no_box_stays_of_which_the_same_is_said_in_both_images(earlier: Earlier, answer: float) -> None:
+    rejected = reasons(made(earlier, GivenAnswers(lambda *_: answer)))
+    assert rejected["colour"] == rejected["absent"] == "box-does-not-hold"
 
 
-def test_one_of_two_boxes_stays(earlier: Callable[[str], FinishedStage]) -> None:
-    answerer = Told(lambda shown, _: float(not green(shown) and shown.pixels.height > 15))
-    (box,) = boxes_of(made(earlier, answerer, crop=8)["absent"])
-    assert box.height > 15
+def test_a_crop_is_no_smaller_than_models_see(earlier: Earlier) -> None:
+    answerer = GivenAnswers(lambda *_: None)
+    assert reasons(made(earlier, answerer, crop=200))["object"] == "no-answer"
+    assert {request.images[0].pixels.size for request in answerer.met} == {(WIDTH, HEIGHT)}
 
 
-def test_a_crop_is_no_smaller_than_models_see(earlier: Callable[[str], FinishedStage]) -> None:
-    answerer = Told(lambda *_: None)
-    found = made(earlier, answerer, crop=200)
-    assert {one.images[0].pixels.size for one in answerer.met} == {(WIDTH, HEIGHT)}
-    assert isinstance(one := found["object"], Rejected) and one.reason == "no-answer"
-
-
-@pytest.mark.parametrize("wrong", [{"smallest": 0.3, "largest": 0.2}, {"engine": {"kind": "nobody"}}])
-def test_settings_that_fit_nothing_are_refused(wrong: Mapping[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        source(**wrong)
-
-
-def test_an_engine_that_gives_other_results_is_named(earlier: Callable[[str], FinishedStage]) -> None:
-    with pytest.raises(BuildFailed, match=r"^vqa: gives no probability, .* questions; correct its package"):
-        made(earlier, Told(lambda *_: math.nan))
+def test_an_engine_that_gives_other_results_is_named(earlier: Earlier) -> None:
+    with pytest.raises(BuildFailed, match=r"^vqa: gives no probability"):
+        made(earlier, GivenAnswers(lambda *_: math.nan))

@@ -1,11 +1,7 @@
-"""Edited photos: what is planned, which places are edited, and the proof that only these have changed.
-
-COCO's instances: which photo an annotation is of, its mask, and what is refused.
-Which change a negative caption asks for, whose place it is, and why there is none.
-"""
+"""Edited photos: which change a negative caption asks for, whose place it is, and that nothing else has changed."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.extras.parts import Filler
 from tests.generators.finished_stage import finish, finished
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.parts import LeftOut
@@ -24,11 +21,12 @@ from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.models.image_engine import Drawn
 from twinset.shards.contracts import Context
-from twinset_extras.edited_photos.image_editor import Edit, ImageEditor
+from twinset_extras.edited_photos.image_editor import Edit
 from twinset_extras.edited_photos.places import BadMask, Instances, outline_mask
 from twinset_extras.edited_photos.source import EditedPhotos
-from twinset_extras.edited_photos.wording import Nouns, Wanted, names_of, plural_of, wanted
+from twinset_extras.edited_photos.wording import Nouns, Wanted, names_of, wanted
 
+HUGE = 10**400
 HEIGHT, WIDTH = 256, 320
 LEFT, TOP, SIDE = 40, 60, 48
 Opened = Callable[..., Any]
@@ -48,34 +46,17 @@ def source(folder: Path, **given: Any) -> EditedPhotos:
     return EditedPhotos(kind="edited-photos", negatives="negatives", **whole)
 
 
-class Fake(ImageEditor):
-    """Gives what a function makes of an edit."""
-
-    version = 1
-    micro_batch = 4
-
-    def __init__(self, change: Callable[[Edit], Pixels]) -> None:
-        self.change = change
-
-    def edit(self, edits: Sequence[Edit]) -> Iterator[Drawn | Rejected]:
-        for one in edits:
-            yield Drawn(one.key, self.change(one), {"fake": True})
-
-
-def inside(one: Edit) -> Pixels:
+def inside(edit: Edit) -> Pixels:
     """Another colour in the mask."""
-    assert one.mask is not None
-    return np.where(one.mask[..., None], np.array((20, 160, 40), np.uint8), one.pixels)
-
-
-def shifted(one: Edit) -> Pixels:
-    return np.roll(inside(one), 2, axis=0)
+    assert edit.mask is not None
+    return np.where(edit.mask[..., None], np.array((20, 160, 40), np.uint8), edit.pixels)
 
 
 def made(opened: Opened, change: Callable[[Edit], Pixels], **given: Any) -> Pair | Rejected:
     """What becomes of the first candidate."""
-    generator = opened(**given)
-    generator.__dict__["worker"] = Fake(change)
+    generator, editor = opened(**given), Filler()
+    generator.__dict__["worker"] = editor
+    editor.edit = lambda edits: (Drawn(edit.key, change(edit), {}) for edit in edits)  # type: ignore[method-assign]
     (result,) = generator.make([next(iter(generator.plan()))])
     assert isinstance(result, Pair | Rejected)
     return result
@@ -116,6 +97,8 @@ def folder(tmp_path: Path) -> Path:
         {"image_id": 8, "category_id": 2, "bbox": [200, 100, 60, 60]},
         {"image_id": 8, "category_id": 2, "bbox": [20, 20, 40, 50], "segmentation": {"size": [9, 9], "counts": [81]}},
         {"image_id": 8, "category_id": 2, "bbox": [0, 0, -1, 5]},
+        {"image_id": 8, "category_id": 2, "bbox": [1, 1, HUGE, 5]},
+        None,
         {"image_id": 99, "category_id": 2, "bbox": box},
     ]
     images = [{"id": 7, "file_name": "0.jpg"}, {"id": 8, "file_name": "1.jpg"}]
@@ -139,7 +122,7 @@ def opened(folder: Path, context: Context) -> Opened:
     return lambda **given: source(folder, **given).open(context)
 
 
-EXCLUDED = {"other-number": 1, "not-annotated": 1, "no-photo": 1, "not-in-photo": 1, "bad-instance": 2}
+EXCLUDED = {"other-number": 1, "not-annotated": 1, "no-photo": 1, "not-in-photo": 1, "bad-instance": 4}
 
 
 def annotate(folder: Path, kept: int, added: dict[str, Any]) -> None:
@@ -153,12 +136,11 @@ def test_the_contract_is_kept_and_what_has_no_place_is_counted(folder: Path, con
     check_source(source(folder), context)
     generator = opened()
     planned = list(generator.plan())
-    assert [one.counted_as for one in planned] == ["attribute", "object", "removal", "count"]
+    assert [candidate.counted_as for candidate in planned] == ["attribute", "object", "removal", "count"]
     assert dict(generator.excluded) == EXCLUDED
     results = list(generator.make(planned))
-    assert [became(one) for one in results] == [
-        *("attribute", "object", "removal", "bad-mask")  # the smaller dog goes, whose mask is of another picture
-    ]
+    # The smaller dog goes, whose mask is of another picture.
+    assert [became(result) for result in results] == ["attribute", "object", "removal", "bad-mask"]
     pair = results[0]
     assert isinstance(pair, Pair) and pair.captions1 == ("A green car on a road.",)
     assert pair.provenance["phrase"] == "a green car"
@@ -169,11 +151,11 @@ def test_the_contract_is_kept_and_what_has_no_place_is_counted(folder: Path, con
 
 def test_an_editor_that_gives_other_results_is_named(opened: Opened) -> None:
     generator = opened()
-    generator.__dict__["worker"] = Fake(inside)
-    generator.worker.edit = lambda edits: iter(())
+    generator.__dict__["worker"] = editor = Filler()
+    editor.edit = lambda edits: iter(())  # type: ignore[method-assign]
     with pytest.raises(BuildFailed, match=r"^mylab-fill: gives no result for twins-"):
         list(generator.make(list(generator.plan())))
-    for change in (lambda one: inside(one).astype(np.float32), lambda one: inside(one)[..., :1]):
+    for change in (lambda edit: inside(edit).astype(np.float32), lambda edit: inside(edit)[..., :1]):
         with pytest.raises(BuildFailed, match=r"^mylab-fill: twins-.* not uint8 \(height, width, 3\)"):
             made(opened, change)
 
@@ -192,74 +174,44 @@ def test_a_place_holds_little_of_another_instance(folder: Path, opened: Opened) 
     assert isinstance(made(opened, inside, shared=0.9), Pair)
 
 
-def test_photos_without_derivatives_are_counted(folder: Path) -> None:
-    replay(folder, "closed", "CC-BY-ND-4.0")
-    context = Context("twins", earlier=finished(folder, "closed"))
-    generator = source(folder).open(context)
-    assert not list(generator.plan()) and generator.excluded["no-derivatives"] == len(ROWS)
-    assert len(list(source(folder, allow_no_derivatives=True).open(context).plan())) == 4
-
-
-def test_what_the_instances_say_of_a_photo_is_asked_too(folder: Path, context: Context) -> None:
+def test_photos_without_derivatives_are_counted(folder: Path, context: Context) -> None:
     """Negative captions copied from a release state no licence; COCO's instances state those of the photos."""
+    replay(folder, "closed", "CC-BY-ND-4.0")
+    closed = source(folder).open(Context("twins", earlier=finished(folder, "closed")))
+    assert not list(closed.plan()) and closed.excluded["no-derivatives"] == len(ROWS)
     file = folder / "instances.json"
     whole = json.loads(file.read_text())
     whole["licenses"] = [{"id": 6, "name": "", "url": "http://creativecommons.org/licenses/by-nd/2.0/"}]
     whole["images"][0] |= {"license": 6, "flickr_url": "http://f.example/1"}
     file.write_text(json.dumps(whole))
     generator = source(folder).open(context)
-    assert {one.photo for one in generator.plan()} == {"1.jpg"} and generator.excluded["no-derivatives"] == 4
+    assert {edit.photo for edit in generator.plan()} == {"1.jpg"} and generator.excluded["no-derivatives"] == 4
     allowed = source(folder, allow_no_derivatives=True).open(context)
-    found = {one.photo: (one.licence, one.source_url) for one in allowed.plan()}
-    assert found == {"0.jpg": ("CC-BY-ND-2.0 AND CC0-1.0", "http://f.example/1"), "1.jpg": ("CC0-1.0", "")}
+    terms = {edit.photo: (edit.licence, edit.source_url) for edit in allowed.plan()}
+    assert terms == {"0.jpg": ("CC-BY-ND-2.0 AND CC0-1.0", "http://f.example/1"), "1.jpg": ("CC0-1.0", "")}
 
 
-HUGE = 10**400
-
-
-def instances(folder: Path, files: list[Any], annotations: list[Any], left_out: LeftOut | None = None) -> Instances:
+def instances(folder: Path, *files: str) -> Instances:
+    """One annotation a file, as far to the left as its number says."""
     images = [{"id": number, "file_name": file} for number, file in enumerate(files)]
-    said = {"images": images, "categories": [{"id": 1, "name": "Cup"}], "annotations": annotations}
-    (folder / "instances.json").write_text(json.dumps(said))
-    return Instances(folder / "instances.json", LeftOut() if left_out is None else left_out)
-
-
-def on(image: int, left: float) -> dict[str, Any]:
-    return {"image_id": image, "category_id": 1, "bbox": [left, 0, 5, 5]}
+    places = [{"image_id": number, "category_id": 1, "bbox": [number, 0, 5, 5]} for number, _ in enumerate(files)]
+    whole = {"images": images, "categories": [{"id": 1, "name": "Cup"}], "annotations": places}
+    (folder / "instances.json").write_text(json.dumps(whole))
+    return Instances(folder / "instances.json", LeftOut())
 
 
 def test_a_name_of_a_file_comes_before_a_number(tmp_path: Path) -> None:
-    found = instances(tmp_path, ["1.jpg", "2.jpg", "train/0.jpg", "val/0.jpg"], [on(n, n) for n in range(4)])
-
-    def lefts(image: str, image_id: str) -> list[float] | None:
-        places = found.of(image, image_id)
-        return None if places is None else [one.box[0] for one in places]
-
-    assert lefts("1.jpg", "") == [0] and lefts("a/2.jpg", "") == [1]
-    assert lefts("train/0.jpg", "") == [2] and lefts("val/0.jpg", "") == [3]
-    assert lefts("val/1.jpg", "x") == [0]
-    assert lefts("0.jpg", "3") == [3] and lefts("0.jpg", "x") is None
-
-    alone = instances(tmp_path, ["val/0.jpg"], [on(0, 1)])
+    held = instances(tmp_path, "1.jpg", "2.jpg", "train/0.jpg", "val/0.jpg")
+    lefts = {
+        ("1.jpg", ""): 0, ("a/2.jpg", ""): 1, ("train/0.jpg", ""): 2, ("val/0.jpg", ""): 3, ("val/1.jpg", "x"): 0,
+        ("0.jpg", "3"): 3,
+    }  # fmt: skip
+    for photo, left in lefts.items():
+        assert [place.box[0] for place in held.of(*photo) or ()] == [left], photo
+    assert held.of("0.jpg", "x") is None
+    alone = instances(tmp_path, "val/0.jpg")
     assert alone.of("train/0.jpg", "") is None, "a photo of another folder is another photo"
     assert alone.of("0.jpg", "") and alone.of("coco/val/0.png", "")
-
-
-def test_annotations_that_are_none_are_counted(tmp_path: Path) -> None:
-    left_out = LeftOut()
-    bad = [None, "x", {**on(0, 1), "bbox": [1, 1, HUGE, 5]}, {**on(0, 1), "bbox": [1, 1, 0, 5]}]
-    found = instances(tmp_path, ["0.jpg"], [*bad, on(0, 7)], left_out)
-    assert dict(left_out) == {"bad-instance": 4} and len(found.of("0.jpg", "") or ()) == 1
-
-
-IMAGE_WITHOUT_A_FILE = '{"images": [{"id": 0, "file_name": ""}], "categories": [], "annotations": [{}]}'
-
-
-@pytest.mark.parametrize("text", ["[]", '{"images": [], "categories": [], "annotations": [{}]}', IMAGE_WITHOUT_A_FILE])
-def test_files_without_instances_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "instances.json").write_text(text)
-    with pytest.raises(WrongUse, match=r"instances\.json"):
-        Instances(tmp_path / "instances.json", LeftOut())
 
 
 def test_masks_are_polygons_and_run_lengths() -> None:
@@ -270,37 +222,24 @@ def test_masks_are_polygons_and_run_lengths() -> None:
     assert np.array_equal(outline_mask([[2, 1, 4, 1, 4, 2, 2, 2]], 4, 6), expected)
 
 
-@pytest.mark.parametrize(
-    "outline",
-    [
-        {"size": [6, 4], "counts": [24]},
-        {"size": [4, 6], "counts": [23]},
-        {"size": [4, 6], "counts": [25, -1]},
-        {"size": [4, 6], "counts": [HUGE, 1]},
-        {"size": [4, 6], "counts": "9220003"},
-        {"size": True, "counts": [24]},
-        [[0, 0, 9, 9, 0, 9]],
-        [[0, 0, 4, 0, 4, HUGE]],
-        [[0, 0, 4, 0, 4, 4, 1]],
-        [["a"] * 6],
-        7,
-    ],
-)
-def test_a_mask_of_another_picture_or_of_none_is_refused(outline: Any) -> None:
-    with pytest.raises(BadMask):
-        outline_mask(outline, 4, 6)
+def test_a_mask_of_another_picture_or_of_none_is_refused() -> None:
+    bad: list[Any] = [[[0, 0, 9, 9, 0, 9]], [[0, 0, 4, 0, 4, HUGE]], [[0, 0, 4, 0, 4, 4, 1]], 7]
+    bad += [{"size": [4, 6], "counts": counts} for counts in ([23], [25, -1], [HUGE, 1], "9220003")]
+    for outline in (*bad, {"size": [6, 4], "counts": [24]}):
+        with pytest.raises(BadMask):
+            outline_mask(outline, 4, 6)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda one: one.pixels[:-8], "other-size"),
-        (lambda one: np.zeros_like(one.pixels), "blank"),
-        (lambda one: one.pixels.copy(), "same-image"),
-        (lambda one: np.roll(inside(one), 2, axis=1), "moved"),
-        (lambda one: cv2.resize(inside(one)[6:-6, 8:-8], (WIDTH, HEIGHT)), "moved"),
-        (lambda one: np.where(np.arange(WIDTH)[:, None] > 300, one.pixels + 30, inside(one)), "changed-outside"),
-        (lambda one: np.where(one.mask[..., None], one.pixels + 3, one.pixels), "hardly-changed"),
+        (lambda edit: edit.pixels[:-8], "other-size"),
+        (lambda edit: np.zeros_like(edit.pixels), "blank"),
+        (lambda edit: edit.pixels.copy(), "same-image"),
+        (lambda edit: np.roll(inside(edit), 2, axis=1), "moved"),
+        (lambda edit: cv2.resize(inside(edit)[6:-6, 8:-8], (WIDTH, HEIGHT)), "moved"),
+        (lambda edit: np.where(np.arange(WIDTH)[:, None] > 300, edit.pixels + 30, inside(edit)), "changed-outside"),
+        (lambda edit: np.where(edit.mask[..., None], edit.pixels + 3, edit.pixels), "hardly-changed"),
     ],
 )
 def test_what_an_editor_must_not_do(opened: Opened, change: Callable[[Edit], Pixels], reason: str) -> None:
@@ -308,10 +247,10 @@ def test_what_an_editor_must_not_do(opened: Opened, change: Callable[[Edit], Pix
 
 
 def test_what_lies_outside_is_taken_from_the_photo_after_the_shift_was_measured(opened: Opened) -> None:
-    assert became(made(opened, lambda one: inside(one) + np.uint8(12))) == "changed-outside"
-    pasted = made(opened, lambda one: inside(one) + np.uint8(12), paste=True)
+    assert became(made(opened, lambda edit: inside(edit) + np.uint8(12))) == "changed-outside"
+    pasted = made(opened, lambda edit: inside(edit) + np.uint8(12), paste=True)
     assert isinstance(pasted, Pair) and pasted.scores["difference_outside"] == 0
-    assert became(made(opened, shifted, paste=True)) == "moved"
+    assert became(made(opened, lambda edit: np.roll(inside(edit), 2, axis=0), paste=True)) == "moved"
 
 
 CATEGORIES = ("person", "dog", "car", "dining table", "fire hydrant", "hot dog", "knife", "bear", "teddy bear", "bus")
@@ -330,6 +269,10 @@ CHANGES = {
         "removal", "table", ("dining table",), 1, 1, "", "remove the table"
     ),
     ("red buses", "blue buses"): Wanted("attribute", "buses", ("bus",), 0, 0, "blue buses", "make the buses blue"),
+    ("Two knives.", "One knife."): Wanted("count", "knives", ("knife",), 2, 1, "", "remove one of the knives"),
+    ("A teddy bear.", "A toy car."): Wanted(
+        "object", "teddy bear", ("teddy bear",), 1, 0, "a toy car", "replace the teddy bear with a toy car"
+    ),
 }
 
 
@@ -342,26 +285,14 @@ def test_a_change_has_a_noun_a_number_and_words() -> None:
     ("caption", "negative", "kind", "reason"),
     [
         ("A dog.", "A dog next to a harp.", "add", "other-kind"),
-        ("A dog.", "A golden dog.", "", "other-kind"),
         ("A dog.", "A dog.", "replace", "other-kind"),
         ("A red car door.", "A blue car door.", "replace", "unknown-noun"),  # the door
         ("A red and white car.", "A blue and white car.", "replace", "unknown-noun"),  # not the whole car
         ("A harp on grass.", "A drum on grass.", "replace", "unknown-noun"),
-        ("A hot dog on a bun.", "A hot cat on a bun.", "replace", "unknown-noun"),
         ("Two dogs run.", "Five dogs run.", "replace", "count-raised"),
         ("Two dogs run.", "No cars and two dogs run.", "replace", "unknown-noun"),
-        ("A dog and a dog.", "A dog and no dog.", "replace", "unknown-noun"),
         ("one two three four five", "six seven eight nine ten", "replace", "too-much-changed"),
     ],
 )
 def test_a_change_without_one_place_has_a_reason(caption: str, negative: str, kind: str, reason: str) -> None:
     assert wanted(caption, negative, kind, NOUNS) == reason
-
-
-def test_names_are_those_of_the_rules_and_none_of_another_category() -> None:
-    names = names_of((*CATEGORIES, ""), vocabulary())
-    assert {"table", "desk", "dining table"} <= names["dining table"]
-    assert names["hot dog"] == {"hot dog"} and names["teddy bear"] == {"teddy bear"} and "man" in names["person"]
-    assert [plural_of(one) for one in ("knife", "fire hydrant", "bus", "puppy", "toy", "man")] == [
-        *("knives", "fire hydrants", "buses", "puppies", "toys", "men")
-    ]

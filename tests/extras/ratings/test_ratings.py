@@ -22,27 +22,26 @@ GENEVAL = (
 )
 
 
-def tifa(folder: Path, **more: Any) -> str:
+def test_tifa(tmp_path: Path) -> None:
     rows = [((5, 4), 1.0), ((1, 2), 0.25), ((3, 3), 0.5), ((4, 5), 0.5), ((2, 1), 0.25)]
-    records = {
-        f"a{n // 2}_{n}": {"text_id": f"a{n // 2}", "human_scores": people, "human_avg": 0, "ours": score, **more}
+    records: dict[str, dict[str, Any]] = {
+        f"a{n // 2}_{n}": {"text_id": f"a{n // 2}", "human_scores": people, "human_avg": 0, "ours": score}
         for n, (people, score) in enumerate(rows)
     }
-    folder.mkdir(exist_ok=True)
-    (folder / "human_annotations_with_scores.json.gz").write_bytes(gzip.compress(json.dumps(records).encode()))
-    return f"tifa={folder}"
-
-
-def test_tifa(tmp_path: Path) -> None:
-    place = tifa(tmp_path)
-    ratings = read_ratings(place)
+    file = tmp_path / "human_annotations_with_scores.json.gz"
+    file.write_bytes(gzip.compress(json.dumps(records).encode()))
+    ratings = read_ratings(f"tifa={tmp_path}")
     assert ratings.images["a0_1"] == Rated("a0", (1, 2)) and ratings.scores["ours"]["a0_0"] == 1
-    found = agreement(ratings, {})
+    checks = agreement(ratings, {}, resamples=20).checks
     values = {"ours": ([1, 0.25, 0.5, 0.5, 0.25], [4.5, 1.5, 3, 4.5, 1.5]), PEOPLE: ([5, 1, 3, 4, 2], [4, 2, 3, 5, 1])}
     for check, columns in values.items():
-        assert found.checks[check].figures["kendall"].value == pytest.approx(kendalltau(*columns).statistic)
-    with pytest.raises(WrongUse, match=r"empty: no human_annotations_with_scores\.json\.gz or .*name the folder"):
+        assert checks[check].figures["kendall"].value == pytest.approx(kendalltau(*columns).statistic)
+    with pytest.raises(WrongUse, match=r"empty: no human_annotations_with_scores\.json\.gz"):
         read_ratings(f"tifa={tmp_path / 'empty'}")
+    records["a0_0"]["ours"] = 10**400
+    file.write_bytes(gzip.compress(json.dumps(records).encode()))
+    with pytest.raises(WrongUse, match=r"'a0_0'.*ours"):
+        read_ratings(f"tifa={tmp_path}")
 
 
 def test_dsg(tmp_path: Path) -> None:
@@ -54,7 +53,7 @@ def test_dsg(tmp_path: Path) -> None:
     # Nothing is asked of item j, whose image scores 0; that of i by another model was not asked about.
     assert ratings.scores == {"vqa": {"i/m": pytest.approx(2 / 3), "j/m": 0}}
     assert ratings.notes == ["vqa: 1 images without questions score 0, as in the released evaluation"]
-    with pytest.raises(WrongUse, match=r"vqa: scores 2 of the 3 images of .*, and 4 are needed; .*here such as 'i/m'"):
+    with pytest.raises(WrongUse, match=r"vqa: scores 2 of the 3 images of .*, and 4 are needed"):
         agreement(ratings, {})
     for answer in ("nan", "inf"):
         (tmp_path / "tifa160-likert-anns.csv").write_text(f"{likert}m,k,{answer}\n")
@@ -78,7 +77,7 @@ def test_geneval(tmp_path: Path) -> None:
     assert ratings.images == {"sd/0_1": Rated("0", (1, 0, 0)), "sd/1_0": Rated("1", (1, 0, 0))}
     assert ratings.notes == ["1 broken answers are left out"]
     (tmp_path / "annotations_sd.csv").write_text(GENEVAL + "0_1,7,,,2,,clock,,,4")
-    with pytest.raises(WrongUse, match=r"annotations_sd\.csv.*sd/0_1 is not as in GenEval"):
+    with pytest.raises(WrongUse, match=r"annotations_sd\.csv.*sd/0_1"):
         read_ratings(f"geneval={tmp_path}")
 
 
@@ -86,12 +85,12 @@ def test_own_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     people, scores = tmp_path / "people.csv", tmp_path / "scores.csv"
     people.write_text("key,rating,group\na,1,p\na,2,p\nb,4,p\nc,2,q\nd,5,q\ne,3,r\n")
     scores.write_text("image_key,caption_score\na,0.1\nb,0.7\nc,0.3\nd,0.9\nz,0\n")
-    command = ["eval", "agreement", str(people), "--scores", str(scores), "--key", "image_key"]
+    command = ["eval", "agreement", str(people), "--scores", str(scores), "--key", "image_key", "--resamples", "20"]
     assert main([*command, "--score", "caption_score", "--json"]) == 0
-    said = capsys.readouterr()
-    found = json.loads(said.out)["checks"]
-    assert [*found] == [str(scores)] and found[str(scores)]["n"] == 4 and found[str(scores)]["kendall"] == 1
-    assert found[str(scores)]["published"] == {} and "1 images have no score and are left out" in said.err
+    printed = capsys.readouterr()
+    ((name, agreed),) = json.loads(printed.out)["checks"].items()
+    assert (name, agreed["n"], agreed["kendall"], agreed["published"]) == (str(scores), 4, 1, {})
+    assert "1 images have no score and are left out" in printed.err
     assert main(command) == 2 and "no column 'score'" in capsys.readouterr().err
     scores.write_text("image_key,score\na,0.1\na,0.1\n")
     assert main(command) == 2 and "column image_key has 'a' twice" in capsys.readouterr().err
@@ -101,7 +100,7 @@ def test_own_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_correlation_is_beyond_one_and_a_constant_has_none() -> None:
     rising = [0.1 * n for n in range(5)]
-    for figure in correlations(rising, rising[::-1], None).values():
+    for figure in correlations(rising, rising[::-1], None, resamples=100).values():
         assert figure.low is not None and figure.low >= -1 and figure.value >= -1
     assert np.isnan(correlations(rising, [1.0] * 5, None)["kendall"].value)
 
@@ -109,36 +108,25 @@ def test_no_correlation_is_beyond_one_and_a_constant_has_none() -> None:
 @pytest.mark.parametrize(("name", "folder"), [("tifa", "benchmarks/tifa"), ("dsg", "dsg")])
 def test_released_scores_agree_with_people_as_published(name: str, folder: str) -> None:
     ratings = read_ratings(f"{name}={at_hand(folder)}")
-    found = agreement(ratings, {}, resamples=0)
     assert len(ratings.published) == {"tifa": 10, "dsg": 3}[name]
-    for check, one in found.checks.items():
-        assert one.n == 800 and (check == PEOPLE) != bool(one.published)
-        for figure, value in one.published.items():
+    for check, agreed in agreement(ratings, {}, resamples=0).checks.items():
+        assert agreed.n == 800 and (check == PEOPLE) != bool(agreed.published)
+        for figure, value in agreed.published.items():
             # PaLI's rho is .5704 by the files that are released now, and .571 was reported.
-            assert one.figures[figure].value == pytest.approx(value, abs=0.00051 if check != "pali17b" else 0.001)
+            assert agreed.figures[figure].value == pytest.approx(value, abs=0.00051 if check != "pali17b" else 0.001)
 
 
 def test_geneval_as_released() -> None:
     ratings = read_ratings(f"geneval={at_hand('geneval')}")
-    assert len(ratings.images) == 1200 and {len(one.ratings) for one in ratings.images.values()} == {4, 5}
+    assert len(ratings.images) == 1200 and {len(rated.ratings) for rated in ratings.images.values()} == {4, 5}
     assert agreement(ratings, {}, resamples=0).checks[PEOPLE].figures["spearman"].value > 0.8
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), 10**400])
-@pytest.mark.parametrize("column", ["human_scores", "ours"])
-def test_numbers_of_tifa_that_are_none(tmp_path: Path, column: str, number: float) -> None:
-    with pytest.raises(WrongUse, match=rf"'a0_0'.*{column}"):
-        read_ratings(tifa(tmp_path, **{column: [number, 8] if column == "human_scores" else number}))
 
 
 @pytest.mark.parametrize(
     ("number", "parents", "problem"),
     [
-        ("nan", "9" * 5000, "question_id is 'nan'"),
-        ("0", "0", "question_id is '0'"),
         ("\u0662", "0", "question_id is '\u0662'"),
         ("2", "9" * 5000, f"dependency_id is '{'9' * 50}'"),
-        ("2", '"1, 1.5"', r"dependency_id is '1\.5'"),
         ("1", "0", "question_id 1 of this image is answered twice"),
     ],
 )
@@ -151,15 +139,13 @@ def test_questions_of_dsg_that_have_no_number(tmp_path: Path, number: str, paren
 def test_intervals_are_of_groups_drawn_with_replacement() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 6, (2, 30)).tolist()
-    found = correlations(a, b, None)
+    single = correlations(a, b, None, resamples=300)
     groups = [str(n) for n in range(30)]
-    copies = correlations(a * 4, b * 4, groups * 4)  # no more evidence than one, if they are a group
-    draws = rng.integers(0, 30, (600, 30))
-    tests = {"kendall": kendalltau, "spearman": spearmanr, "pearson": pearsonr}
-    for name, test in tests.items():
-        one, four = found[name], copies[name]
-        assert one.value == pytest.approx(test(a, b).statistic)
-        again = [test(np.array(a)[draw], np.array(b)[draw]).statistic for draw in draws]
-        assert (one.low, one.high) == pytest.approx(tuple(np.percentile(again, [2.5, 97.5])), abs=0.1)
-        assert (four.low, four.high) == pytest.approx((one.low, one.high), abs=0.05)
+    copies = correlations(a * 4, b * 4, groups * 4, resamples=300)  # no more evidence than one, if they are a group
+    for name, test in {"kendall": kendalltau, "spearman": spearmanr, "pearson": pearsonr}.items():
+        assert single[name].value == pytest.approx(test(a, b).statistic)
+        assert (copies[name].low, copies[name].high) == pytest.approx((single[name].low, single[name].high), abs=0.15)
+    samples = (np.array([a, b])[:, draw] for draw in rng.integers(0, 30, (1000, 30)))
+    expected = np.percentile([np.corrcoef(sample)[0, 1] for sample in samples], [2.5, 97.5])
+    assert (single["pearson"].low, single["pearson"].high) == pytest.approx(tuple(expected), abs=0.1)
     assert correlations([1, 2, 3], [1, 3, 2], ["a"] * 3)["kendall"].low is None

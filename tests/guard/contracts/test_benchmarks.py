@@ -42,7 +42,7 @@ CASES: dict[str, Case] = {
     "gebc": Case(layouts.gebc, {"val": 3}, {"no words for one side": 1}),
 }
 if find_spec("twinset_extras") is not None:
-    from tests.extras.benchmarks.cases import CASES as OF_EXTRAS
+    from tests.extras.benchmarks.made_layouts import CASES as OF_EXTRAS
 
     CASES |= OF_EXTRAS
 #: Of other installed packages, such as tests/foreign, the packages' own tests.
