@@ -174,7 +174,7 @@ class EditedPhotos(DerivingTerms, EngineSource):
         if "media" in needs:
             check_opencv(key)
 
-    version = 3
+    version = 4
     candidate = EditCandidate
 
     @property

@@ -139,7 +139,7 @@ def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | st
     for at in range(start, end):
         if (match := nouns.at(first, at)) and match[0] == end:
             noun = " ".join(first[at:end])
-            phrase = _phrase(second, start, new_end)
+            phrase = _phrase(second, start, new_end, match[2])
             return Wanted(
                 "object", noun, match[1], _count(first, at, match[2]), 0, phrase, f"replace the {noun} with {phrase}"
             )
@@ -147,7 +147,7 @@ def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | st
         return "unknown-noun"
     at, stop, categories, plural = after
     noun = " ".join(first[at:stop])
-    phrase = _phrase(second, start, stop - end + new_end)
+    phrase = _phrase(second, start, stop - end + new_end, plural)
     say = f"make the {noun} {' '.join(new)}"
     return Wanted("attribute", noun, categories, _count(first, at, plural), 0, phrase, say)
 
@@ -185,10 +185,12 @@ def _count(text: Sequence[str], noun: int, plural: bool) -> int:
     return 0 if plural else 1
 
 
-def _phrase(text: Sequence[str], start: int, end: int) -> str:
-    """The words from start to end with those before them that belong to their noun, and an article."""
+def _phrase(text: Sequence[str], start: int, end: int, plural: bool) -> str:
+    """The words from start to end with those before them that belong to their noun, and an article.
+
+    plural: whether what they stand in for is more than one.
+    """
     while start and end - start < MOST and text[start - 1] not in _STOPS and not text[start - 1].endswith("ing"):
         start -= 1
     phrase = " ".join(text[start:end])
-    plural = phrase.endswith("s") and not phrase.endswith("ss")
     return phrase if plural or text[start] in _NUMBERS else f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"

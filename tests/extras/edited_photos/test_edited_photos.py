@@ -270,6 +270,7 @@ CHANGES = {
     ),
     ("red buses", "blue buses"): Wanted("attribute", "buses", ("bus",), 0, 0, "blue buses", "make the buses blue"),
     ("Two knives.", "One knife."): Wanted("count", "knives", ("knife",), 2, 1, "", "remove one of the knives"),
+    ("A car.", "A red bus."): Wanted("object", "car", ("car",), 1, 0, "a red bus", "replace the car with a red bus"),
     ("A teddy bear.", "A toy car."): Wanted(
         "object", "teddy bear", ("teddy bear",), 1, 0, "a toy car", "replace the teddy bear with a toy car"
     ),
