@@ -153,8 +153,8 @@ def files_below() -> Callable[[Path], dict[str, bytes]]:
     """Relative path -> content of every file that must be equal in two equal datasets (so not the logs)."""
 
     def read(root: Path) -> dict[str, bytes]:
-        found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
-        return {name: path.read_bytes() for name, path in found.items() if "_meta/log/" not in name}
+        paths = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
+        return {name: path.read_bytes() for name, path in paths.items() if "_meta/log/" not in name}
 
     return read
 

@@ -95,24 +95,24 @@ class Greys(Source):
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         PASSES.append(len(candidates))
-        made = [self._make(cast(Scene, one)) for one in candidates]
+        made = [self._make(cast(Scene, scene)) for scene in candidates]
         for happens in MEANWHILE[:]:
             happens()
         yield from made
 
-    def _make(self, one: Scene) -> Pair | Rejected:
-        MADE.append(one.video)
-        _meet_trouble(self.media / "trouble" / one.video, self.batch_size())
-        file = self.media_files().find(one.video)
+    def _make(self, scene: Scene) -> Pair | Rejected:
+        MADE.append(scene.video)
+        _meet_trouble(self.media / "trouble" / scene.video, self.batch_size())
+        file = self.media_files().find(scene.video)
         if file is None:
-            return Rejected(one.key, "missing-media", "absent", one.video)
+            return Rejected(scene.key, "missing-media", "absent", scene.video)
         sha256, size = sha256_of_file(file.path)
         source = MediaFile(file.name, size, sha256)
         first, second = (
-            Frame(f"{one.video}#{grey}", np.full((16, 24, 3), grey, np.uint8), float(grey), source)
-            for grey in (one.grey0, one.grey1)
+            Frame(f"{scene.video}#{grey}", np.full((16, 24, 3), grey, np.uint8), float(grey), source)
+            for grey in (scene.grey0, scene.grey1)
         )
-        return Pair(**one.placed, change="grey", image0=first, image1=second, provenance={})
+        return Pair(**scene.placed, change="grey", image0=first, image1=second, provenance={})
 
     def media_files(self) -> MediaFolder:
         return MediaFolder(self.media)

@@ -40,8 +40,8 @@ def second(greys: Any, tmp_path: Path) -> Recipe:
     """The second build of ``whole``, where it is built already, and ``out``, where it is not."""
     first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
     recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
-    for one, out in ((first, "whole"), (first, "out"), (recipe, "whole")):
-        build_here(one, str(tmp_path / out))
+    for building, out in ((first, "whole"), (first, "out"), (recipe, "whole")):
+        build_here(building, str(tmp_path / out))
     return recipe
 
 
@@ -132,7 +132,7 @@ def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(greys: An
     counts: list[Any] = []
     phases: dict[str, list[str]] = {}
 
-    class Told(Silent):
+    class Counted(Silent):
         def begin(self, stage: str, total: int, done: int) -> None:
             counts.append((stage, total, done))
 
@@ -142,7 +142,7 @@ def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(greys: An
         def phase(self, stage: str, doing: str) -> None:
             phases.setdefault(stage, []).append(doing)
 
-    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(tmp_path / "out"), 1, "threads", Told())
+    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(tmp_path / "out"), 1, "threads", Counted())
     assert counts == [("eq-x", 4, 0), *((made, 4) for made in range(5))]
     assert phases["eq-x"] == ["planning", "checking", "writing the index", ""]
     assert phases["dataset"][0] == "looking for duplicates" and phases["dataset"][-1] == ""
@@ -159,29 +159,20 @@ SUBSETS = {
 def finish(builds: dict[str, Any]) -> None:
     """What a build does once all shards are made: drop duplicates, make again what must be, until nothing changes."""
     for _ in range(3):
-        states = {name: one.indexed() for name, one in builds.items()}
+        states = {name: build.indexed() for name, build in builds.items()}
         _, again = drop_duplicates(next(iter(builds.values())).store, states)
         for name, numbers in again.items():
             forget(builds[name].store, name, numbers)
             builds[name].make_all()
         if not again:
-            for one in builds.values():
-                one.indexed()
+            for build in builds.values():
+                build.indexed()
             return
     raise AssertionError("duplicates do not settle")
 
 
 def questions(build: Any) -> list[tuple[str, str]]:
-    return [(one.texts["caption0"], one.texts["caption1"]) for one in read_samples(build.store, build.name)]
-
-
-def build_all(planned_build: Any, out: Path, names: tuple[str, ...], backwards: bool = False) -> dict[str, Any]:
-    store, builds = Store(str(out)), {}
-    for name in names:
-        builds[name] = planned_build(store, name, SUBSETS[name], shard_size=1)
-        for number in builds[name].state().todo[:: -1 if backwards else 1]:
-            builds[name].make(number)
-    return builds
+    return [(pair.texts["caption0"], pair.texts["caption1"]) for pair in read_samples(build.store, build.name)]
 
 
 def test_one_of_each_question_stays_whatever_is_built_first_and_finished_in_between(
@@ -192,11 +183,13 @@ def test_one_of_each_question_stays_whatever_is_built_first_and_finished_in_betw
         out = tmp_path / f"out{number}"
         builds: dict[str, Any] = {}
         for name in order:
-            builds |= build_all(planned_build, out, (name,), backwards=number % 2 == 1)
+            builds[name] = planned_build(Store(str(out)), name, SUBSETS[name], shard_size=1)
+            for shard in builds[name].state().todo[:: (1, -1)[number % 2]]:
+                builds[name].make(shard)
             finish(builds)
         expected = expected or files_below(out)
         assert files_below(out) == expected, order
-    asked = [frozenset(one) for build in builds.values() for one in questions(build)]
+    asked = [frozenset(question) for build in builds.values() for question in questions(build)]
     assert len(asked) == len(set(asked)) == 5
     assert ("grey 3", "grey 4") in questions(builds["eq-a"])
     for build in builds.values():
@@ -262,13 +255,13 @@ def test_a_recipe_that_says_something_else_reaches_a_finished_card(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any
 ) -> None:
     out = tmp_path / "out"
-    recipe, other = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
+    recipe, second = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
     build_here(recipe, str(out))
     titled = recipe.model_copy(update={"title": "A title"})
     for _ in range(2):
         build_here(titled, str(out))
         assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
-    for build in (other, titled, other, titled):
+    for build in (second, titled, second, titled):
         build_here(build, str(out))
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards"
 

@@ -49,8 +49,8 @@ def recipe(lines: Path, greys: Any) -> Any:
 
 
 def kept(out: Path) -> dict[str, int]:
-    found = twinset.status(str(out))
-    return {name: counts["kept"] for name, counts in {**found["stages"], **found["subsets"]}.items()}
+    status = twinset.status(str(out))
+    return {name: counts["kept"] for name, counts in {**status["stages"], **status["subsets"]}.items()}
 
 
 def test_a_stage_is_planned_from_the_rows_of_another_and_made_once(
@@ -59,19 +59,19 @@ def test_a_stage_is_planned_from_the_rows_of_another_and_made_once(
     def times() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
 
-    found = build_here(recipe(), str(tmp_path / "out"))
+    made = build_here(recipe(), str(tmp_path / "out"))
     before = times()
     MADE.clear()
-    assert build_here(recipe(), str(tmp_path / "out")) == found
+    assert build_here(recipe(), str(tmp_path / "out")) == made
     assert (times(), MADE, no_cards) == (before, [], [["all-said", "greys", "said", "all-said and greys and said"], []])
     # Of six words three have four letters; those are duplicates in all-said, whose subset comes first by name.
-    assert found["subsets"]["all-said"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 1, "excluded": {}}
-    assert found["subsets"]["said"]["rejected"] == {"duplicate": 3}
+    assert made["subsets"]["all-said"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 1, "excluded": {}}
+    assert made["subsets"]["said"]["rejected"] == {"duplicate": 3}
     stages = {"_stages", "all-said", "greys", "said"}
     assert {name.split("/")[0] for name in files_below(tmp_path / "out")} == {*stages, "README.md", "look.html"}
     assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
     verdict = twinset.verify(str(tmp_path / "out"))
-    assert [one["problems"] for part in verdict.values() for one in part.values()] == [[]] * 5
+    assert [stage["problems"] for part in verdict.values() for stage in part.values()] == [[]] * 5
 
 
 def test_a_changed_stage_makes_what_reads_it_stale_and_nothing_else(
@@ -168,15 +168,15 @@ def test_parts_of_another_recipe_are_refused(recipe: Any, tmp_path: Path) -> Non
 def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: Path) -> None:
     build_here(recipe().only(["long"]), str(tmp_path / "first"))
     folder = str(tmp_path / "first/_stages/long")
-    said = recipe_of({"said": {"source": {"kind": "test-said", "words": folder}, "encoding": {"format": "png"}}})
-    assert build_here(said, str(tmp_path / "out"))["subsets"]["said"]["kept"] == 3
+    reading = recipe_of({"said": {"source": {"kind": "test-said", "words": folder}, "encoding": {"format": "png"}}})
+    assert build_here(reading, str(tmp_path / "out"))["subsets"]["said"]["kept"] == 3
     # Named by the folder or by the name: the same samples.
     build_here(recipe().only(["said"]), str(tmp_path / "whole"))
     tar = "said/test/00000.tar"
     assert (tmp_path / "out" / tar).read_bytes() == (tmp_path / "whole" / tar).read_bytes()
     (tmp_path / "first/_stages/long/_meta/index.json").unlink()
     with pytest.raises(WrongUse, match="first/_stages/long: not finished; run its build again to the end"):
-        build_here(said, str(tmp_path / "other"))
+        build_here(reading, str(tmp_path / "new"))
 
 
 def test_circles_and_unknown_stages_are_refused() -> None:

@@ -124,20 +124,6 @@ def test_shards_of_two_kinds_of_machine_do_not_mix(
     assert make_shard(build.store.root, "eq-x", 1).kept == 1
 
 
-THREE = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
-
-
-@pytest.fixture
-def audited(tmp_path: Path, planned_build: Any) -> Any:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", THREE, shard_size=1)
-    build.make_all()
-    return build
-
-
-def problems(build: Any, media: MediaFolder | None = None) -> list[str]:
-    return [str(problem) for problem in verify_stage(build.store, build.state(), media)]
-
-
 def damage(path: Path, at: int = 600) -> None:
     """Flip a bit as a failing disk does: no stamp tells of it, and a build trusts what it has hashed."""
     times, content = path.stat(), bytearray(path.read_bytes())
@@ -146,11 +132,11 @@ def damage(path: Path, at: int = 600) -> None:
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def test_changed_and_missing_media_are_found(audited: Any, media: Path) -> None:
-    assert problems(audited, MediaFolder(media)) == []
+def test_changed_and_missing_media_are_found(built: Any, media: Path) -> None:
+    assert [*verify_stage(built.store, built.state(), MediaFolder(media))] == []
     (media / "a.mp4").write_bytes(b"A" * 100)
     (media / "b.mp4").unlink()
-    first, second = problems(audited, MediaFolder(media))
+    first, second = map(str, verify_stage(built.store, built.state(), MediaFolder(media)))
     assert "a.mp4: not the file that the samples were made from" in first
     assert "remove eq-x/_meta/receipts/00000.json and run the same build again" in first
     assert "b.mp4: the source is gone" in second and "remove eq-x/_meta/receipts/00001.json" in second
@@ -173,7 +159,7 @@ LEDGER = "eq-x/_meta/log/ledger.parquet"
 def test_damage_that_no_stamp_tells_of_is_mended_as_the_audit_says(
     tmp_path: Path, greys: Any, no_cards: Any, files_below: Any, file: str, at: int, message: str, remove: list[str]
 ) -> None:
-    recipe, out = recipe_of({"eq-x": greys("eq-x", THREE, 1)}), tmp_path / "out"
+    recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
     build_here(recipe, str(out))
     whole = files_below(out)
     damage(out / "eq-x" / file, at)
@@ -189,7 +175,7 @@ def test_bytes_are_checked_without_the_package_that_made_them(
     tmp_path: Path, greys: Any, no_cards: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "out")
-    build_here(recipe_of({"eq-x": greys("eq-x", THREE, 1)}), out)
+    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), out)
     with monkeypatch.context() as patched:
         patched.setattr("twinset.contracts.doors.installed", lambda group: {})
         assert main(["verify", out]) == 0
@@ -201,7 +187,7 @@ def test_bytes_are_checked_without_the_package_that_made_them(
 
 def test_a_stage_that_cannot_be_read_is_named(tmp_path: Path, greys: Any, no_cards: Any) -> None:
     out = tmp_path / "out"
-    build_here(recipe_of({"eq-x": greys("eq-x", THREE, 1)}), str(out))
+    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(out))
     (out / "eq-x/_meta/stage.json").unlink()
     (out / "eq-x/_meta/stage.json").symlink_to("/dev/zero")  # which never ends
     for look in (twinset.status, twinset.verify):

@@ -61,7 +61,7 @@ def test_every_candidate_gets_a_row_in_plan_order_and_is_in_the_index_once(built
     assert (indexed["key"], indexed["tar"], indexed["caption1"]) == (rows[1].key, "test/00000.tar", "grey 3")
     assert indexed["image0_sha256"] == rows[1].images["image0"] and indexed["sources"][0]["path"] == "a.mp4"
     rejections = pq.read_table(meta / "rejections.parquet").to_pylist()
-    assert [(one["key"], one["reason"], one["score"]) for one in rejections] == [
+    assert [(rejection["key"], rejection["reason"], rejection["score"]) for rejection in rejections] == [
         (row.key, row.reason, row.score) for row in rows if row.verdict == REJECTED
     ]
     summary = summarise(built.store, built.state())

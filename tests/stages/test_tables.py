@@ -23,28 +23,20 @@ from twinset.stages.job import Job
 LINES = ["a word here", "  ", "words are here", "no", ""]
 
 
-@pytest.fixture
-def table_recipe(tmp_path: Path) -> Any:
+def test_the_index_holds_the_rows_in_plan_order_and_later_stages_read_it(tmp_path: Path, files_below: Any) -> None:
     """words -> longest, which is made at once -> again."""
-    lines = tmp_path / "lines.json"
+    lines, out = tmp_path / "lines.json", tmp_path / "out"
     lines.write_text(json.dumps(LINES))
     words = {"source": {"kind": "test-words", "annotations": str(lines)}, "shard_size": 2}
     longest = {"source": {"kind": "test-longest", "words": "words"}}
     again = {"source": {"kind": "test-longer", "words": "longest", "least": 5}}
-    return recipe_of({}, {"words": words, "longest": longest, "again": again})
-
-
-def test_the_index_holds_the_rows_in_plan_order_and_later_stages_read_it(
-    table_recipe: Any, tmp_path: Path, files_below: Any
-) -> None:
-    out = tmp_path / "out"
-    made = build_here(table_recipe, str(out))["stages"]
+    recipe = recipe_of({}, {"words": words, "longest": longest, "again": again})
+    made = build_here(recipe, str(out))["stages"]
     counts = {"planned": 5, "kept": 3, "rejected": {"no-words": 2}, "shards": 3, "excluded": {}}
     assert made["words"] == counts
     counts = {"planned": 3, "kept": 3, "rejected": {}, "shards": 0, "excluded": {"short": 3}}
     assert made["longest"] == counts and made["again"]["kept"] == 1
-    words = Job(table_recipe, Store(str(out))).earlier("words")
-    assert words.read(["key", "word", "length"]).to_pylist() == [
+    assert Job(recipe, Store(str(out))).earlier("words").read(["key", "word", "length"]).to_pylist() == [
         {"key": sample_key("words", number), "word": word, "length": len(word)}
         for number, line in enumerate(LINES)
         for word in line.split()
@@ -56,9 +48,8 @@ def test_the_index_holds_the_rows_in_plan_order_and_later_stages_read_it(
     rejections = pq.read_table(out / "_stages/words/_meta/rejections.parquet").to_pylist()
     assert [(row["identity"], row["detail"]) for row in rejections] == [("[1]", "'  '"), ("[4]", "''")]
     whole = files_below(out)
-    build_here(table_recipe, str(out))
-    build_here(table_recipe, str(tmp_path / "twin"))
-    assert files_below(out) == files_below(tmp_path / "twin") == whole
+    build_here(recipe, str(out))
+    assert files_below(out) == whole
     assert not any(stage["problems"] for stage in twinset.verify(out)["stages"].values())
 
 
@@ -101,9 +92,9 @@ def test_what_waits_for_nobody_is_built_and_the_same_build_goes_on(
     asked = f"ask people with: twinset review {out}; then run the same build again"
     assert str(waits.value) == f"judged: 4 of 4 decisions are missing; {asked}"
     assert no_cards == [["all-said", "greys", "all-said and greys"], []]
-    found = twinset.status(out)
-    assert found["subsets"].keys() == {"all-said", "greys"}
-    assert found["stages"]["judged"]["waiting"] == {"missing": 4, "needed": 4}
+    status = twinset.status(out)
+    assert status["subsets"].keys() == {"all-said", "greys"}
+    assert status["stages"]["judged"]["waiting"] == {"missing": 4, "needed": 4}
     planned = twinset.plan(recipe, out)
     assert planned["stages"]["judged"]["state"] == "4 of 4 decisions are missing"
     assert planned["subsets"]["said"]["state"] == "waits for judged"
@@ -131,6 +122,6 @@ def test_a_changed_decision_makes_its_shard_again_and_a_withdrawn_one_is_waited_
     build_here(recipe, str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
-    answers.write_text(json.dumps({word: said for word, said in DECISIONS.items() if word != "pen"}))
+    answers.write_text(json.dumps({word: answer for word, answer in DECISIONS.items() if word != "pen"}))
     with pytest.raises(DecisionsMissing, match="judged: 1 of 4 decisions is missing"):
         build_here(recipe, out)
