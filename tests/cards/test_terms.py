@@ -19,7 +19,7 @@ import twinset
 from tests.made_datasets import MadeDataset
 from tests.made_samples import NEGATIVE_SUBSET, text_pair_shards
 from twinset.cards import terms
-from twinset.cards.lineage import DATA, FORM, PROCEDURE, citations_of, described_origin, works_cited
+from twinset.cards.lineage import DATA, PROCEDURE, citations_of, described_origin, works_cited
 from twinset.cards.rendering import TEMPLATES
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import Terms
@@ -45,12 +45,6 @@ from twinset.shards.storage.store import Store
 def test_data_of_all_stages_are_cited(recipe: str, subset: str, keys: list[str]) -> None:
     citations = citations_of(load_recipe(recipe), subset)
     assert [key for key in keys if f"{{{key}," not in citations] == []
-
-
-def test_what_is_drawn_only_has_the_form_of_published_data() -> None:
-    for subset, key in (("eq-ag", "ji2020actiongenome"), ("triplets", "brysbaert2014concreteness")):
-        works = works_cited(load_recipe("demo"), subset)
-        assert key in works[FORM][0] and DATA not in works and key not in citations_of(load_recipe("demo"), subset)
 
 
 #: Of shipped recipes: settings that name a user's own files, the subset, and the works that it cites then. They are of

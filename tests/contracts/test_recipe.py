@@ -119,8 +119,8 @@ def test_odd_overrides_are_refused_with_what_to_write(recipe: Path, setting: str
 def test_all_problems_are_said_at_once_each_blamed_on_who_wrote_it(recipe: Path) -> None:
     recipe.write_text(recipe.read_text().replace("shard_size: 16", "shard_sizes: 16"))
     settings = ("subsets.eq-ag.source.kind=gebcc", "subsets.eq-ag.pool=x", "seed=-1", "subsets.eq-ag.split=val")
-    said = {problem.split(": ")[0] for problem in refused(recipe, *settings).splitlines()}
-    assert said == {str(recipe), *(f"--set {setting.split('=')[0]}" for setting in settings[:3])}
+    blamed = {problem.split(": ")[0] for problem in refused(recipe, *settings).splitlines()}
+    assert blamed == {str(recipe), *(f"--set {setting.split('=')[0]}" for setting in settings[:3])}
     assert f"{recipe}: subsets.eq-youcook2.shard_sizes: unknown key; did you mean 'shard_size'?" in refused(recipe)
     copies = "{kind: screened-pairs, pairs: a/b, decisions: a/c}, filters: [{kind: motion-words}]"
     recipe.write_text(f"name: small\nsubsets: {{eq-ag: {{source: {copies}}}}}\n")
@@ -197,52 +197,40 @@ def test_settings_within_settings_have_paths_and_content(tmp_path: Path, monkeyp
     engine = {"kind": "diffusers", "model": "./weights", "licence": "MIT"}
     source = {"kind": "negative-images", "negatives": "/out/prompts", "engine": engine}
 
-    def of(*settings: str) -> tuple[str, str]:
-        given = [f"subsets.one.source.engine.{setting}" for setting in settings]
-        one: Any = load(tmp_path, {}, {"one": {"source": source}}, *given)["one"]
-        return one.source.engine.model, digest(content_of(one, 0))
+    def loaded(*settings: str) -> tuple[str, str]:
+        given = [f"subsets.drawn.source.engine.{setting}" for setting in settings]
+        subset: Any = load(tmp_path, {}, {"drawn": {"source": source}}, *given)["drawn"]
+        return subset.source.engine.model, digest(content_of(subset, 0))
 
-    assert of()[0] == str(tmp_path / "weights")
-    assert of("model=./mine", "device=gpu") == (str(tmp_path / "here/mine"), of()[1])
-    assert of("model=owner/other")[0] == "owner/other"
-    assert len({of()[1], of("model=owner/other")[1], of("steps=20")[1]}) == 3
-
-
-def test_a_finished_stage_is_read_by_its_folder_or_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for given, read in (("out/_stages/g", str(tmp_path / "out/_stages/g")), ("s3://bucket/g", "s3://bucket/g")):
-        recipe = load(tmp_path, {}, {"b": TRIPLETS}, f"subsets.b.source.graphs={given}")
-        assert recipe["b"].source.reads == (read,) and recipe.reads("b") == []
+    model, content = loaded()
+    assert model == str(tmp_path / "weights")
+    assert loaded("model=./mine", "device=gpu") == (str(tmp_path / "here/mine"), content)
+    assert loaded("model=owner/weights")[0] == "owner/weights"
+    assert len({content, loaded("model=owner/weights")[1], loaded("steps=20")[1]}) == 3
 
 
 @pytest.mark.parametrize(
-    ("stages", "settings", "problem"),
+    ("stages", "setting", "problem"),
     [
-        ({"b": GRAPHS, "graphs": GRAPHS}, [], "b is a stage and a subset; rename one"),
-        (
-            {"graphs": {**GRAPHS, "filters": [{"kind": "blank"}]}},
-            [],
-            "blank judges images, and scene-graphs makes none",
-        ),
-        ({"graphs": GRAPHS}, ["subsets.b.count=null"], "set count, the number of triplets to sample"),
+        ({"b": GRAPHS, "graphs": GRAPHS}, "split=test", "b is a stage and a subset; rename one"),
+        ({"graphs": {**GRAPHS, "filters": [{"kind": "blank"}]}}, "split=test", "blank judges images, and scene-graphs"),
+        ({"graphs": GRAPHS}, "count=null", "set count, the number of triplets to sample"),
     ],
 )
-def test_stages_that_do_not_fit_are_refused(
-    tmp_path: Path, stages: dict[str, Any], settings: list[str], problem: str
-) -> None:
-    with pytest.raises(WrongUse) as error:
-        load(tmp_path, stages, {"b": TRIPLETS}, *settings)
-    assert problem in str(error.value)
+def test_stages_that_do_not_fit_are_refused(tmp_path: Path, stages: Any, setting: str, problem: str) -> None:
+    with pytest.raises(WrongUse, match=problem):
+        load(tmp_path, stages, {"b": TRIPLETS}, f"subsets.b.{setting}")
 
 
-FILTERS = [{"kind": "motion-words"}]
-GEBC = {"source": {"kind": "gebc", "annotations": "a.json", "media": "videos"}, "filters": FILTERS, "shard_size": 7}
+GEBC: dict[str, Any] = {
+    "source": {"kind": "gebc", "annotations": "a.json", "media": "videos"},
+    "filters": [{"kind": "motion-words"}],
+    "shard_size": 7,
+}
 
 
 def screened(tmp_path: Path, **more: Any) -> Recipe:
-    path = tmp_path / "mine.yaml"
-    path.write_text(json.dumps({"name": "mine", "subsets": {"eq-gebc": {**GEBC, **more}}}))
-    return load_recipe(str(path))
+    return load(tmp_path, {}, {"eq-gebc": {**GEBC, **more}})
 
 
 def test_screening_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: Path) -> None:
@@ -252,8 +240,8 @@ def test_screening_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: 
     assert list(whole.all) == ["eq-gebc-candidates", "eq-gebc-decisions", "eq-gebc"]
     candidates, decisions, kept = whole.all.values()
     assert (candidates.known_as, candidates.count, candidates.pool) == ("eq-gebc", 9, "gpu")
-    assert [one.kind for one in candidates.filters] == ["motion-words"] and not kept.filters
-    assert {(one.shard_size, one.split, one.language) for one in whole.all.values()} == {(7, "train", "de")}
+    assert [part.kind for part in candidates.filters] == ["motion-words"] and not kept.filters
+    assert {(stage.shard_size, stage.split, stage.language) for stage in whole.all.values()} == {(7, "train", "de")}
     asks = decisions.source.model_dump()
     assert (asks["overlap"], asks["answers"]) == (0.5, str(tmp_path / "b"))
     assert recipe_from_json(whole.model_dump_json().encode()) == whole
