@@ -29,7 +29,6 @@ ENTRY_POINTS = {
         "test-greys": "drawn_sources:Greys",
         "test-words": "drawn_tables:Words",
         "test-longer": "drawn_tables:Longer",
-        "test-longest": "drawn_tables:Longest",
         "test-said": "drawn_tables:Said",
     },
     "twinset.filters": {"test-dark": "drawn_sources:Dark", "test-apart": "drawn_sources:Apart"},

@@ -224,19 +224,6 @@ def test_what_an_older_and_longer_plan_left_is_removed_and_nothing_else(
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh") and store.names("eq-a/train") == []
 
 
-GROWING = [(video, number, 100 + step) for number, video in enumerate("abcd") for step in range(3)]
-
-
-def test_more_and_fewer_are_the_same_dataset_as_from_the_start(
-    greys: Any, tmp_path: Path, files_below: Any, no_cards: Any
-) -> None:
-    for count in (6, 12, 9):
-        recipe = recipe_of({"eq-x": {**greys("eq-x", GROWING, 3), "count": count}})
-        build_here(recipe, str(tmp_path / "grown"))
-        build_here(recipe, str(tmp_path / f"fresh{count}"))
-        assert files_below(tmp_path / "grown") == files_below(tmp_path / f"fresh{count}")
-
-
 def test_a_subset_of_another_build_is_not_made_again_with_other_versions(
     greys: Any, tmp_path: Path, no_cards: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

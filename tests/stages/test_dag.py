@@ -1,4 +1,7 @@
-"""Stages of a recipe: built in their order, independent ones side by side, and stale when what they read changed."""
+"""Stages of a recipe: built in their order, independent ones side by side, and stale when what they read changed.
+
+Some wait for people: what is built meanwhile, and how a build goes on once they decided.
+"""
 
 import json
 import shutil
@@ -6,15 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.canonical import sample_key
+from twinset.contracts.errors import BuildFailed, DecisionsMissing, WrongUse
 from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build_here
+from twinset.stages.job import Job
 
 LINES = ["red pen", "a green tree", "blue"]
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -29,20 +35,19 @@ def lines(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def recipe(lines: Path, greys: Any) -> Any:
-    """words -> long -> said, words -> all-said, and greys, which read nothing; the function takes changes."""
+    """words -> long -> said, words -> all-said, and greys, which read nothing; the function takes settings of long."""
 
-    def make(least: int = 4, scenes: Any = (("a", 1, 2), ("b", 3, 4)), **settings: Any) -> Recipe:
+    def make(**long: Any) -> Recipe:
         return recipe_of(
             {
                 "said": {"source": {"kind": "test-said", "words": "long"}, "encoding": {"format": "png"}},
                 "all-said": {"source": {"kind": "test-said", "words": "words"}, "encoding": {"format": "png"}},
-                "greys": greys("greys", scenes, 1),
+                "greys": greys("greys", [("a", 1, 2), ("b", 3, 4)], 1),
             },
             {
-                "long": {"source": {"kind": "test-longer", "words": "words", "least": least}, "shard_size": 1},
+                "long": {"source": {"kind": "test-longer", "words": "words", "least": 4, **long}, "shard_size": 1},
                 "words": {"source": {"kind": "test-words", "annotations": str(lines)}, "shard_size": 1},
             },
-            **settings,
         )
 
     return make
@@ -195,3 +200,72 @@ def test_planning_warns_of_terms_that_publish_refuses(
     planned_build(Store(str(tmp_path)), "greys", [("a", 1, 2)], licence="unknown")
     message = "greys: 1 samples have no licence that is known; set subsets.greys.source.licence, or one a row"
     assert [record.message for record in caplog.records] == [f"{message}: twinset publish refuses it so"]
+
+
+def test_an_index_holds_the_rows_in_plan_order(tmp_path: Path) -> None:
+    texts, lines, out = ["a word here", "  ", "words are here", "no", ""], tmp_path / "lines.json", tmp_path / "out"
+    lines.write_text(json.dumps(texts))
+    recipe = recipe_of({}, {"words": {"source": {"kind": "test-words", "annotations": str(lines)}, "shard_size": 2}})
+    counts = {"planned": 5, "kept": 3, "rejected": {"no-words": 2}, "shards": 3, "excluded": {}}
+    assert build_here(recipe, str(out))["stages"]["words"] == counts
+    assert Job(recipe, Store(str(out))).earlier("words").read(["key", "word", "length"]).to_pylist() == [
+        {"key": sample_key("words", number), "word": word, "length": len(word)}
+        for number, text in enumerate(texts)
+        for word in text.split()
+    ]
+    rejections = pq.read_table(out / "_stages/words/_meta/rejections.parquet").to_pylist()
+    assert [(row["identity"], row["detail"]) for row in rejections] == [("[1]", "'  '"), ("[4]", "''")]
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.json"
+    path.write_text("{}")
+    return path
+
+
+DECISIONS = {"green": "keep", "tree": "drop", "blue": "keep"}
+
+
+def test_what_waits_for_nobody_is_built_and_the_same_build_goes_on(
+    recipe: Any, answers: Path, tmp_path: Path, files_below: Any, no_cards: Any
+) -> None:
+    out, asking = str(tmp_path / "out"), recipe(answers=str(answers))
+    with pytest.raises(DecisionsMissing) as waits:
+        build_here(asking, out)
+    remedy = f"ask people with: twinset review {out}; then run the same build again"
+    assert str(waits.value) == f"long: 3 of 3 decisions are missing; {remedy}"
+    assert no_cards == [["all-said", "greys", "all-said and greys"], []]
+    status = twinset.status(out)
+    assert status["subsets"].keys() == {"all-said", "greys"}
+    assert status["stages"]["long"]["waiting"] == {"missing": 3, "needed": 3}
+    planned = twinset.plan(asking, out)
+    assert planned["stages"]["long"]["state"] == "3 of 3 decisions are missing"
+    assert planned["subsets"]["said"]["state"] == "waits for long"
+
+    answers.write_text(json.dumps(DECISIONS))
+    MADE.clear()
+    counts = build_here(asking, out)["subsets"]["said"]
+    # All that is said is in all-said too, whose name comes first: what was dropped is not.
+    assert (counts["planned"], counts["rejected"]) == (2, {"duplicate": 2})
+    assert sorted(MADE) == sorted([*DECISIONS, "green", "blue"])
+    build_here(asking, str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+
+def test_a_changed_decision_makes_its_shard_again_and_a_withdrawn_one_is_waited_for(
+    recipe: Any, answers: Path, tmp_path: Path, files_below: Any
+) -> None:
+    out, asking = str(tmp_path / "out"), recipe(answers=str(answers))
+    answers.write_text(json.dumps(DECISIONS))
+    build_here(asking, out)
+    MADE.clear()
+    answers.write_text(json.dumps({**DECISIONS, "tree": "keep"}))
+    build_here(asking, out)
+    assert MADE[0] == "tree" and MADE.count("tree") == 2 and len(MADE) == 1 + 3  # its decision, and all pairs once
+    build_here(asking, str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+    answers.write_text(json.dumps({word: answer for word, answer in DECISIONS.items() if word != "tree"}))
+    with pytest.raises(DecisionsMissing, match="long: 1 of 3 decisions is missing"):
+        build_here(asking, out)
