@@ -86,15 +86,6 @@ def test_where_files_lie_and_where_it_runs_is_no_part_of_what_is_made(recipe: Pa
     assert len({content(), *map(content, changed)}) == len(changed) + 1
 
 
-def test_overrides_change_any_key(recipe: Path) -> None:
-    settings = ["seed=7", "description=a=b = c", "subsets.eq-ag.source.skip=2", "subsets.eq-ag.encoding.format=png"]
-    settings += ["subsets.eq-youcook2.filters=[{kind: faces}]", "subsets.eq-youcook2.filters.0.model=cnn"]
-    loaded = load_recipe(str(recipe), settings)
-    assert (loaded.seed, loaded.description, loaded.subsets["eq-ag"].encoding.format) == (7, "a=b = c", "png")
-    (faces,) = loaded.subsets["eq-youcook2"].filters
-    assert faces.model_dump() == {"kind": "faces", "model": "cnn"}
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -24,9 +24,8 @@ from tests.made_samples import Planned, pair_shards, template_shards, text_pair_
 from twinset.cards.describe import describe
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds import KINDS
-from twinset.contracts.kinds.kind import Sample, SampleKind
-from twinset.contracts.kinds.samples import MediaFile, encode_image
+from twinset.contracts.kinds.kind import Sample
+from twinset.contracts.kinds.samples import encode_image
 from twinset.contracts.licences.terms import Terms
 from twinset.contracts.recipe import Encoding
 from twinset.generators.video.frame_pairs import FramePairCandidate
@@ -42,7 +41,7 @@ from twinset.shards.plan import (
     write_plan,
 )
 from twinset.shards.read import read_from_tar, read_samples, read_tar
-from twinset.shards.rows import KEPT, REJECTED, Row, content_digest, fields_of, read_rows, schema_of, stored, write_rows
+from twinset.shards.rows import content_digest, fields_of, stored
 from twinset.shards.storage import layout
 from twinset.shards.storage.parquet_reader import LONGEST_VALUE, ROWS, batches
 from twinset.shards.storage.store import Store
@@ -121,8 +120,6 @@ def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path:
     with pytest.raises(WrongUse, match=r"ann\.json: 'huge' has more than 20,000 candidates.* correct or remove them"):
         write_plan(endless(), FramePairCandidate, 3, tmp_path, "ann.json")
     assert read == LARGEST_GROUP and not (tmp_path / "shards.parquet").exists()
-    whole = (candidate(f"k{n}", f"g{n // LARGEST_GROUP}") for n in range(2 * LARGEST_GROUP))
-    assert [len(shard) for shard in shards_of(whole, 1)] == [LARGEST_GROUP, LARGEST_GROUP]
 
 
 def first(shards: list[list[Planned]]) -> Any:
@@ -139,16 +136,6 @@ TEMPLATE, SMALL = first(template_shards("f", "focus-object")), first(template_sh
 def written(sample: Sample) -> dict[str, bytes]:
     images = {role: encode_image(frame, Encoding(format="png")) for role, frame in sample.pictures().items()}
     return dict(fields_of(sample, images, "genecis", Terms("CC0-1.0"), "png"))
-
-
-@pytest.mark.parametrize("sample", [PAIR_OF_IMAGES, TRIPLET_OF_IMAGES, TWO_IMAGES, TEXT_PAIR, SMALL, TEMPLATE])
-def test_a_sample_is_read_as_it_was_written(sample: Sample) -> None:
-    fields = written(sample)
-    read = stored(sample.key, fields, "x.tar")
-    assert read.kind is sample.kind and read.extension == "png" and read.fields == fields
-    assert read.images == {role: fields[f"{role}.png"] for role in sample.pictures()}
-    assert read.texts == {name: sample.described()[name] for name in sample.kind.texts}
-    assert (read.json.group, read.json.scores, read.json.licence) == (sample.group, sample.scores, "CC0-1.0")
 
 
 @pytest.mark.parametrize(
@@ -258,27 +245,6 @@ def test_an_index_without_a_column_is_named(tmp_path: Path) -> None:
     earlier = write_index(pa.table({"key": ["1"], "caption_id": ["1"]}), tmp_path, "words", 1)
     with pytest.raises(WrongUse, match=r"/words/_meta/index\.parquet: has no column .image_id.; name a stage"):
         earlier.read(["key", "image_id"])
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
-def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_path: Path) -> None:
-    kept = Row(
-        kind=kind, key="a", identity='["video",1]', group="g", split="test", verdict=KEPT,
-        words={name: f"word of {name}" for name in kind.described},
-        numbers={name: 0.5 for name in kind.numbers[1:]},  # the first is null
-        images={role: "0" * 64 for role in kind.images if role not in kind.optional},
-        content="c", sources=(MediaFile("7.jpg", 5, "1" * 64),),
-    )  # fmt: skip
-    lost = Row(
-        kind=kind, key="b", identity='["video",2]', group="g", split="test", verdict=REJECTED, filter="generator",
-        reason="missing-media", score=0.5, detail="gone", words=dict.fromkeys(kind.described, "word"),
-    )  # fmt: skip
-    write_rows([kept, lost], tmp_path / "rows")
-    content = (tmp_path / "rows").read_bytes()
-    assert read_rows(io.BytesIO(content)) == [kept, lost]
-    assert pq.read_schema(io.BytesIO(content)).names == schema_of(kind).names
-    write_rows([kept, lost], tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == content
 
 
 LONG = "x" * 20_000

@@ -84,10 +84,10 @@ def drawn(_package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def media(tmp_path: Path) -> Path:
-    """A folder with a media file for the videos ``a`` to ``f``."""
+    """A folder with a media file for the videos ``a`` to ``g``."""
     folder = tmp_path / "media"
     (folder / "trouble").mkdir(parents=True)
-    for video in "abcdef":
+    for video in "abcdefg":
         (folder / f"{video}.mp4").write_bytes(video.encode() * 100)
     return folder
 

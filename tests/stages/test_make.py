@@ -142,11 +142,6 @@ GROUPS = ("a", "a", "b", "b", "c", "d", "e", "f", "f", "g")
 GROUPED = [(video, 1, number) for number, video in enumerate(GROUPS, 2)]
 
 
-@pytest.fixture(autouse=True)
-def another_video(media: Path) -> None:
-    (media / "g.mp4").write_bytes(b"g" * 100)
-
-
 def test_a_micro_batch_takes_several_groups_and_splits_none(tmp_path: Path, planned_build: Any) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", GROUPED, 10, micro_batch=4)
     receipt = build.make(0)

@@ -1,6 +1,5 @@
 """Media are found by name, inside their folder, and only where they can be read to an end; never by a guess."""
 
-import hashlib
 import io
 import os
 import tarfile
@@ -101,14 +100,6 @@ def test_why_a_name_stands_for_no_file(tmp_path: Path) -> None:
         "x/000.png is not train/000.png, of another folder; name the folder that holds it, or correct it"
     )
     assert folder.absent("001.png", "no such image") == "no such image"
-
-
-def test_what_is_found_is_read_and_hashed(tmp_path: Path) -> None:
-    folder = ImageFolder(put(tmp_path, *TARS, "1.png=abc"))
-    for name, content in {"1": b"abc", "train.tar/a/000.png": b"train.tar ./a/000.png"}.items():
-        stored = folder.find(name)
-        assert stored is not None and stored.read() == content and folder.size(name) == len(content)
-        assert folder.sha256(name) == (hashlib.sha256(content).hexdigest(), len(content))
 
 
 @pytest.mark.parametrize(
