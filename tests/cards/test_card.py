@@ -1,7 +1,4 @@
-"""The card says what is true of the data and of its source, and how to make a subset again.
-
-Croissant metadata, validated and read by the specification's own library, without a network.
-"""
+"""Cards and Croissant metadata say what is true of the data; without a network."""
 
 import hashlib
 import io

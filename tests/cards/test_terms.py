@@ -1,7 +1,4 @@
-"""Cards cite all that a subset was made from, and say where nobody says what to cite.
-
-A dataset of photographs with five licences: all that is said of it agrees.
-"""
+"""What a subset was made from is cited; card, index, Croissant and page agree on licences and credits."""
 
 import csv
 import json

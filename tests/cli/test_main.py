@@ -1,14 +1,10 @@
-"""What each command prints, and its exit code; as a process: its pipe.
-
-Progress, completion, ``kinds``, ``--log json``, ``train clip``.
-"""
+"""What commands print, and their exit codes."""
 
 import json
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,9 +44,7 @@ def test_a_kind_that_is_not_installed_says_what_to_install(out: Path, capsys: Pr
 
 
 @pytest.mark.parametrize(("group", "code"), [("eval", "import nothing_of_this_name"), ("train", "mine = 3")])
-def test_a_command_of_a_package_that_fails_fails_alone(
-    tmp_path: Path, capsys: Printed, bring: Callable[..., None], code: str, group: str
-) -> None:
+def test_a_broken_command_fails_alone(tmp_path: Path, capsys: Printed, bring: Any, code: str, group: str) -> None:
     module = f"their_{group}"
     (tmp_path / f"{module}.py").write_text(code)
     bring("unwell", f"twinset.{group}_commands", mine=f"{module}:mine")
@@ -107,7 +101,7 @@ def test_a_kind_is_explained_as_its_docstring_says(capsys: Printed) -> None:
     assert main(["kinds", "image-pair"]) == 2 and "did you mean 'image-pairs'?" in capsys.readouterr().err
 
 
-def test_a_json_log_has_a_line_of_each_shard(
+def test_a_json_log_has_a_line_a_shard(
     recipe: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch, no_cards: object
 ) -> None:
     build = ["build", str(recipe), "--out", str(recipe.parent / "out"), "--log", "json"]
@@ -150,9 +144,7 @@ def test_only_what_was_said_is_a_setting(monkeypatch: pytest.MonkeyPatch, capsys
     assert json.loads(printed.splitlines()[-1]) == result
 
 
-def test_a_training_says_where_it_is_at_once_each_minute_and_at_its_end(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_says_each_minute_where_it_is(capsys: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(terminal, "time", SimpleNamespace(monotonic=lambda: clock.now))
     rows = terminal.Rows()

@@ -1,7 +1,4 @@
-"""`twinset publish` into a folder, and to the Hub by a stand-in for its client. What ``twinset plan`` prints.
-
-S15: what a finished dataset says of the machine that made it. docs/layout.md names what is not to be published.
-"""
+"""`twinset publish` into a folder and to a stand-in for the Hub, and what ``twinset plan`` prints."""
 
 import getpass
 import json
@@ -185,9 +182,7 @@ def test_a_signed_address_is_not_shown(out: Path, hub: Hub, capsys: Printed) -> 
 
 
 @pytest.mark.slow
-def test_a_repository_with_other_files_is_refused_unless_updated(
-    out: Path, shades: Path, hub: Hub, capsys: Printed
-) -> None:
+def test_a_repository_with_other_files_needs_update(out: Path, shades: Path, hub: Hub, capsys: Printed) -> None:
     assert run(out, "--to", TO) == 0
     hub.private = False
     assert run(out, "--to", TO, "--update") == 2

@@ -1,7 +1,4 @@
-"""Wrong use: exit code and message. Nothing slow is imported for the ``--help`` of any command, or by a finished build.
-
-Nothing that is printed steers the terminal.
-"""
+"""Wrong use, what commands import, and text that would steer a terminal."""
 
 import json
 import logging

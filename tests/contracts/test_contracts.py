@@ -1,7 +1,4 @@
-"""Small contracts: keys and seeds, licences and terms.
-
-Receipts and stage records: canonical bytes, strict reading, and a digest of all that decides the bytes.
-"""
+"""Keys and seeds, licences and terms, receipts and stage records."""
 
 import base64
 import hashlib

@@ -35,9 +35,7 @@ from twinset.training.runs.settings import checked
         (train, {"data": ["a"], "task": "detectors", "settings": {"lr": 0}}, "lr: Input should be greater"),
     ],
 )
-def test_wrong_use_is_a_failed_state_before_any_work(
-    flow: Any, given: dict[str, Any], message: str, tmp_path: Path
-) -> None:
+def test_wrong_use_is_a_failed_state(flow: Any, given: dict[str, Any], message: str, tmp_path: Path) -> None:
     """Of what is raised Prefect logs the traceback."""
     state = flow.fn(out=str(tmp_path / "out"), **given)
     assert state.is_failed() and message in state.message and isinstance(state.data, WrongUse)

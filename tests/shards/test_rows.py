@@ -1,9 +1,4 @@
-"""Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time.
-
-Samples of every kind: what is written into a tar is what is read back, and nothing else passes for one. The project's
-own reader, webdataset and Hugging Face datasets agree. A finished stage as a later one reads it: what is no such stage,
-or damaged, is named. Attack: a Parquet file of a few hundred bytes whose rows expand to gigabytes.
-"""
+"""Plans, samples and rows on disk: what is read is what was written, and damage is named."""
 
 import io
 import tarfile
@@ -128,9 +123,8 @@ def first(shards: list[list[Planned]]) -> Any:
 
 PAIR_OF_IMAGES = first(pair_shards("p"))
 TRIPLET_OF_IMAGES, BARE_TRIPLET = first(triplet_shards("t")), first(triplet_shards("t", images=False))
-TWO_IMAGES = first(triplet_shards("t", distractors=False))
 TEXT_PAIR, BARE_TEXT_PAIR = first(text_pair_shards("n")), first(text_pair_shards("n", images=False))
-TEMPLATE, SMALL = first(template_shards("f", "focus-object")), first(template_shards("f", "focus-attribute"))
+TEMPLATE = first(template_shards("f", "focus-object"))
 
 
 def written(sample: Sample) -> dict[str, bytes]:

@@ -114,12 +114,14 @@ def recipe_of(subsets: Mapping[str, Any], stages: Mapping[str, Any] | None = Non
 
 
 @pytest.fixture
-def planned_build(greys: Any) -> Callable[..., Build]:
-    """Plans a subset of scenes: ``planned_build(store, name, scenes, shard_size=2, filters=(), seed=0, **source)``."""
+def planned_build(greys: Any, tmp_path: Path) -> Callable[..., Build]:
+    """Plans a subset of scenes in a folder of the test: ``planned_build(scenes, shard_size=2, filters=(), …)``."""
 
-    def build(store: Store, name: str, scenes: Scenes, *arguments: Any, seed: int = 0, **source: Any) -> Build:
+    def build(
+        scenes: Scenes, *arguments: Any, out: str = "out", name: str = "eq-x", seed: int = 0, **source: Any
+    ) -> Build:
         recipe = recipe_of({name: greys(name, scenes, *arguments, **source)}, seed=seed)
-        job = Job(recipe, store)
+        job = Job(recipe, Store(str(tmp_path / out)))
         return Build(job, name, prepare(job, name))
 
     return build

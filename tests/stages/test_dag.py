@@ -1,7 +1,4 @@
-"""Stages of a recipe: built in their order, independent ones side by side, and stale when what they read changed.
-
-Some wait for people: what is built meanwhile, and how a build goes on once they decided.
-"""
+"""Stages of a recipe: in their order, stale when what they read changed, waiting for people."""
 
 import json
 import shutil
@@ -58,7 +55,7 @@ def kept(out: Path) -> dict[str, int]:
     return {name: counts["kept"] for name, counts in {**status["stages"], **status["subsets"]}.items()}
 
 
-def test_a_stage_is_planned_from_the_rows_of_another_and_made_once(
+def test_a_stage_is_planned_from_rows_and_made_once(
     recipe: Any, tmp_path: Path, files_below: Any, no_cards: Any
 ) -> None:
     def times() -> dict[Path, int]:
@@ -79,9 +76,7 @@ def test_a_stage_is_planned_from_the_rows_of_another_and_made_once(
     assert [stage["problems"] for part in verdict.values() for stage in part.values()] == [[]] * 5
 
 
-def test_a_changed_stage_makes_what_reads_it_stale_and_nothing_else(
-    recipe: Any, tmp_path: Path, files_below: Any
-) -> None:
+def test_a_changed_stage_makes_stale_what_reads_it(recipe: Any, tmp_path: Path, files_below: Any) -> None:
     build_here(recipe(), str(tmp_path / "out"))
     MADE.clear()
     build_here(recipe(least=5), str(tmp_path / "out"))
@@ -117,7 +112,7 @@ def test_built_in_parts_it_is_the_same_dataset(recipe: Any, tmp_path: Path, file
         assert shards(tmp_path / f"parts{number}") == shards(tmp_path / "whole")
 
 
-def test_a_failing_stage_lets_independent_ones_finish_and_what_reads_it_is_not_built(
+def test_a_failing_stage_lets_independent_ones_finish(
     recipe: Any, tmp_path: Path, trouble: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trouble("a", "raise")
@@ -194,14 +189,6 @@ def test_circles_and_unknown_stages_are_refused() -> None:
             recipe_of({}, reading)
 
 
-def test_planning_warns_of_terms_that_publish_refuses(
-    planned_build: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    planned_build(Store(str(tmp_path)), "greys", [("a", 1, 2)], licence="unknown")
-    message = "greys: 1 samples have no licence that is known; set subsets.greys.source.licence, or one a row"
-    assert [record.message for record in caplog.records] == [f"{message}: twinset publish refuses it so"]
-
-
 def test_an_index_holds_the_rows_in_plan_order(tmp_path: Path) -> None:
     texts, lines, out = ["a word here", "  ", "words are here", "no", ""], tmp_path / "lines.json", tmp_path / "out"
     lines.write_text(json.dumps(texts))
@@ -227,7 +214,7 @@ def answers(tmp_path: Path) -> Path:
 DECISIONS = {"green": "keep", "tree": "drop", "blue": "keep"}
 
 
-def test_what_waits_for_nobody_is_built_and_the_same_build_goes_on(
+def test_a_build_that_waits_goes_on(
     recipe: Any, answers: Path, tmp_path: Path, files_below: Any, no_cards: Any
 ) -> None:
     out, asking = str(tmp_path / "out"), recipe(answers=str(answers))
@@ -253,9 +240,7 @@ def test_what_waits_for_nobody_is_built_and_the_same_build_goes_on(
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
 
-def test_a_changed_decision_makes_its_shard_again_and_a_withdrawn_one_is_waited_for(
-    recipe: Any, answers: Path, tmp_path: Path, files_below: Any
-) -> None:
+def test_a_changed_decision_makes_its_shard_again(recipe: Any, answers: Path, tmp_path: Path, files_below: Any) -> None:
     out, asking = str(tmp_path / "out"), recipe(answers=str(answers))
     answers.write_text(json.dumps(DECISIONS))
     build_here(asking, out)

@@ -1,8 +1,4 @@
-"""Shards that fail: what passes is tried again, the rest is named with its shard, and the other shards are made.
-
-Shards made in child processes: what a child answers, and how it dies. A Dask cluster, as far as this process goes;
-tests/end_to_end/test_cluster.py starts real ones.
-"""
+"""Shards that fail and processes that die; tests/end_to_end/test_cluster.py starts real Dask clusters."""
 
 import errno
 import multiprocessing
@@ -44,7 +40,7 @@ def children_without_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.fixture
 def out(tmp_path: Path, planned_build: Any, children_without_torch: None) -> Iterator[Path]:
     """A planned subset of four shards, whose children end with the test."""
-    planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 1)
+    planned_build(SCENES, 1)
     yield tmp_path / "out"
     close_children()
 

@@ -8,7 +8,6 @@ import pytest
 
 from tests.stages.drawn_sources import MEANWHILE
 from twinset.contracts.errors import BuildFailed
-from twinset.shards.storage.store import Store
 from twinset.stages.dataset import drop_duplicates
 from twinset.stages.overview import verify_stage
 
@@ -27,7 +26,7 @@ def late(build: Any, shard: int, meanwhile: Callable[[], None]) -> Any:
 
 
 def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+    build = planned_build(SCENES, 1)
     finished: dict[str, bytes] = {}
 
     def others_finish() -> None:
@@ -47,12 +46,11 @@ def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_b
 
 
 def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
-    store = Store(str(tmp_path / "out"))
-    older = planned_build(store, "eq-x", SCENES, shard_size=1)
+    older = planned_build(SCENES, 1)
     finished: dict[str, bytes] = {}
 
     def others_build_anew() -> None:
-        planned_build(store, "eq-x", [("c", 7, 8), ("d", 9, 10)], shard_size=1, seed=1).make_all()
+        planned_build([("c", 7, 8), ("d", 9, 10)], 1, seed=1).make_all()
         finished.update(files_below(tmp_path / "out"))
 
     with pytest.raises(BuildFailed, match=r"eq-x: shard 00001 is not written.*planned again meanwhile"):
@@ -60,13 +58,11 @@ def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planne
     assert files_below(tmp_path / "out") == finished
 
     with pytest.raises(BuildFailed, match="planned again meanwhile"):
-        late(planned_build(store, "eq-x", SCENES, shard_size=1), 0, lambda: store.remove("eq-x/_meta/stage.json"))
+        late(planned_build(SCENES, 1), 0, lambda: older.store.remove("eq-x/_meta/stage.json"))
 
 
-def test_a_late_worker_that_lacked_media_does_not_replace_a_shard_that_has_it(
-    tmp_path: Path, planned_build: Any, media: Path
-) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+def test_a_late_worker_that_lacked_media_replaces_no_shard(planned_build: Any, media: Path) -> None:
+    build = planned_build(SCENES, 1)
 
     def media_appears() -> None:
         (media / "gone.mp4").write_bytes(b"here")

@@ -121,9 +121,7 @@ def test_open_clips_loaders_read_a_row_a_caption(
 
 
 @pytest.mark.parametrize("subset", ["text", "eq-ag"])
-def test_negclips_reader_finds_a_negative_caption_and_image_of_every_line(
-    everything: MadeDataset, tmp_path: Path, subset: str
-) -> None:
+def test_negclips_reader_finds_negatives_of_every_line(everything: MadeDataset, tmp_path: Path, subset: str) -> None:
     export(everything.store, [subset], "negclip", tmp_path / "to")
     # As vinid/neg_clip reads it (training/data.py, CsvDataset): lists are Python literals, of captions and of lines.
     lists = {"neg_caption": ast.literal_eval, "neg_image": ast.literal_eval}
@@ -140,9 +138,7 @@ def test_negclips_reader_finds_a_negative_caption_and_image_of_every_line(
             assert all(line in table["neg_image"][negative] for negative in negatives)
 
 
-def test_llavas_chats_describe_images_and_choose_captions_in_both_orders(
-    everything: MadeDataset, tmp_path: Path
-) -> None:
+def test_llavas_chats_describe_images_and_choose_captions(everything: MadeDataset, tmp_path: Path) -> None:
     subsets = ["photos", "text", "eq-ag"]
     assert export(everything.store, subsets, "llava", tmp_path / "to") == 24
     chats = json.loads((tmp_path / "to" / "test.json").read_bytes())
@@ -234,9 +230,7 @@ def test_an_export_is_whole_or_absent(made_pairs: MadeDataset, tmp_path: Path) -
     assert list((tmp_path / "exports").iterdir()) == []
 
 
-def test_wrong_use_of_export_says_what_to_do(
-    made_pairs: MadeDataset, made_text_pairs: MadeDataset, tmp_path: Path
-) -> None:
+def test_wrong_use_says_what_to_do(made_pairs: MadeDataset, made_text_pairs: MadeDataset, tmp_path: Path) -> None:
     for name in made_pairs.store.names(layout.meta("eq-gebc", "receipts")):
         made_pairs.store.remove(layout.meta("eq-gebc", f"receipts/{name}"))
     made_pairs.add("one", NEGATIVE_SUBSET, [text_pair_shards("one")[0][:3]])  # of one image

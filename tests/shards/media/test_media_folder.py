@@ -93,12 +93,8 @@ def test_the_folder_s_own_path_may_stand_in_a_name(tmp_path: Path) -> None:
 
 def test_why_a_name_stands_for_no_file(tmp_path: Path) -> None:
     folder = ImageFolder(put(tmp_path, "train/000.png", "val/000.png"))
-    assert folder.absent("000.png", "") == (
-        "000.png may be train/000.png or val/000.png, which differ; write the folder in the name"
-    )
-    assert folder.absent("x/000.png", "none") == (
-        "x/000.png is not train/000.png, of another folder; name the folder that holds it, or correct it"
-    )
+    assert "may be train/000.png or val/000.png, which differ" in folder.absent("000.png", "")
+    assert "is not train/000.png, of another folder" in folder.absent("x/000.png", "none")
     assert folder.absent("001.png", "no such image") == "no such image"
 
 

@@ -45,9 +45,7 @@ def test_a_large_object_is_read_in_parts_and_named_where_it_cannot_be(bucket: st
             stream.read(5)
 
 
-def test_a_store_that_stays_silent_is_named_after_the_attempts_that_the_user_chose(
-    bucket: str, flaky: Flaky, monkeypatch: Any
-) -> None:
+def test_a_silent_store_is_named_after_the_chosen_attempts(bucket: str, flaky: Flaky, monkeypatch: Any) -> None:
     monkeypatch.setattr("s3fs.S3FileSystem.read_timeout", 0.3)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     flaky.fails, flaky.failures = lambda method, path: True, itertools.repeat(SILENT)

@@ -1,6 +1,4 @@
-"""A store, local or a bucket: files are whole or absent, the spool is swept, and trouble with disk or bucket says what
-to do. URLs of others, which fsspec would open, are refused. A file or folder elsewhere is there whole or not at all.
-"""
+"""Stores, local or a bucket: files are whole or absent, and trouble says what to do."""
 
 import contextlib
 import errno
@@ -14,7 +12,6 @@ from typing import Any
 import fsspec
 import pytest
 
-from tests.flaky_s3 import Flaky
 from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
@@ -51,9 +48,7 @@ def test_what_is_written_is_read_back(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_a_bucket_that_cannot_be_reached_says_so(
-    bucket: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_bucket_that_cannot_be_reached_says_so(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileNotFoundError, match="does the bucket exist"):
         Store("s3://no-such-bucket-here/out").write("a", b"1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
@@ -66,9 +61,7 @@ def test_a_bucket_that_cannot_be_reached_says_so(
         Store(bucket).write("a", b"1")
 
 
-def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sweep_takes_what_dead_processes_here_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In OUT; and in the temporary folder, where models are opened and objects wait to be uploaded."""
     ended, here = subprocess.Popen(["true"]), socket.gethostname()
     ended.wait()

@@ -1,6 +1,4 @@
-"""The tar writer: fixed bytes, which every reader of tars understands. Headers of tars that others wrote: the same
-members as tarfile finds, and nothing that a tar does not hold.
-"""
+"""The tar writer's fixed bytes, and headers of tars that others wrote."""
 
 import hashlib
 import io
