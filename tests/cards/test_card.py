@@ -83,10 +83,8 @@ def test_the_card_says_of_its_source_what_the_source_says(described: Described, 
     made.describe("plain")
     video, plain = card_of(described("eq-ag"), "eq-ag"), card_of(made, "plain")
     assert "made from [Drawn videos](https://videos.example) following [A Paper](https://paper.example):" in video
-    assert "* Frames are taken by the rule of docs/frames.md.\n" in video
     assert "@inproceedings{paper2020" in video and "@misc{videos2021" in video
     assert "8 minimal pairs, made from test-folder: two images" in plain
-    assert "| groups that pairs come from | 3 |" in plain
     assert r"All pairs: CC0 # Gotcha `![x](http://e/x.png)` &lt;img src=y> \`a\`." in plain, "hostile text stays text"
     assert not re.search(r"A Paper|[Vv]ideo|EqBen|bibtex", plain)
     croissant = json.loads(made.text("plain/_meta/croissant.json"))
@@ -128,9 +126,8 @@ def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     assert "for each of the 150 candidates" in text and "![" not in text and "biases" not in text
     assert not [name for name in made.store.names("negatives/_meta") if name.endswith((".png", "croissant.json"))]
     row = re.search(r"\| replace att \| 150 \| (0\.\d\d) \| (\d+)% \|", text)
-    sentence = re.search(r"a model of the words is right in (\d+) % of the pairs", text)
-    assert sentence is not None and row is not None and sentence[1] == row[2]
-    assert 0.3 < float(row[1]) < 0.7 and 35 < int(row[2]) < 65
+    assert row is not None and 0.3 < float(row[1]) < 0.7 and 35 < int(row[2]) < 65
+    assert f"a model of the words is right in {row[2]} % of the pairs" in text
 
 
 def test_the_card_flags_what_is_solved_blind(made: MadeDataset) -> None:
@@ -146,8 +143,8 @@ def test_the_card_flags_what_is_solved_blind(made: MadeDataset) -> None:
     text = card_of(made, "text")
     guessed = "* **Length: the true caption can be guessed (chance: 50 %).** The caption that is shorter is it in 75.0%"
     assert guessed in text and "| shorter | **75.0%** | 70.8 to 78.8 % | 50.0% |" in text
-    assert "* **Order of words: 30 pairs (50.0 %) ask for it.** In these alone both captions are made of" in text
-    assert "* **All words together: not measured.** A model of the words needs 100 pairs of a kind" in text
+    assert "* **Order of words: 30 pairs (50.0 %) ask for it.**" in text
+    assert "* **All words together: not measured.**" in text
 
 
 def test_a_card_of_all_subsets_loads_each_by_its_name(described: Described, made: MadeDataset) -> None:
@@ -177,24 +174,21 @@ def test_damaged_rejections_are_named_with_the_remedy(made: MadeDataset) -> None
         rejections(made.store, "negatives")
 
 
-RECORDS = {
-    "eq-ag": "pairs",
-    "text": "text-pairs",
-    "triplets": "triplets",
-    "index-only": "triplets",
-    "focus-attribute": "templates",
-}
-
-
 def planned(name: str, count: int | None = None) -> Stage:
     return Stage(name=name, facts={}, content="", plan="", count=count, planned=7, shards=1, excluded={})
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_mlcroissant_validates_and_reads_every_kind(described: Described, mlcroissant: Any, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        *(("eq-ag", "pairs"), ("text", "text-pairs"), ("focus-attribute", "templates")),
+        *(("triplets", "triplets"), ("index-only", "triplets")),
+    ],
+)
+def test_mlcroissant_reads_every_kind(described: Described, mlcroissant: Any, name: str, record: str) -> None:
     dataset = described(name)
     path = dataset.root / name / "_meta/croissant.json"
-    croissant, record = mlcroissant.Dataset(jsonld=str(path)), RECORDS[name]
+    croissant = mlcroissant.Dataset(jsonld=str(path))
     assert not croissant.metadata.ctx.issues.errors
     rows = {row[f"{record}/key"].decode(): row for row in croissant.records(record)}
     assert [*rows] == dataset.kept[name]

@@ -16,7 +16,7 @@ import twinset
 from tests.made_datasets import MadeDataset
 from tests.made_samples import NEGATIVE_SUBSET, text_pair_shards
 from twinset.cards import terms
-from twinset.cards.lineage import DATA, PROCEDURE, citations_of, described_origin, works_cited
+from twinset.cards.lineage import DATA, citations_of, described_origin, works_cited
 from twinset.cards.rendering import TEMPLATES
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import Terms
@@ -37,6 +37,7 @@ from twinset.shards.storage.store import Store
         ("genecis", "triplets", ["vaze2023genecis", "brysbaert2014concreteness", "sharma2018conceptual"]),
         ("trohn", "trohn-img", ["miranda2024bivlc", "lin2014coco", "warstadt2019cola"]),
         ("bivlc", "bivlc", ["miranda2024bivlc", "hsieh2023sugarcrepe", "lin2014coco"]),
+        ("coco-counterfactuals", "coco-counterfactuals", ["le2023cococounterfactuals", "miranda2024bivlc"]),
     ],
 )
 def test_data_of_all_stages_are_cited(recipe: str, subset: str, keys: list[str]) -> None:
@@ -98,8 +99,6 @@ def test_a_recipe_cites_by_key_or_in_bibtex() -> None:
 
 def test_a_recipe_names_the_paper_that_it_follows() -> None:
     recipe = load_recipe("coco-counterfactuals")
-    works = works_cited(recipe, "coco-counterfactuals")
-    assert [key_of(entry) for entry in works[PROCEDURE]] == ["le2023cococounterfactuals", "miranda2024bivlc"]
     assert described_origin(recipe, "coco-counterfactuals").endswith(" following COCO-Counterfactuals")
     follows = "subsets.eq-ag.follows='@misc{me, title={{Twins}: Mine}, url={https://a.org}}'"
     mine = load_recipe("eqben", [follows]).paper("eq-ag")

@@ -97,13 +97,11 @@ def test_a_kind_is_explained_as_its_docstring_says(capsys: Printed) -> None:
     assert shown.startswith("image-pairs, source: ")
     assert "\n  media: folder; required\n      folder of the images" in shown
     assert main(["kinds", "vlm", "--json"]) == 0
-    assert {one["door"] for one in json.loads(capsys.readouterr().out)} == {"language model", "kind of model"}
+    assert {kind["door"] for kind in json.loads(capsys.readouterr().out)} == {"language model", "kind of model"}
     assert main(["kinds", "image-pair"]) == 2 and "did you mean 'image-pairs'?" in capsys.readouterr().err
 
 
-def test_a_json_log_has_a_line_a_shard(
-    recipe: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch, no_cards: object
-) -> None:
+def test_json_logs_name_shards(recipe: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch, no_cards: Any) -> None:
     build = ["build", str(recipe), "--out", str(recipe.parent / "out"), "--log", "json"]
     (recipe.parent / "images/0-0.png").write_bytes(b"no picture")
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of pytest, beside which none is added
@@ -135,10 +133,8 @@ def test_only_what_was_said_is_a_setting(monkeypatch: pytest.MonkeyPatch, capsys
     options = ("--weights", "random", "--lr", "1e-4", "--betas", ".9", ".95", "--allow-mixed-runtimes", "--json")
     assert main(["train", "clip", "--data", "a", "--out", "out", "--validation", "v", *options]) == 0
     assert asked[0] == ("clip", ["a:b", "c*2"], Path("out"), {})
-    assert asked[1][3] == {
-        **{"validation": ("v",), "weights": None, "lr": "1e-4", "betas": (".9", ".95")},
-        "allow_mixed_runtimes": True,
-    }
+    given = {"validation": ("v",), "weights": None, "lr": "1e-4", "betas": (".9", ".95"), "allow_mixed_runtimes": True}
+    assert asked[1][3] == given
     printed = capsys.readouterr().out
     assert "best: out/best.safetensors\n" in printed and "validation accuracy: 50\n" in printed
     assert json.loads(printed.splitlines()[-1]) == result

@@ -36,9 +36,8 @@ def test_a_folder_is_laid_out_as_the_hub_shows_it(out: Path, capsys: Printed) ->
     assert "preview/pairs/data/test-00000-of-00001.parquet" in files
     assert not [path for path in files if "/log/" in path or "mine" in path or "look-4" in path]
     front = yaml.safe_load(files["README.md"].decode().split("---\n")[1])
-    assert [(one["config_name"], one["data_files"]) for one in front["configs"]] == [
-        ("pairs", [{"split": "test", "path": "pairs/test/*.tar"}])
-    ]
+    (config,) = front["configs"]
+    assert (config["config_name"], config["data_files"]) == ("pairs", [{"split": "test", "path": "pairs/test/*.tar"}])
     assert len(list(twinset.load(to, "pairs"))) == 6
     assert twinset.verify(out)["subsets"]["pairs"]["problems"] == []
     assert run(out, "--to", to) == 2
@@ -115,7 +114,6 @@ def test_nothing_published_names_a_path_a_person_or_a_host(recipe: Path) -> None
             looked += 1
             for content in contents(path):
                 assert not [name for name in secrets if name in content], relative
-    assert not [*(folder / "published").glob("pairs/_meta/log")]
     assert looked > 40
     assert str(folder).encode() in (out / "pairs/_meta/log/recipe.json").read_bytes()  # which the test would have seen
 

@@ -1,10 +1,11 @@
-"""Keys and seeds, licences and terms, receipts and stage records."""
+"""Keys and seeds, licences and terms, receipts and stage records, kinds of installed packages."""
 
 import base64
 import hashlib
 import json
 import re
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from twinset.contracts.canonical import canonical_json, digest, generator_for, s
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import licence_named
 from twinset.contracts.licences.terms import Terms, together
+from twinset.contracts.parts import FILTERS
 from twinset.contracts.receipt import IndexRecord, Receipt, parse_receipt, parsed
 from twinset.contracts.recipe import load_recipe
-from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, parse_stage, runtime_class, versions_of
+from twinset.contracts.source import SOURCES, SourceSettings
+from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, parse_stage, versions_of
 from twinset.generators.licences import listed_licence, terms_named
 from twinset.generators.text_pairs import TextPairs
 
@@ -171,7 +174,28 @@ def test_versions_are_of_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> N
     assert versions_of(["opencv-python"]) == {"opencv-python": version("opencv-python")}
 
 
-def test_runtime_classes_differ_by_what_rounds_differently() -> None:
-    classes = [runtime_class(), runtime_class(threads=2), runtime_class(micro_batch=2)]
-    classes += [runtime_class("NVIDIA H100"), runtime_class("NVIDIA A100")]
-    assert len(set(classes)) == 5 and runtime_class() == classes[0] and ANY_RUNTIME not in classes
+MEDIA = "twinset.generators.image_files:MediaSource"
+
+
+def test_kinds_of_installed_packages_are_found_and_replace_none_of_twinsets(bring: Any) -> None:
+    bring("first", "twinset.sources", theirs=MEDIA, gebc="nothing:Here")
+    assert issubclass(SOURCES.find("theirs"), SourceSettings) and SOURCES.distribution("theirs") == "first 1.0"
+    assert {"theirs", "gebc", "image-pairs"} <= set(SOURCES.kinds()) and "theirs" not in FILTERS.kinds()
+    assert SOURCES.find("gebc").__module__ == "twinset.generators.video.gebc" and SOURCES.distribution("gebc") == ""
+    bring("second", "twinset.sources", theirs=MEDIA)
+    with pytest.raises(WrongUse, match="source 'theirs' comes with first and with second; uninstall all but one"):
+        SOURCES.find("theirs")
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("twinset.contracts.source:Place", r"source 'theirs' of lab 1\.0: .*Place.* is no SourceSettings"),
+        ("exits_at_import:Source", r"source 'theirs' of lab 1\.0 cannot be imported: SystemExit: 0"),
+    ],
+)
+def test_a_broken_package_is_named(bring: Any, tmp_path: Path, place: str, problem: str) -> None:
+    (tmp_path / "exits_at_import.py").write_text("raise SystemExit(0)")
+    bring("lab", "twinset.sources", theirs=place)
+    with pytest.raises(WrongUse, match=problem):
+        SOURCES.find("theirs")

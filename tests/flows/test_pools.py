@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 from prefect.exceptions import ObjectNotFound
@@ -31,12 +30,10 @@ from twinset.training.runs.settings import checked
         (score, {"model": "m", "benchmark": "sugarcrepe", "asked": {}}, "benchmarks: sugarcrepe: write NAME=DIR"),
         (train, {"data": []}, "data: Tuple should have at least 1 item"),
         (train, {"data": ["a"], "settings": {"learning_rate": 1}}, "learning_rate: unknown; name one of "),
-        (train, {"data": ["a"], "task": "segmenter"}, "task 'segmenter': name one of clip, combiner, fusion, "),
         (train, {"data": ["a"], "task": "detectors", "settings": {"lr": 0}}, "lr: Input should be greater"),
     ],
 )
 def test_wrong_use_is_a_failed_state(flow: Any, given: dict[str, Any], message: str, tmp_path: Path) -> None:
-    """Of what is raised Prefect logs the traceback."""
     state = flow.fn(out=str(tmp_path / "out"), **given)
     assert state.is_failed() and message in state.message and isinstance(state.data, WrongUse)
     assert not (tmp_path / "out").exists()
@@ -76,15 +73,6 @@ def test_all_that_is_missing_is_named_with_what_makes_it(monkeypatch: pytest.Mon
         pools.check_pools(["build-shards/mine", "build-shards/cpu", "train/cpu", "train/gpu"])
 
 
-@pytest.mark.parametrize(
-    ("error", "again"),
-    [(httpx.ConnectError("refused"), True), (httpx.ReadTimeout("slow"), True), (BuildFailed("of the work"), False)],
-)
-def test_a_server_that_does_not_answer_is_asked_again(error: Exception, again: bool) -> None:
-    state: Any = SimpleNamespace(result=lambda raise_on_failure: error)
-    assert pools.is_outage(None, None, state) is again  # type: ignore[arg-type]
-
-
 def test_runs_in_one_folder_have_one_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However it is written: cancelling a run looks for those that carry it."""
     monkeypatch.chdir(tmp_path)
@@ -117,7 +105,7 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "deployment", DEPLOYMENTS, ids=lambda one: f"{one['entrypoint'].rpartition('.')[2]}-{one['name']}"
+    "deployment", DEPLOYMENTS, ids=lambda deployment: deployment["entrypoint"].rpartition(".")[2] + deployment["name"]
 )
 def test_parameters_are_those_of_the_flow(deployment: dict[str, Any]) -> None:
     given = deployment.get("parameters", {})

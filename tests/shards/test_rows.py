@@ -28,7 +28,6 @@ from twinset.shards.plan import (
     LARGEST_GROUP,
     PlanSummary,
     plan_digest,
-    plan_file,
     read_shards,
     read_slice,
     shards_of,
@@ -61,12 +60,6 @@ def plan_of(candidates: Sequence[Candidate], folder: Path, shard_size: int = 3) 
     return write_plan(iter(candidates), FramePairCandidate, shard_size, folder / "plan")
 
 
-def slice_at(folder: Path, shard: int) -> list[Candidate]:
-    file, row_group = plan_file(shard)
-    with (folder / "plan" / file).open("rb") as stream:
-        return read_slice(stream, row_group, FramePairCandidate)
-
-
 def test_groups_are_never_split_splits_never_mixed_and_shards_fill_up() -> None:
     sizes = [("a", 2, "test"), ("b", 2, "test"), ("c", 7, "test"), ("d", 1, "test"), ("e", 1, "test")]
     shards = list(shards_of(iter(candidates_of(sizes)), 3))
@@ -80,7 +73,8 @@ def test_groups_are_never_split_splits_never_mixed_and_shards_fill_up() -> None:
 def test_candidates_come_back_as_they_were_a_row_group_a_shard(tmp_path: Path) -> None:
     candidates = candidates_of([("a", 4, "test"), ("b", 2, "val"), ("c", 3, "test")])
     summary = plan_of(candidates, tmp_path)
-    shards = [slice_at(tmp_path, number) for number in range(len(summary.shards))]
+    with (tmp_path / "plan/00000.parquet").open("rb") as stream:
+        shards = [read_slice(stream, number, FramePairCandidate) for number in range(len(summary.shards))]
     by_key = {planned.key: planned for shard in shards for planned in shard}
     assert by_key == {planned.key: planned for planned in candidates} and summary.planned == 9
     assert pq.ParquetFile(tmp_path / "plan/00000.parquet").num_row_groups == 3
@@ -164,11 +158,8 @@ def test_the_same_question_is_a_duplicate_and_another_is_none() -> None:
     assert not same(BARE_TEXT_PAIR, {}, replace(BARE_TEXT_PAIR, **renamed))
 
 
-Load = Callable[..., list[dict[str, Any]]]
-
-
 @pytest.fixture
-def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[dict[str, Any]]]:
     """`datasets.load_dataset` of a folder."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
@@ -185,7 +176,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     [("eq-ag", "test"), ("two-images", "train"), ("focus-attribute", "test"), ("triplets", "train")],
 )
 def test_webdataset_and_hugging_face_read_every_kind(
-    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, load: Load, name: str, split: str
+    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, load: Any, name: str, split: str
 ) -> None:
     describe(made_triplets.store, name, made_triplets.index(name))
     tars = sorted(str(path) for path in (made_triplets.root / name / split).glob("*.tar"))
@@ -199,13 +190,13 @@ def test_webdataset_and_hugging_face_read_every_kind(
     assert [sample.key for sample in read_samples(made_triplets.store, name, limit=5)] == made_triplets.kept[name][:5]
 
 
-def test_hugging_face_reads_an_index(made_triplets: MadeDataset, load: Load) -> None:
+def test_hugging_face_reads_an_index(made_triplets: MadeDataset, load: Any) -> None:
     describe(made_triplets.store, "index-only", made_triplets.index("index-only"))
     row = load(made_triplets.root / "index-only", "train")[0]
     assert row["condition"] == "beside red disc" and row["identity"] == "[0]"
 
 
-def test_hugging_face_takes_no_dataset_for_another_of_its_name(made_pairs: MadeDataset, load: Load) -> None:
+def test_hugging_face_takes_no_dataset_for_another_of_its_name(made_pairs: MadeDataset, load: Any) -> None:
     def keys() -> list[object]:
         describe(made_pairs.store, "eq-ag", made_pairs.index("eq-ag"))
         return [row["__key__"] for row in load(made_pairs.root / "eq-ag", "test")]

@@ -52,11 +52,9 @@ class Scene(CaptionedCandidate):
 
 
 class Greys(Source):
-    """Scenes (VIDEO, GREY0, GREY1), each a pair of even pictures whose captions tell the grey levels.
+    """Scenes (VIDEO, GREY0, GREY1) in JSON, each a pair of even pictures; equal ones of two videos are duplicates.
 
-    Equal scenes of two videos are duplicates. annotations: a JSON list of scenes. media: must hold ``VIDEO.mp4``, or
-    the scene is rejected; its folder ``trouble`` holds for a video what goes wrong (`_meet_trouble`). splits: of
-    videos.
+    media: must hold ``VIDEO.mp4``, or the scene is rejected; its folder ``trouble`` says what goes wrong with a video.
     """
 
     kind: Literal["test-greys"]

@@ -59,10 +59,7 @@ class Words(Source):
 
 
 class Longer(Source):
-    """A table that is planned from another: its words of some length, of which people may drop some.
-
-    answers: a JSON object, word -> ``keep`` or ``drop``; without it nobody is asked.
-    """
+    """A table planned from another: its longer words. answers: of people, word -> ``keep`` or ``drop``, in JSON."""
 
     kind: Literal["test-longer"]
     words: StageName

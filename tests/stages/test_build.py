@@ -12,7 +12,6 @@ from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, Greys, Scene
 from twinset.cli.main import main
 from twinset.contracts.errors import BuildFailed
-from twinset.contracts.recipe import Recipe
 from twinset.shards.read import read_samples
 from twinset.shards.rows import DUPLICATE
 from twinset.shards.storage.store import Store
@@ -30,19 +29,15 @@ def recipe(greys: Any) -> Any:
     return recipe_of({"eq-x": greys("eq-x", SCENES, 1), "eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
 
 
-@pytest.fixture
-def second(greys: Any, tmp_path: Path) -> Recipe:
-    """The second build of ``whole``, where it is built already, and ``out``, where it is not."""
-    first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
-    recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
-    for building, out in ((first, "whole"), (first, "out"), (recipe, "whole")):
-        build_here(building, str(tmp_path / out))
-    return recipe
-
-
 def test_another_subset_is_settled_after_a_kill(
-    second: Recipe, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
+    greys: Any, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Between its shards and its index."""
+    first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
+    second = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
+    for recipe, out in ((first, "whole"), (first, "out"), (second, "whole")):
+        build_here(recipe, str(tmp_path / out))
+
     def dies(*arguments: Any) -> None:
         drop_duplicates(*arguments)
         raise KeyboardInterrupt

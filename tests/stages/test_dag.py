@@ -24,15 +24,11 @@ pytestmark = pytest.mark.usefixtures("no_cards")
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Path:
-    path = tmp_path / "lines.json"
-    path.write_text(json.dumps(LINES))
-    return path
-
-
-@pytest.fixture
-def recipe(lines: Path, greys: Any) -> Any:
+def recipe(tmp_path: Path, greys: Any) -> Any:
     """words -> long -> said, words -> all-said, and greys, which read nothing; the function takes settings of long."""
+
+    lines = tmp_path / "lines.json"
+    lines.write_text(json.dumps(LINES))
 
     def make(**long: Any) -> Recipe:
         return recipe_of(

@@ -2,21 +2,24 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stages.drawn_sources import MADE, PASSES, Apart, Greys
+from tests.stages.drawn_sources import MADE, MEANWHILE, PASSES, Apart, Greys
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Drop, Score
 from twinset.contracts.stage import runtime_class
 from twinset.shards.read import read_samples
 from twinset.shards.rows import KEPT, REJECTED, BadVerdict, read_rows
 from twinset.shards.storage import layout
+from twinset.stages.dataset import drop_duplicates
 from twinset.stages.finish import is_indexed, write_index
 from twinset.stages.job import refuse_mixed_runtimes
+from twinset.stages.overview import verify_stage
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
 
@@ -86,7 +89,6 @@ def test_a_generator_that_breaks_order_or_count_is_refused(planned_build: Any, m
 def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
     tmp_path: Path, planned_build: Any, files_below: Any, monkeypatch: pytest.MonkeyPatch, publishes: int
 ) -> None:
-    """... where an older shard lies."""
     whole = planned_build(SCENES, 6, out="whole")
     whole.make(0)
     planned_build(SCENES, 6, ["test-apart"], seed=1).make(0)
@@ -130,15 +132,6 @@ GROUPS = ("a", "a", "b", "b", "c", "d", "e", "f", "f", "g")
 GROUPED = [(video, 1, number) for number, video in enumerate(GROUPS, 2)]
 
 
-def test_a_micro_batch_takes_several_groups_and_splits_none(planned_build: Any) -> None:
-    build = planned_build(GROUPED, 10, micro_batch=4)
-    receipt = build.make(0)
-    # Groups of 2, 2; 1, 1, 1, 2; 1 pairs, of which as many come together as make 4 or more.
-    assert PASSES == [4, 5, 1]
-    assert (receipt.micro_batch, receipt.requested_runtime, receipt.kept) == (4, "", 10)
-    assert receipt.runtime == receipt.machine == runtime_class("cpu", threads=1, micro_batch=4)
-
-
 def test_a_shard_begins_again_with_half_of_it(
     tmp_path: Path, planned_build: Any, files_below: Any, trouble: Any
 ) -> None:
@@ -166,3 +159,64 @@ def test_where_no_sample_fits_the_shard_fails(tmp_path: Path, planned_build: Any
     with pytest.raises(BuildFailed, match=r"one sample at a time \(tried to allocate 2 GiB\).*--workers 1"):
         build.make(0)
     assert build.state().todo == [0, 1] and not list((tmp_path / "out" / "_spool").glob("*"))
+
+
+REPEATED = [("a", 1, 2), ("b", 1, 2), ("gone", 5, 6)]  # b repeats what a asks
+
+
+def late(build: Any, shard: int, meanwhile: Callable[[], None]) -> Any:
+    """Make a shard by a worker that was taken for dead, while others do something."""
+
+    def once() -> None:
+        MEANWHILE.clear()
+        meanwhile()
+
+    MEANWHILE.append(once)
+    return build.make(shard)
+
+
+def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    build = planned_build(REPEATED, 1)
+    finished: dict[str, bytes] = {}
+
+    def others_finish() -> None:
+        build.make_all()
+        assert drop_duplicates(build.store, {"eq-x": build.indexed()}) == ({"eq-x"}, {})
+        build.indexed()
+        finished.update(files_below(tmp_path / "out"))
+
+    # The sample of the greater identity goes.
+    dropped = int(build.candidates(0)[0].identity < build.candidates(1)[0].identity)
+    receipt = late(build, dropped, others_finish)
+    after = files_below(tmp_path / "out")
+    build.store.sweep()
+    assert {name for name in after if after[name] != finished.get(name)} == set()
+    assert receipt == build.state().done[dropped] and receipt.duplicates
+    assert list(verify_stage(build.store, build.state())) == []
+
+
+def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    older = planned_build(REPEATED, 1)
+    finished: dict[str, bytes] = {}
+
+    def others_build_anew() -> None:
+        planned_build([("c", 7, 8), ("d", 9, 10)], 1, seed=1).make_all()
+        finished.update(files_below(tmp_path / "out"))
+
+    with pytest.raises(BuildFailed, match=r"eq-x: shard 00001 is not written.*planned again meanwhile"):
+        late(older, 1, others_build_anew)
+    assert files_below(tmp_path / "out") == finished
+
+    with pytest.raises(BuildFailed, match="planned again meanwhile"):
+        late(planned_build(REPEATED, 1), 0, lambda: older.store.remove("eq-x/_meta/stage.json"))
+
+
+def test_a_late_worker_that_lacked_media_replaces_no_shard(planned_build: Any, media: Path) -> None:
+    build = planned_build(REPEATED, 1)
+
+    def media_appears() -> None:
+        (media / "gone.mp4").write_bytes(b"here")
+        build.make_all()
+
+    assert late(build, 2, media_appears).kept == 1
+    assert build.state().todo == []

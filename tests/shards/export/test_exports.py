@@ -195,11 +195,9 @@ def test_each_split_has_its_own_file(everything: MadeDataset, tmp_path: Path) ->
         key="train-0", group="0", split="train", image=draw(0), captions=("a", "b"), provenance={}, image_id="0"
     )
     everything.add("train", {**PHOTOS, "split": "train"}, [[Planned(photo, "[0]", "0")]])
-    for format in ("openclip", "openclip-csv", "llava"):
+    for format in ("openclip-csv", "llava"):
         assert export(everything.store, ["train", "photos"], format, tmp_path / format) == 1 + 4
     for split, rows in (("train", 2), ("test", 12)):
-        sizes = json.loads((tmp_path / "openclip" / split / "sizes.json").read_bytes())
-        assert sum(sizes.values()) == rows
         assert len(pd.read_csv(tmp_path / "openclip-csv" / f"{split}.csv", sep="\t")) == rows
         assert len(json.loads((tmp_path / "llava" / f"{split}.json").read_bytes())) == rows
 
@@ -214,12 +212,8 @@ def test_only_samples_under_chosen_licences_are_exported(made_pairs: MadeDataset
     number = export(made_pairs.store, ["five"], "llava", tmp_path / "some", ["cc0"])
     (path,) = (path for path in (tmp_path / "some").iterdir() if path.is_file())
     assert 0 < number == kept.count("CC0-1.0") < len(kept) and "CC-BY-2.0" not in path.read_text()
-    for licence, problem in (
-        ("MIT", r"no sample of five is under MIT alone; .*CC-BY-2\.0"),
-        ("CC-BY", "'CC-BY' is not"),
-    ):
-        with pytest.raises(WrongUse, match=problem):
-            export(made_pairs.store, ["five"], "llava", tmp_path / "none", [licence])
+    with pytest.raises(WrongUse, match=r"no sample of five is under MIT alone; .*CC-BY-2\.0"):
+        export(made_pairs.store, ["five"], "llava", tmp_path / "none", ["MIT"])
 
 
 def test_an_export_is_whole_or_absent(made_pairs: MadeDataset, tmp_path: Path) -> None:
@@ -230,19 +224,23 @@ def test_an_export_is_whole_or_absent(made_pairs: MadeDataset, tmp_path: Path) -
     assert list((tmp_path / "exports").iterdir()) == []
 
 
-def test_wrong_use_says_what_to_do(made_pairs: MadeDataset, made_text_pairs: MadeDataset, tmp_path: Path) -> None:
+def test_wrong_use_says_what_to_do(
+    made_pairs: MadeDataset, made_text_pairs: MadeDataset, made_templates: MadeDataset, tmp_path: Path
+) -> None:
     for name in made_pairs.store.names(layout.meta("eq-gebc", "receipts")):
         made_pairs.store.remove(layout.meta("eq-gebc", f"receipts/{name}"))
     made_pairs.add("one", NEGATIVE_SUBSET, [text_pair_shards("one")[0][:3]])  # of one image
-    for subset, format, problem in (
+    made_pairs.add("more-objects", gallery_subset("focus-object"), template_shards("more-objects", "focus-object"))
+    for subsets, format, problem in (
         ("one", "negclip", "of one group only"),
         ("eq-ag", "coco", "no export format .coco. here"),
         ("eq-ag", "trohn", "takes text-pairs"),
         ("eq-gebc", "eqben", "no finished shard of eq-gebc"),
         ("text-index", "negclip", "an index without images"),
+        ("focus-object more-objects", "genecis", "focus-object and more-objects are both of the task .* --only"),
     ):
         with pytest.raises(WrongUse, match=problem):
-            export(made_text_pairs.store, [subset], format, tmp_path / "to")
+            export(made_pairs.store, subsets.split(), format, tmp_path / "to")
         assert not (tmp_path / "to").exists()
 
 
@@ -258,10 +256,3 @@ def test_every_template_is_in_the_file_of_its_task(made_templates: MadeDataset, 
         assert template == {**sample.json.entry, **sample.json.terms._asdict()}
         assert template["condition"] == sample.texts["condition"]
         assert len(template["gallery"]) + 2 == len(sample.images)
-
-
-def test_two_subsets_of_one_task_are_refused(made_templates: MadeDataset, tmp_path: Path) -> None:
-    made_templates.add("more-objects", gallery_subset("focus-object"), template_shards("more-objects", "focus-object"))
-    with pytest.raises(WrongUse, match=r"focus-object and more-objects are both of the task .* --only"):
-        export(made_templates.store, ["focus-object", "more-objects"], "genecis", tmp_path / "to")
-    assert not (tmp_path / "to").exists()
