@@ -92,7 +92,7 @@ def test_the_card_says_of_its_source_what_the_source_says(described: Described, 
     assert croissant["license"].startswith("CC0 # Gotcha") and "The group that" in json.dumps(croissant)
 
 
-EMPTY = {
+EMPTY: dict[str, dict[str, Any]] = {
     "pair": made_samples.VIDEO_SUBSET,
     "triplet": made_samples.MINED_SUBSET,
     "template": made_samples.gallery_subset("focus-object"),
