@@ -92,6 +92,7 @@ def test_a_sheet_shows_pictures_marks_and_outlines() -> None:
         assert areas[ImageColor.getrgb(colour)[:3]] > least, colour
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ODD)
 def test_words_that_fit_nowhere_do_not_break_the_sheet(every_kind: MadeDataset, text: str) -> None:
     blocks = []

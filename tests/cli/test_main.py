@@ -68,6 +68,7 @@ def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys:
     assert "captions.jsonl line 2: left out, not-json\n" in printed.err
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(out: Path) -> None:
     for number in range(3):
         (out / f"pairs/_meta/receipts/0000{number}.json").write_text("{}")

@@ -171,6 +171,7 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "split"),
     [("eq-ag", "test"), ("two-images", "train"), ("focus-attribute", "test"), ("triplets", "train")],
@@ -190,12 +191,14 @@ def test_webdataset_and_hugging_face_read_every_kind(
     assert [sample.key for sample in read_samples(made_triplets.store, name, limit=5)] == made_triplets.kept[name][:5]
 
 
+@pytest.mark.slow
 def test_hugging_face_reads_an_index(made_triplets: MadeDataset, load: Any) -> None:
     describe(made_triplets.store, "index-only", made_triplets.index("index-only"))
     row = load(made_triplets.root / "index-only", "train")[0]
     assert row["condition"] == "beside red disc" and row["identity"] == "[0]"
 
 
+@pytest.mark.slow
 def test_hugging_face_takes_no_dataset_for_another_of_its_name(made_pairs: MadeDataset, load: Any) -> None:
     def keys() -> list[object]:
         describe(made_pairs.store, "eq-ag", made_pairs.index("eq-ag"))

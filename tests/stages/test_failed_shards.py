@@ -68,6 +68,7 @@ def test_a_child_answers_with_receipts_or_errors_stays_and_is_replaced_when_it_d
     assert not psutil.pid_exists(logs_of(out, 3)[0]["pid"])
 
 
+@pytest.mark.slow
 def test_a_child_that_dies_as_it_starts_is_replaced(out: Path) -> None:
     children = Children(1)
     future = children.submit(make_and_retry, str(out), "eq-x", 0)

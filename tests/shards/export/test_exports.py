@@ -102,6 +102,7 @@ def words(text: str) -> list[str]:
     return [text[0].strip(" ") if isinstance(text, list) else text.strip(" ")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("subset", "samples", "rows"), [("photos", 4, 12), ("text", 12, 4), ("eq-ag", 8, 16)])
 def test_open_clips_loaders_read_a_row_a_caption(
     everything: MadeDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subset: str, samples: int, rows: int
