@@ -41,7 +41,6 @@ WRONG = [
     ("export out --format openclipp -o new", "did you mean 'openclip'"),
     ("publish out --to hf://lab/shades", "write hf://datasets/ORG/NAME"),
     ("eval submission --benchmark cirr-tst=. --model random:ViT-B-32 -o new", "did you mean 'cirr-test'"),
-    ("review out --annotator anna", "use --annotators"),
     ("train clip --out new", "Missing option '--data'"),
 ]
 

@@ -164,7 +164,6 @@ def test_receipts_come_back_from_canonical_bytes() -> None:
 
 
 def test_versions_are_of_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenCV without windows is the same code, built without X."""
     assert versions_of(["numpy", "no-such-package"]) == {"no-such-package": "absent", "numpy": version("numpy")}
 
     def on_a_server(name: str) -> str:

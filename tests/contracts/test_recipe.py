@@ -94,7 +94,6 @@ def test_where_files_lie_and_where_it_runs_is_no_part_of_what_is_made(recipe: Pa
         ("subsets.eq-youcook2.filters.².kind=faces", "no '²' under subsets.eq-youcook2.filters"),
         ("subsets.eq-ag.screening=maybe", "subsets.eq-ag.screening: Value error, write true, false, or settings of pa"),
         ("subsets={" + "a" * 61 + ": {}}", "at most 60 characters"),
-        ("subsets.eq-youcook2.filters.0.kind=face", "there is no filter 'face' here; did you mean 'faces'?"),
         ("subsets.eq-ag.source.media=miniature:../..", "leaves the folder of miniature"),
         ('subsets.eq-ag.source.media="\\0"', "source.media: Value error, a NUL, which no path"),
         ("subsets.eq-ag.source.media=nowhere:videos", "source.media: Value error, there is no place 'nowhere' here; "),
