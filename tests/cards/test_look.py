@@ -14,7 +14,7 @@ from twinset.cards.page import write_look
 from twinset.cards.sheet import MARGIN, MARKS, OUTLINES, Block, Cell, contact_sheet, words
 from twinset.shards.read import read_spread
 
-ODD = ["", "x" * 20_000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 2000, "a\nb\tc"]
+ODD = ["", "x" * 5000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 500, "a\nb\tc"]
 
 
 class Page(HTMLParser):
@@ -23,7 +23,6 @@ class Page(HTMLParser):
         self.alts: list[str] = []
         self.tags: list[str] = []
         self.sources: list[str] = []
-        self.marked: list[str] = []
         self.text = ""
         self.feed(content)
         assert "script" not in self.tags and not re.search(r"\son\w+=", content), "a page runs nothing"
@@ -36,8 +35,6 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-        if self.tags and self.tags[-1] == "mark":
-            self.marked.append(data)
 
     def count(self, label: str) -> int:
         return sum(alt.startswith(f"{label} of") for alt in self.alts)
@@ -64,14 +61,14 @@ PAGES = {
 
 
 @pytest.mark.parametrize("kind", PAGES)
-def test_the_page_of_each_kind_shows_all(made_all: MadeDataset, kind: str) -> None:
-    names, images, hostile, said = PAGES[kind]
-    written = write_look(made_all.store, names)
+def test_the_page_of_each_kind_shows_all(every_kind: MadeDataset, kind: str) -> None:
+    names, images, hostile, texts = PAGES[kind]
+    written = write_look(every_kind.store, names)
     assert written == [*(f"{name}/_meta/look.png" for name in names), f"look-{'-'.join(names)}.html"]
-    page = Page(made_all.text(written[-1]))
+    page = Page(every_kind.text(written[-1]))
     assert {label: page.count(label) for label in images} == images
-    assert page.text.count("<script>alert('x')</script>") == hostile and page.marked and "红色" in page.text
-    assert [one for one in (f"8 {kind}s", *said) if one not in page.text] == []
+    assert page.text.count("<script>alert('x')</script>") == hostile and "mark" in page.tags and "红色" in page.text
+    assert [text for text in (f"8 {kind}s", *texts) if text not in page.text] == []
     assert page.text.count("A distractor fits") == (kind == "triplet"), "said where there are some"
 
 
@@ -95,11 +92,12 @@ def test_a_sheet_shows_pictures_marks_and_outlines() -> None:
         assert areas[ImageColor.getrgb(colour)[:3]] > least, colour
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ODD)
-def test_words_that_fit_nowhere_do_not_break_the_sheet(made_all: MadeDataset, text: str) -> None:
+def test_words_that_fit_nowhere_do_not_break_the_sheet(every_kind: MadeDataset, text: str) -> None:
     blocks = []
     for name in ("eq-ag", "triplets", "focus-object", "text"):
-        sample = read_spread(made_all.store, name, 1)[0]
+        sample = read_spread(every_kind.store, name, 1)[0]
         described = sample.json
         if sample.kind.name == "triplet":
             described = described.model_copy(update={"captions": dict.fromkeys(described.captions, text)})

@@ -80,9 +80,9 @@ def test_text_pairs_are_counted_and_attacked(made_text_pairs: MadeDataset, subse
     assert numbers.distinct_images == 3 and numbers.distinct_captions == 7 + 8
     assert numbers.caption_words == {3: 6, 11: 1, 2000: 1} and numbers.negative_words == {5: 8}
     assert numbers.sampled == (8 if subset == "text" else 0) and numbers.same_bag == 0
-    found = {said: (guess.n, guess.expected, guess.low) for said, guess in numbers.given_away.items()}
-    assert found["higher CoLA"] == (7, 1, None), "three images give an interval"
-    assert list(found) == ["shorter", "longer", "higher CoLA"], "scores that no pair has are shown"
+    assert [*numbers.given_away] == ["shorter", "longer", "higher CoLA"], "scores that no pair has are shown"
+    guess = numbers.given_away["higher CoLA"]
+    assert (guess.n, guess.expected, guess.low) == (7, 1, None), "three images give an interval"
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
     import matplotlib
 
     steps = ([-1.0, 0.0, 1.0], {"before": [10_000, 3], "after": [3, 3]})
-    panels = {"numbers": {1: 2, 7: 1}, "names": {name: 3, "other": 1}, "none": {}, "gaps": steps}
+    panels = {"numbers": {1: 2, 7: 1}, "names": {name: 3, "rest": 1}, "none": {}, "gaps": steps}
     content = histograms(panels)
     assert Image.open(io.BytesIO(content)).size == (4 * 620, 360) and b"Software" not in content
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 50}):
@@ -100,11 +100,12 @@ def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
 
 
 def test_what_was_not_measured_does_not_count() -> None:
-    scores = [{"inside": 0.5, "outside": one, "never": -1.0} for one in (-1.0, 0.25, 0.75, -1.0, -1.0)]
-    records: list[Any] = [SimpleNamespace(scores=one) for one in scores]
-    found = {
-        one["name"]: one for one in score_spreads(records, {"outside": "likeness"}, {"outside": -1.0, "never": -1})
-    }
-    spread = {"samples": 2, "least": 0.25, "middle": 0.5, "most": 0.75}
-    assert found["outside"] == {"name": "outside", "meaning": "likeness", **spread}
-    assert found["inside"]["samples"] == 5 and found["never"]["samples"] == 0
+    records: list[Any] = [
+        SimpleNamespace(scores={"inside": 0.5, "outside": score, "never": -1.0})
+        for score in (-1.0, 0.25, 0.75, -1.0, -1.0)
+    ]
+    spreads = score_spreads(records, {"outside": "likeness"}, {"outside": -1.0, "never": -1})
+    by_name = {spread["name"]: spread for spread in spreads}
+    counts = {"samples": 2, "least": 0.25, "middle": 0.5, "most": 0.75}
+    assert by_name["outside"] == {"name": "outside", "meaning": "likeness", **counts}
+    assert by_name["inside"]["samples"] == 5 and by_name["never"]["samples"] == 0

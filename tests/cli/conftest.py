@@ -8,9 +8,11 @@ import pytest
 
 import twinset
 from tests.made_recipe import write_recipe
+from tests.stages.conftest import no_cards
 from twinset.cli.main import main
 
-SAID = ('authors=["Doe, Jane", The shades group]', 'citation="@misc{shades, title = {Shades}}"', "date=2026-11-26")
+__all__ = ["no_cards"]
+PUBLISHED = ('authors=["Doe, Jane", The shades group]', 'citation="@misc{shades, title = {Shades}}"', "date=2026-11-26")
 
 
 def run(*arguments: object) -> int:
@@ -33,6 +35,14 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
+@pytest.fixture(scope="session")
+def shades(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recipe that is built beside it, in ``out``, with all that a published dataset needs."""
+    recipe = write_recipe(tmp_path_factory.mktemp("shades"))
+    twinset.build(str(recipe), recipe.parent / "out", settings=PUBLISHED)
+    return recipe
+
+
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     """A recipe of six pairs of one-coloured pictures in three shards, with its inputs beside it."""
@@ -40,23 +50,6 @@ def recipe(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def built(recipe: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """OUT of that recipe."""
-    out = recipe.parent / "out"
-    assert main(["build", str(recipe), "--out", str(out)]) == 0
-    capsys.readouterr()
-    return out
-
-
-@pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recipe that is built beside it, in ``out``, with all that a published dataset needs."""
-    recipe = write_recipe(tmp_path_factory.mktemp("said"))
-    twinset.build(str(recipe), recipe.parent / "out", settings=SAID)
-    return recipe
-
-
-@pytest.fixture
-def out(said: Path, tmp_path: Path) -> Path:
-    """A copy of that OUT."""
-    return Path(shutil.copytree(said.parent / "out", tmp_path / "out"))
+def out(shades: Path, tmp_path: Path) -> Path:
+    """A copy of what is built of that recipe."""
+    return Path(shutil.copytree(shades.parent / "out", tmp_path / "out"))

@@ -19,10 +19,7 @@ def answer(status: int, url: str) -> HfHubHTTPError:
 
 
 class Hub:
-    """Stands in for `HfApi`, with one dataset. commits: sha and files of each; tags: sha by name.
-
-    fails and loses: calls by name that a broken connection ends before or after the work.
-    """
+    """Stands in for `HfApi`. fails, loses: calls by name that a broken connection ends before or after the work."""
 
     endpoint = "https://hub.example"
 

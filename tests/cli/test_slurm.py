@@ -34,11 +34,10 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def slurm(recipe: Path, capsys: pytest.CaptureFixture[str]) -> Slurm:
     """Run ``twinset slurm RECIPE --out out OPTIONS --json``; returns what it printed."""
 
-    def run(*options: str, code: int = 0, out: str | Path = recipe.parent / "out") -> dict[str, Any]:
-        assert main(["slurm", str(recipe), "--out", str(out), "--parts", "3", "--json", *options]) == code
-        said = capsys.readouterr()
-        found: dict[str, Any] = json.loads(said.out.splitlines()[-1]) if code == 0 else {"said": said.err}
-        return found
+    def run(*options: str, out: Path = recipe.parent / "out") -> dict[str, Any]:
+        assert main(["slurm", str(recipe), "--out", str(out), "--parts", "3", "--json", *options]) == 0
+        printed: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+        return printed
 
     return run
 
@@ -60,6 +59,7 @@ def test_the_script_is_short_and_asks_as_pools_do(recipe: Path, slurm: Slurm) ->
     assert "--partition=a100 --mem=8G --gres=gpu:1" in gpu
 
 
+@pytest.mark.usefixtures("no_cards")
 def test_what_has_no_receipt_is_submitted_behind_what_it_needs(recipe: Path, slurm: Slurm, logs: Path) -> None:
     block = recipe.read_text().partition("  pairs:")[2]
     recipe.write_text(f"{recipe.read_text()}\n  submit:{block}\n  finish:{block}\n")

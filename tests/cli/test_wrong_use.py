@@ -1,7 +1,4 @@
-"""Wrong use: exit code and message. ``--help`` of every command, in one process, without an import of anything slow.
-
-Nothing that is printed steers the terminal.
-"""
+"""Wrong use, what commands import, and text that would steer a terminal."""
 
 import json
 import logging
@@ -16,6 +13,7 @@ from typing import Any
 import pytest
 import typer
 
+from tests.cli.conftest import PUBLISHED
 from twinset.cli.main import application, main
 from twinset.cli.terminal import LogLines, say
 
@@ -39,61 +37,52 @@ WRONG = [
     ("slurm recipe.yaml -o s3://bucket/new --dry-run", "--scripts DIR"),
     ("eval questions --benchmark winoground -o Q", "--benchmark NAME=DIR"),
     ("eval run --benchmark sugarcrepe=. --model random:ViT-B-32 -o s3://b/x", "s3:/b/x: is a URL"),
-    ("build recipe.yaml -o new --set subsets.pairs.source.medai=x", "medai"),
-    ("plan recipe.yaml --set subsets.pairs.shard_size=0", "shard_size"),
-    ("parse absent.tsv -o new", "absent.tsv: there is no such file"),
     ("status absent", "absent holds no dataset"),
-    ("look out --count 0", "--count 0"),
     ("export out --format openclipp -o new", "did you mean 'openclip'"),
-    ("verify absent", "absent holds no dataset"),
-    ("eval human out --data out", "--data: is for --out RUN"),
     ("publish out --to hf://lab/shades", "write hf://datasets/ORG/NAME"),
     ("eval submission --benchmark cirr-tst=. --model random:ViT-B-32 -o new", "did you mean 'cirr-test'"),
-    ("review out --annotator anna", "use --annotators"),
     ("train clip --out new", "Missing option '--data'"),
-    ("train grid absent.yaml --out new", "absent.yaml: cannot be read"),
 ]
 
 
-def walked(found: Any, context: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def walked(command: Any, context: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The words of every command and sub-command."""
     yield words
-    for name in getattr(found, "list_commands", lambda _: [])(context):
-        yield from walked(found.get_command(context, name), context, (*words, name))
+    for name in getattr(command, "list_commands", lambda _: [])(context):
+        yield from walked(command.get_command(context, name), context, (*words, name))
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG)
 def test_wrong_use_is_told_in_a_line(
-    said: Path, words: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shades: Path, words: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(said.parent)
-    before = sorted(said.parent.rglob("*"))
+    monkeypatch.chdir(shades.parent)
+    before = sorted(shades.parent.rglob("*"))
     assert main(words.split()) == 2
     printed = capsys.readouterr()
     (line,) = printed.err.splitlines()
     assert message in line and printed.out == ""
-    assert sorted(said.parent.rglob("*")) == before
+    assert sorted(shades.parent.rglob("*")) == before
 
 
-def test_help_of_every_command_imports_nothing_slow(tmp_path: Path) -> None:
+def test_help_of_every_command_and_a_finished_build_import_nothing_slow(tmp_path: Path, shades: Path) -> None:
     removed = ("PREFECT_API_URL", "COLUMNS")
     environment = {name: value for name, value in os.environ.items() if name not in removed}
     environment |= {"HF_HOME": str(tmp_path / "hf"), "PYTHONPATH": os.pathsep.join(sys.path)}
     commands = [*walked(typer.main.get_command(application()), None)]
-    asked = "".join(json.dumps([*words, "--help"]) + "\n" for words in commands)
+    build = ["build", str(shades), "--out", str(shades.parent / "out"), *(f"--set={text}" for text in PUBLISHED)]
+    asked = "".join(json.dumps(words) + "\n" for words in (*([*words, "--help"] for words in commands), build))
     done = subprocess.run(
         [sys.executable, "-c", CODE], input=asked, stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
     )
-    for words, answer in zip(commands, map(json.loads, done.stdout.splitlines()), strict=True):
-        code, shown, slow = answer
+    *helped, built = map(json.loads, done.stdout.splitlines())
+    assert built[0] == 0 and built[2] == [], built
+    for words, (code, shown, slow) in zip(commands, helped, strict=True):
         assert (code, slow) == (0, []) and f"Usage: {' '.join(['twinset', *words])}" in shown
         assert "\x1b" not in shown and ("COMMAND" in shown or "--json" in shown)
 
 
-Said = pytest.CaptureFixture[str]
-
-
-def test_nothing_that_is_printed_steers_the_terminal(tmp_path: Path, capsys: Said) -> None:
+def test_nothing_that_is_printed_steers_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place := tmp_path / "\x1b]0;title\x07\u202e").mkdir()
     assert main(["status", str(place)]) != 0
     shown = StringIO()
@@ -102,5 +91,5 @@ def test_nothing_that_is_printed_steers_the_terminal(tmp_path: Path, capsys: Sai
     handler.handle(logging.makeLogRecord({"msg": "shard %s", "args": ("\x1b]0;title\x07\nnext",)}))
     say("\x1b[2J", Path("\u202e"))
     printed = capsys.readouterr()
-    said = printed.err + shown.getvalue() + printed.out
-    assert said.count("title") == 3 and "\ufffd[2J" in said and not {"\x1b", "\x07", "\u202e"} & {*said}
+    lines = printed.err + shown.getvalue() + printed.out
+    assert lines.count("title") == 3 and "\ufffd[2J" in lines and not {"\x1b", "\x07", "\u202e"} & {*lines}

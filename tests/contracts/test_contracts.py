@@ -1,13 +1,11 @@
-"""Small contracts: keys and seeds, licences and terms.
-
-Receipts and stage records: canonical bytes, strict reading, and a digest of all that decides the bytes.
-"""
+"""Keys and seeds, licences and terms, receipts and stage records, kinds of installed packages."""
 
 import base64
 import hashlib
 import json
 import re
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,20 +15,15 @@ from twinset.contracts.canonical import canonical_json, digest, generator_for, s
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import licence_named
 from twinset.contracts.licences.terms import Terms, together
+from twinset.contracts.parts import FILTERS
 from twinset.contracts.receipt import IndexRecord, Receipt, parse_receipt, parsed
 from twinset.contracts.recipe import load_recipe
-from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, parse_stage, runtime_class, versions_of
+from twinset.contracts.source import SOURCES, SourceSettings
+from twinset.contracts.stage import ANY_RUNTIME, Facts, Stage, parse_stage, versions_of
 from twinset.generators.licences import listed_licence, terms_named
 from twinset.generators.text_pairs import TextPairs
 
 STREAM = (910252455, 473475284, 538015296, 75476677)
-
-
-def test_canonical_json_is_one_byte_string_a_value() -> None:
-    assert canonical_json({"b": [1, 2.5, None, True], "a": "é"}) == '{"a":"é","b":[1,2.5,null,true]}'.encode()
-    assert canonical_json({"x": {"b": 1, "a": 2}}) == canonical_json({"x": {"a": 2, "b": 1}})
-    with pytest.raises(ValueError):
-        canonical_json({"score": float("nan")})
 
 
 def test_digests_and_keys_never_change() -> None:
@@ -42,15 +35,15 @@ def test_digests_and_keys_never_change() -> None:
 
 def test_keys_of_hostile_identities_suit_every_reader_and_differ() -> None:
     identities = ["-xQ_.mp4", "a/b", "", " ", "é", "\ud800", "A", "a", "a.b", "1"]
-    keys = [sample_key("eq-x", one) for one in identities] + [sample_key("eq-x", 1), sample_key("eq-x", 1.5)]
+    keys = [sample_key("eq-x", identity) for identity in (*identities, 1, 1.5)]
     assert all(re.fullmatch(r"eq-x-[a-z2-7]{16}", key) for key in keys)
     assert len(set(keys)) == len(keys)
     assert sample_key("eq-x", "a", "b") != sample_key("eq-x", "ab") != sample_key("eq-y", "ab")
 
 
 def test_a_candidates_random_stream_depends_on_seed_subset_and_key_alone() -> None:
-    of = [(0, "eq-x", "k"), (0, "eq-x", "k"), (1, "eq-x", "k"), (0, "eq-y", "k"), (0, "eq-x", "l")]
-    streams = [tuple(generator_for(*one).integers(0, 1 << 30, 4).tolist()) for one in of]
+    sources = [(0, "eq-x", "k"), (0, "eq-x", "k"), (1, "eq-x", "k"), (0, "eq-y", "k"), (0, "eq-x", "l")]
+    streams = [tuple(generator_for(*source).integers(0, 1 << 30, 4).tolist()) for source in sources]
     assert streams[0] == streams[1] == STREAM and len({*streams}) == 4
 
 
@@ -99,14 +92,14 @@ def test_what_no_list_knows_is_refused() -> None:
 
 
 def test_what_shows_several_works_is_under_the_licences_of_all() -> None:
-    both = together([ADA, Terms(), BOB, ADA])
-    assert both.licence == "CC-BY-2.0 AND CC-BY-SA-2.0"
-    assert both.credit == "Ada (CC-BY-2.0); Bob (CC-BY-SA-2.0)"
-    assert both.source_url == "https://a.example/1 https://b.example/2"
+    joint = together([ADA, Terms(), BOB, ADA])
+    assert joint.licence == "CC-BY-2.0 AND CC-BY-SA-2.0"
+    assert joint.credit == "Ada (CC-BY-2.0); Bob (CC-BY-SA-2.0)"
+    assert joint.source_url == "https://a.example/1 https://b.example/2"
     assert together([ADA, ADA]) == ADA
     assert together([ADA, ADA._replace(credit="Eve")]).credit == "Ada; Eve"
-    drawn = together([both, Terms("openrail++")])
-    assert (drawn.licence, drawn.credit) == ("CC-BY-2.0 AND CC-BY-SA-2.0 AND openrail++", both.credit)
+    drawn = together([joint, Terms("openrail++")])
+    assert (drawn.licence, drawn.credit) == ("CC-BY-2.0 AND CC-BY-SA-2.0 AND openrail++", joint.credit)
 
 
 def test_settings_fill_in_what_records_do_not_say_and_are_added_to_earlier_stages() -> None:
@@ -123,8 +116,8 @@ def test_settings_fill_in_what_records_do_not_say_and_are_added_to_earlier_stage
 def test_a_credit_is_one_line_of_text_and_a_source_no_url_that_a_page_would_run() -> None:
     for url in ("javascript://%0aalert(1)", "file:///etc/passwd", "https://a.example/\x1b[2J", "x"):
         assert terms_named("CC0-1.0", "Ada", url) == "unknown-source-url"
-    found = terms_named("CC0-1.0", "Ada\x1b[2J\r\n  Lovelace\x00", "https://a.example/1")
-    assert isinstance(found, Terms) and found.credit == "Ada[2J Lovelace"
+    terms = terms_named("CC0-1.0", "Ada\x1b[2J\r\n  Lovelace\x00", "https://a.example/1")
+    assert isinstance(terms, Terms) and terms.credit == "Ada[2J Lovelace"
     assert terms_named("CC0-1.0", "A" * 2001, "") == "unknown-credit"
 
 
@@ -152,11 +145,10 @@ def test_stages_come_back_and_others_are_refused_with_a_remedy() -> None:
 
 @pytest.mark.parametrize("name", ["../a", "/etc/passwd", "", "a/b", "a\0", "x" * 5000])
 def test_a_record_of_files_elsewhere_is_none(name: str) -> None:
-    given = {"content": "", "plan": "", "digest": "", "planned": 1, "kept": 1, "rows": 1}
-    of: dict[str, Any] = {**given, "files": {"index.parquet": ("", 1)}}
-    assert parsed(IndexRecord, json.dumps(of).encode()) is not None
-    assert parsed(IndexRecord, json.dumps({**given, "files": {}}).encode()) is None
-    assert parsed(IndexRecord, json.dumps({**of, "files": {**of["files"], name: ("", 1)}}).encode()) is None
+    index = {"index.parquet": ("", 1)}
+    record = {"content": "", "plan": "", "digest": "", "planned": 1, "kept": 1, "rows": 1}
+    for files, sound in ((index, True), ({}, False), ({**index, name: ("", 1)}, False)):
+        assert (parsed(IndexRecord, json.dumps({**record, "files": files}).encode()) is not None) == sound
 
 
 def test_receipts_come_back_from_canonical_bytes() -> None:
@@ -172,7 +164,6 @@ def test_receipts_come_back_from_canonical_bytes() -> None:
 
 
 def test_versions_are_of_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenCV without windows is the same code, built without X."""
     assert versions_of(["numpy", "no-such-package"]) == {"no-such-package": "absent", "numpy": version("numpy")}
 
     def on_a_server(name: str) -> str:
@@ -182,7 +173,28 @@ def test_versions_are_of_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> N
     assert versions_of(["opencv-python"]) == {"opencv-python": version("opencv-python")}
 
 
-def test_runtime_classes_differ_by_what_rounds_differently() -> None:
-    classes = [runtime_class(), runtime_class(threads=2), runtime_class(micro_batch=2)]
-    classes += [runtime_class("NVIDIA H100"), runtime_class("NVIDIA A100")]
-    assert len(set(classes)) == 5 and runtime_class() == classes[0] and ANY_RUNTIME not in classes
+MEDIA = "twinset.generators.image_files:MediaSource"
+
+
+def test_kinds_of_installed_packages_are_found_and_replace_none_of_twinsets(bring: Any) -> None:
+    bring("first", "twinset.sources", theirs=MEDIA, gebc="nothing:Here")
+    assert issubclass(SOURCES.find("theirs"), SourceSettings) and SOURCES.distribution("theirs") == "first 1.0"
+    assert {"theirs", "gebc", "image-pairs"} <= set(SOURCES.kinds()) and "theirs" not in FILTERS.kinds()
+    assert SOURCES.find("gebc").__module__ == "twinset.generators.video.gebc" and SOURCES.distribution("gebc") == ""
+    bring("second", "twinset.sources", theirs=MEDIA)
+    with pytest.raises(WrongUse, match="source 'theirs' comes with first and with second; uninstall all but one"):
+        SOURCES.find("theirs")
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("twinset.contracts.source:Place", r"source 'theirs' of lab 1\.0: .*Place.* is no SourceSettings"),
+        ("exits_at_import:Source", r"source 'theirs' of lab 1\.0 cannot be imported: SystemExit: 0"),
+    ],
+)
+def test_a_broken_package_is_named(bring: Any, tmp_path: Path, place: str, problem: str) -> None:
+    (tmp_path / "exits_at_import.py").write_text("raise SystemExit(0)")
+    bring("lab", "twinset.sources", theirs=place)
+    with pytest.raises(WrongUse, match=problem):
+        SOURCES.find("theirs")

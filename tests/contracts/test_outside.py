@@ -35,8 +35,7 @@ def test_a_plan_lists_what_a_recipe_names_outside_of_its_folder(
     captions = ["captions.jsonl", "~/.ssh/id_ed25519", "../private/x.jsonl", "link/x.jsonl", "$HOME/x.jsonl"]
     path = recipe(folder, captions, api_key_variable="GH_TOKEN", answers="/var/spool")
     assert main(["plan", str(path), "--json"]) == 2  # a file is absent; what is named is said all the same
-    said = capsys.readouterr().err
-    assert said.splitlines()[:-1] == [
+    assert capsys.readouterr().err.splitlines()[:-1] == [
         f"reads {tmp_path}/home/.ssh/id_ed25519 ({SOURCE}.captions)",
         f"reads {tmp_path}/private/x.jsonl ({SOURCE}.captions)",
         f"reads {folder}/link/x.jsonl ({SOURCE}.captions)",

@@ -84,10 +84,10 @@ def drawn(_package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def media(tmp_path: Path) -> Path:
-    """A folder with a media file for the videos ``a`` to ``f``."""
+    """A folder with a media file for the videos ``a`` to ``g``."""
     folder = tmp_path / "media"
     (folder / "trouble").mkdir(parents=True)
-    for video in "abcdef":
+    for video in "abcdefg":
         (folder / f"{video}.mp4").write_bytes(video.encode() * 100)
     return folder
 
@@ -114,12 +114,14 @@ def recipe_of(subsets: Mapping[str, Any], stages: Mapping[str, Any] | None = Non
 
 
 @pytest.fixture
-def planned_build(greys: Any) -> Callable[..., Build]:
-    """Plans a subset of scenes: ``planned_build(store, name, scenes, shard_size=2, filters=(), seed=0, **source)``."""
+def planned_build(greys: Any, tmp_path: Path) -> Callable[..., Build]:
+    """Plans a subset of scenes in a folder of the test: ``planned_build(scenes, shard_size=2, filters=(), …)``."""
 
-    def build(store: Store, name: str, scenes: Scenes, *arguments: Any, seed: int = 0, **source: Any) -> Build:
+    def build(
+        scenes: Scenes, *arguments: Any, out: str = "out", name: str = "eq-x", seed: int = 0, **source: Any
+    ) -> Build:
         recipe = recipe_of({name: greys(name, scenes, *arguments, **source)}, seed=seed)
-        job = Job(recipe, store)
+        job = Job(recipe, Store(str(tmp_path / out)))
         return Build(job, name, prepare(job, name))
 
     return build
@@ -153,8 +155,8 @@ def files_below() -> Callable[[Path], dict[str, bytes]]:
     """Relative path -> content of every file that must be equal in two equal datasets (so not the logs)."""
 
     def read(root: Path) -> dict[str, bytes]:
-        found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
-        return {name: path.read_bytes() for name, path in found.items() if "_meta/log/" not in name}
+        paths = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
+        return {name: path.read_bytes() for name, path in paths.items() if "_meta/log/" not in name}
 
     return read
 

@@ -29,7 +29,6 @@ ENTRY_POINTS = {
         "test-greys": "drawn_sources:Greys",
         "test-words": "drawn_tables:Words",
         "test-longer": "drawn_tables:Longer",
-        "test-longest": "drawn_tables:Longest",
         "test-said": "drawn_tables:Said",
     },
     "twinset.filters": {"test-dark": "drawn_sources:Dark", "test-apart": "drawn_sources:Apart"},
@@ -53,11 +52,9 @@ class Scene(CaptionedCandidate):
 
 
 class Greys(Source):
-    """Scenes (VIDEO, GREY0, GREY1), each a pair of even pictures whose captions tell the grey levels.
+    """Scenes (VIDEO, GREY0, GREY1) in JSON, each a pair of even pictures; equal ones of two videos are duplicates.
 
-    Equal scenes of two videos are duplicates. annotations: a JSON list of scenes. media: must hold ``VIDEO.mp4``, or
-    the scene is rejected; its folder ``trouble`` holds for a video what goes wrong (`_meet_trouble`). splits: of
-    videos.
+    media: must hold ``VIDEO.mp4``, or the scene is rejected; its folder ``trouble`` says what goes wrong with a video.
     """
 
     kind: Literal["test-greys"]
@@ -95,24 +92,24 @@ class Greys(Source):
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         PASSES.append(len(candidates))
-        made = [self._make(cast(Scene, one)) for one in candidates]
+        made = [self._make(cast(Scene, scene)) for scene in candidates]
         for happens in MEANWHILE[:]:
             happens()
         yield from made
 
-    def _make(self, one: Scene) -> Pair | Rejected:
-        MADE.append(one.video)
-        _meet_trouble(self.media / "trouble" / one.video, self.batch_size())
-        file = self.media_files().find(one.video)
+    def _make(self, scene: Scene) -> Pair | Rejected:
+        MADE.append(scene.video)
+        _meet_trouble(self.media / "trouble" / scene.video, self.batch_size())
+        file = self.media_files().find(scene.video)
         if file is None:
-            return Rejected(one.key, "missing-media", "absent", one.video)
+            return Rejected(scene.key, "missing-media", "absent", scene.video)
         sha256, size = sha256_of_file(file.path)
         source = MediaFile(file.name, size, sha256)
         first, second = (
-            Frame(f"{one.video}#{grey}", np.full((16, 24, 3), grey, np.uint8), float(grey), source)
-            for grey in (one.grey0, one.grey1)
+            Frame(f"{scene.video}#{grey}", np.full((16, 24, 3), grey, np.uint8), float(grey), source)
+            for grey in (scene.grey0, scene.grey1)
         )
-        return Pair(**one.placed, change="grey", image0=first, image1=second, provenance={})
+        return Pair(**scene.placed, change="grey", image0=first, image1=second, provenance={})
 
     def media_files(self) -> MediaFolder:
         return MediaFolder(self.media)

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from tests.stages.drawn_sources import MADE
@@ -18,7 +17,7 @@ from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected, TableRows
 from twinset.contracts.source import AnnotationFile, StageName
-from twinset.shards.contracts import Source, TableStage
+from twinset.shards.contracts import Source
 
 COLUMNS = pa.schema([("word", pa.string()), ("length", pa.int64())])
 
@@ -60,10 +59,7 @@ class Words(Source):
 
 
 class Longer(Source):
-    """A table that is planned from another: its words of some length, of which people may drop some.
-
-    answers: a JSON object, word -> ``keep`` or ``drop``; without it nobody is asked.
-    """
+    """A table planned from another: its longer words. answers: of people, word -> ``keep`` or ``drop``, in JSON."""
 
     kind: Literal["test-longer"]
     words: StageName
@@ -106,26 +102,6 @@ class Longer(Source):
     def _words(self) -> list[str]:
         words = self.earlier().read(["word"])["word"].to_pylist()
         return [word for word in words if len(word) >= self.least]
-
-
-class Longest(TableStage):
-    """The longest words of a table, each once, first those that stand first. least: fewest letters."""
-
-    kind: Literal["test-longest"]
-    words: StageName
-    least: int = 4
-    licence: str = ""
-
-    version = 1
-    row_schema = COLUMNS
-    reasons: ClassVar[Mapping[str, str]] = {"short": "the word has too few letters"}
-
-    def transform(self, *tables: pl.LazyFrame) -> pl.LazyFrame:
-        (words,) = tables
-        for key in words.filter(pl.col("length") < self.least).collect()["key"]:
-            self.excluded.add("short", key)
-        kept = words.filter(pl.col("length") >= self.least).unique("word", keep="first", maintain_order=True)
-        return kept.with_columns(pl.format('["{}"]', pl.col("word")).alias("identity"))
 
 
 class Said(Source):

@@ -1,11 +1,7 @@
-"""Whole builds on this machine: the same bytes however they are run, resumed whatever happened; what they report.
-
-The end of a dataset: one of all duplicates stays, older plans leave nothing behind, cards say what lies there.
-"""
+"""Whole builds on this machine: the same bytes however they are run, resumed whatever happened."""
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +12,12 @@ from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, Greys, Scene
 from twinset.cli.main import main
 from twinset.contracts.errors import BuildFailed
-from twinset.contracts.recipe import Recipe
 from twinset.shards.read import read_samples
 from twinset.shards.rows import DUPLICATE
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build_here
-from twinset.stages.dataset import drop_duplicates, missing_problem
+from twinset.stages.dataset import drop_duplicates
 from twinset.stages.finish import Silent, disagreeing, forget, remove_leftovers
-from twinset.stages.job import StageState, state_of
 from twinset.stages.overview import verify_stage
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
@@ -35,19 +29,15 @@ def recipe(greys: Any) -> Any:
     return recipe_of({"eq-x": greys("eq-x", SCENES, 1), "eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
 
 
-@pytest.fixture
-def second(greys: Any, tmp_path: Path) -> Recipe:
-    """The second build of ``whole``, where it is built already, and ``out``, where it is not."""
-    first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
-    recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
-    for one, out in ((first, "whole"), (first, "out"), (recipe, "whole")):
-        build_here(one, str(tmp_path / out))
-    return recipe
-
-
-def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index(
-    second: Recipe, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
+def test_another_subset_is_settled_after_a_kill(
+    greys: Any, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Between its shards and its index."""
+    first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
+    second = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
+    for recipe, out in ((first, "whole"), (first, "out"), (second, "whole")):
+        build_here(recipe, str(tmp_path / out))
+
     def dies(*arguments: Any) -> None:
         drop_duplicates(*arguments)
         raise KeyboardInterrupt
@@ -59,9 +49,7 @@ def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
-def test_a_missing_input_that_appears_is_built_by_the_same_process(
-    greys: Any, media: Path, tmp_path: Path, files_below: Any
-) -> None:
+def test_a_missing_input_that_appears_is_built(greys: Any, media: Path, tmp_path: Path, files_below: Any) -> None:
     recipe = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)})
     (media / "deep").mkdir()
     counts = build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]
@@ -106,9 +94,7 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
         assert files_below(out) == whole, f"after {last} files"
 
 
-def test_a_build_without_enough_media_fails_and_lists_what_is_missing(
-    greys: Any, tmp_path: Path, media: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_lists_missing_media(greys: Any, tmp_path: Path, media: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scene, "media_names", property(lambda scene: (scene.video,)))
     scenes = [("x", 1, 9), ("y", 2, 8), ("y", 3, 8), ("z", 4, 8)]
     out, recipe = tmp_path / "out", recipe_of({"eq-x": greys("eq-x", scenes, 1)}, max_missing=0.01)
@@ -122,17 +108,13 @@ def test_a_build_without_enough_media_fails_and_lists_what_is_missing(
     (counts,) = twinset.status(out, tmp_path / "list.tsv")["subsets"].values()
     assert (counts["missing_media"], len(counts["problems"])) == (2, 1)
     assert [line.split("\t")[1] for line in (tmp_path / "list.tsv").read_text().splitlines()[1:]] == ["x", "z"]
-    state = state_of(Store(str(out)), "eq-x")
-    unsafe = replace(state, done=state.done.only([]))
-    monkeypatch.setattr(StageState, "rejected", lambda state: {"unsafe-path": 1})  # of files that no list names
-    assert "(1 unsafe-path); max_missing is 1.00%. Correct" in missing_problem(recipe, "eq-x", unsafe)
 
 
 def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(greys: Any, tmp_path: Path) -> None:
     counts: list[Any] = []
     phases: dict[str, list[str]] = {}
 
-    class Told(Silent):
+    class Counted(Silent):
         def begin(self, stage: str, total: int, done: int) -> None:
             counts.append((stage, total, done))
 
@@ -142,7 +124,7 @@ def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(greys: An
         def phase(self, stage: str, doing: str) -> None:
             phases.setdefault(stage, []).append(doing)
 
-    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(tmp_path / "out"), 1, "threads", Told())
+    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(tmp_path / "out"), 1, "threads", Counted())
     assert counts == [("eq-x", 4, 0), *((made, 4) for made in range(5))]
     assert phases["eq-x"] == ["planning", "checking", "writing the index", ""]
     assert phases["dataset"][0] == "looking for duplicates" and phases["dataset"][-1] == ""
@@ -159,32 +141,23 @@ SUBSETS = {
 def finish(builds: dict[str, Any]) -> None:
     """What a build does once all shards are made: drop duplicates, make again what must be, until nothing changes."""
     for _ in range(3):
-        states = {name: one.indexed() for name, one in builds.items()}
+        states = {name: build.indexed() for name, build in builds.items()}
         _, again = drop_duplicates(next(iter(builds.values())).store, states)
         for name, numbers in again.items():
             forget(builds[name].store, name, numbers)
             builds[name].make_all()
         if not again:
-            for one in builds.values():
-                one.indexed()
+            for build in builds.values():
+                build.indexed()
             return
     raise AssertionError("duplicates do not settle")
 
 
 def questions(build: Any) -> list[tuple[str, str]]:
-    return [(one.texts["caption0"], one.texts["caption1"]) for one in read_samples(build.store, build.name)]
+    return [(pair.texts["caption0"], pair.texts["caption1"]) for pair in read_samples(build.store, build.name)]
 
 
-def build_all(planned_build: Any, out: Path, names: tuple[str, ...], backwards: bool = False) -> dict[str, Any]:
-    store, builds = Store(str(out)), {}
-    for name in names:
-        builds[name] = planned_build(store, name, SUBSETS[name], shard_size=1)
-        for number in builds[name].state().todo[:: -1 if backwards else 1]:
-            builds[name].make(number)
-    return builds
-
-
-def test_one_of_each_question_stays_whatever_is_built_first_and_finished_in_between(
+def test_one_of_each_question_stays_whatever_is_built_first(
     tmp_path: Path, planned_build: Any, files_below: Any
 ) -> None:
     expected: dict[str, bytes] = {}
@@ -192,11 +165,13 @@ def test_one_of_each_question_stays_whatever_is_built_first_and_finished_in_betw
         out = tmp_path / f"out{number}"
         builds: dict[str, Any] = {}
         for name in order:
-            builds |= build_all(planned_build, out, (name,), backwards=number % 2 == 1)
+            builds[name] = planned_build(SUBSETS[name], 1, out=out.name, name=name)
+            for shard in builds[name].state().todo[:: (1, -1)[number % 2]]:
+                builds[name].make(shard)
             finish(builds)
         expected = expected or files_below(out)
         assert files_below(out) == expected, order
-    asked = [frozenset(one) for build in builds.values() for one in questions(build)]
+    asked = [frozenset(question) for build in builds.values() for question in questions(build)]
     assert len(asked) == len(set(asked)) == 5
     assert ("grey 3", "grey 4") in questions(builds["eq-a"])
     for build in builds.values():
@@ -211,41 +186,25 @@ def test_one_of_each_question_stays_whatever_is_built_first_and_finished_in_betw
     assert builds["eq-b"].store.names("eq-b/test") == ["00002.tar"]
 
 
-def test_what_an_older_and_longer_plan_left_is_removed_and_nothing_else(
-    tmp_path: Path, planned_build: Any, files_below: Any
-) -> None:
-    store = Store(str(tmp_path / "out"))
-    older = planned_build(store, "eq-a", [*SUBSETS["eq-a"], ("d", 30, 31)], shard_size=1, splits={"d": "train"})
+def test_what_an_older_plan_left_is_removed_alone(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    older = planned_build([*SUBSETS["eq-a"], ("d", 30, 31)], 1, name="eq-a", splits={"d": "train"})
     older.make_all()
     (tmp_path / "out/eq-a/_meta/plan/00001.parquet").write_bytes(b"of shards 1000 to 1999")
     mine = [tmp_path / "out/eq-a" / name for name in ("test/00003.idx", "backup/00000.tar")]
     for path in mine:
         path.parent.mkdir(exist_ok=True)
         path.write_text("somebody's")
-    for out in (store, Store(str(tmp_path / "fresh"))):
-        newer = planned_build(out, "eq-a", SUBSETS["eq-a"][:2], shard_size=2, splits={"a": "val"})
+    for out in ("out", "fresh"):
+        newer = planned_build(SUBSETS["eq-a"][:2], 2, out=out, name="eq-a", splits={"a": "val"})
         newer.make_all()
-        remove_leftovers(out, newer.state())
+        remove_leftovers(newer.store, newer.state())
     for path in mine:
         path.unlink()
-    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh") and store.names("eq-a/train") == []
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh") and older.store.names("eq-a/train") == []
 
 
-GROWING = [(video, number, 100 + step) for number, video in enumerate("abcd") for step in range(3)]
-
-
-def test_more_and_fewer_are_the_same_dataset_as_from_the_start(
-    greys: Any, tmp_path: Path, files_below: Any, no_cards: Any
-) -> None:
-    for count in (6, 12, 9):
-        recipe = recipe_of({"eq-x": {**greys("eq-x", GROWING, 3), "count": count}})
-        build_here(recipe, str(tmp_path / "grown"))
-        build_here(recipe, str(tmp_path / f"fresh{count}"))
-        assert files_below(tmp_path / "grown") == files_below(tmp_path / f"fresh{count}")
-
-
-def test_a_subset_of_another_build_is_not_made_again_with_other_versions(
-    greys: Any, tmp_path: Path, no_cards: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_subset_of_another_build_keeps_its_versions(
+    greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """... also where a stage of this recipe has its name."""
     out = str(tmp_path / "out")
@@ -258,17 +217,15 @@ def test_a_subset_of_another_build_is_not_made_again_with_other_versions(
         build_here(recipe_of({"eq-a": greys("eq-a", [("a", 5, 6)])}, {"eq-b": words}), out)
 
 
-def test_a_recipe_that_says_something_else_reaches_a_finished_card(
-    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any
-) -> None:
+def test_a_changed_title_reaches_a_finished_card(tmp_path: Path, greys: Any, no_cards: list[list[str]]) -> None:
     out = tmp_path / "out"
-    recipe, other = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
+    recipe, second = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
     build_here(recipe, str(out))
     titled = recipe.model_copy(update={"title": "A title"})
     for _ in range(2):
         build_here(titled, str(out))
         assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
-    for build in (other, titled, other, titled):
+    for build in (second, titled, second, titled):
         build_here(build, str(out))
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards"
 

@@ -1,4 +1,4 @@
-"""Stages of a recipe: built in their order, independent ones side by side, and stale when what they read changed."""
+"""Stages of a recipe: in their order, stale when what they read changed, waiting for people."""
 
 import json
 import shutil
@@ -6,77 +6,73 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.canonical import sample_key
+from twinset.contracts.errors import BuildFailed, DecisionsMissing, WrongUse
 from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build_here
+from twinset.stages.job import Job
 
 LINES = ["red pen", "a green tree", "blue"]
 pytestmark = pytest.mark.usefixtures("no_cards")
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Path:
-    path = tmp_path / "lines.json"
-    path.write_text(json.dumps(LINES))
-    return path
+def recipe(tmp_path: Path, greys: Any) -> Any:
+    """words -> long -> said, words -> all-said, and greys, which read nothing; the function takes settings of long."""
 
+    lines = tmp_path / "lines.json"
+    lines.write_text(json.dumps(LINES))
 
-@pytest.fixture
-def recipe(lines: Path, greys: Any) -> Any:
-    """words -> long -> said, words -> all-said, and greys, which read nothing; the function takes changes."""
-
-    def make(least: int = 4, scenes: Any = (("a", 1, 2), ("b", 3, 4)), **settings: Any) -> Recipe:
+    def make(**long: Any) -> Recipe:
         return recipe_of(
             {
                 "said": {"source": {"kind": "test-said", "words": "long"}, "encoding": {"format": "png"}},
                 "all-said": {"source": {"kind": "test-said", "words": "words"}, "encoding": {"format": "png"}},
-                "greys": greys("greys", scenes, 1),
+                "greys": greys("greys", [("a", 1, 2), ("b", 3, 4)], 1),
             },
             {
-                "long": {"source": {"kind": "test-longer", "words": "words", "least": least}, "shard_size": 1},
+                "long": {"source": {"kind": "test-longer", "words": "words", "least": 4, **long}, "shard_size": 1},
                 "words": {"source": {"kind": "test-words", "annotations": str(lines)}, "shard_size": 1},
             },
-            **settings,
         )
 
     return make
 
 
 def kept(out: Path) -> dict[str, int]:
-    found = twinset.status(str(out))
-    return {name: counts["kept"] for name, counts in {**found["stages"], **found["subsets"]}.items()}
+    status = twinset.status(str(out))
+    return {name: counts["kept"] for name, counts in {**status["stages"], **status["subsets"]}.items()}
 
 
-def test_a_stage_is_planned_from_the_rows_of_another_and_made_once(
+def test_a_stage_is_planned_from_rows_and_made_once(
     recipe: Any, tmp_path: Path, files_below: Any, no_cards: Any
 ) -> None:
     def times() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
 
-    found = build_here(recipe(), str(tmp_path / "out"))
+    made = build_here(recipe(), str(tmp_path / "out"))
     before = times()
     MADE.clear()
-    assert build_here(recipe(), str(tmp_path / "out")) == found
+    assert build_here(recipe(), str(tmp_path / "out")) == made
     assert (times(), MADE, no_cards) == (before, [], [["all-said", "greys", "said", "all-said and greys and said"], []])
     # Of six words three have four letters; those are duplicates in all-said, whose subset comes first by name.
-    assert found["subsets"]["all-said"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 1, "excluded": {}}
-    assert found["subsets"]["said"]["rejected"] == {"duplicate": 3}
+    assert made["subsets"]["all-said"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 1, "excluded": {}}
+    assert made["subsets"]["said"]["rejected"] == {"duplicate": 3}
     stages = {"_stages", "all-said", "greys", "said"}
     assert {name.split("/")[0] for name in files_below(tmp_path / "out")} == {*stages, "README.md", "look.html"}
     assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
     verdict = twinset.verify(str(tmp_path / "out"))
-    assert [one["problems"] for part in verdict.values() for one in part.values()] == [[]] * 5
+    assert [stage["problems"] for part in verdict.values() for stage in part.values()] == [[]] * 5
 
 
-def test_a_changed_stage_makes_what_reads_it_stale_and_nothing_else(
-    recipe: Any, tmp_path: Path, files_below: Any
-) -> None:
+def test_a_changed_stage_makes_stale_what_reads_it(recipe: Any, tmp_path: Path, files_below: Any) -> None:
     build_here(recipe(), str(tmp_path / "out"))
     MADE.clear()
     build_here(recipe(least=5), str(tmp_path / "out"))
@@ -106,13 +102,12 @@ def test_built_in_parts_it_is_the_same_dataset(recipe: Any, tmp_path: Path, file
         return {name: content for name, content in files_below(out).items() if not name.endswith("recipe.json")}
 
     twinset.build(recipe(), str(tmp_path / "whole"))
-    for number, parts in enumerate((("all-said", "greys", "said"), ("said", "all-said", "greys"))):
-        for part in parts:
-            twinset.build(recipe(), str(tmp_path / f"parts{number}"), only=[part])
-        assert shards(tmp_path / f"parts{number}") == shards(tmp_path / "whole")
+    for part in ("said", "all-said", "greys"):  # first the one whose duplicates go
+        twinset.build(recipe(), str(tmp_path / "parts"), only=[part])
+    assert shards(tmp_path / "parts") == shards(tmp_path / "whole")
 
 
-def test_a_failing_stage_lets_independent_ones_finish_and_what_reads_it_is_not_built(
+def test_a_failing_stage_lets_independent_ones_finish(
     recipe: Any, tmp_path: Path, trouble: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trouble("a", "raise")
@@ -168,15 +163,15 @@ def test_parts_of_another_recipe_are_refused(recipe: Any, tmp_path: Path) -> Non
 def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: Path) -> None:
     build_here(recipe().only(["long"]), str(tmp_path / "first"))
     folder = str(tmp_path / "first/_stages/long")
-    said = recipe_of({"said": {"source": {"kind": "test-said", "words": folder}, "encoding": {"format": "png"}}})
-    assert build_here(said, str(tmp_path / "out"))["subsets"]["said"]["kept"] == 3
+    reading = recipe_of({"said": {"source": {"kind": "test-said", "words": folder}, "encoding": {"format": "png"}}})
+    assert build_here(reading, str(tmp_path / "out"))["subsets"]["said"]["kept"] == 3
     # Named by the folder or by the name: the same samples.
     build_here(recipe().only(["said"]), str(tmp_path / "whole"))
     tar = "said/test/00000.tar"
     assert (tmp_path / "out" / tar).read_bytes() == (tmp_path / "whole" / tar).read_bytes()
     (tmp_path / "first/_stages/long/_meta/index.json").unlink()
     with pytest.raises(WrongUse, match="first/_stages/long: not finished; run its build again to the end"):
-        build_here(said, str(tmp_path / "other"))
+        build_here(reading, str(tmp_path / "new"))
 
 
 def test_circles_and_unknown_stages_are_refused() -> None:
@@ -189,9 +184,68 @@ def test_circles_and_unknown_stages_are_refused() -> None:
             recipe_of({}, reading)
 
 
-def test_planning_warns_of_terms_that_publish_refuses(
-    planned_build: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_an_index_holds_the_rows_in_plan_order(tmp_path: Path) -> None:
+    texts, lines, out = ["a word here", "  ", "words are here", "no", ""], tmp_path / "lines.json", tmp_path / "out"
+    lines.write_text(json.dumps(texts))
+    recipe = recipe_of({}, {"words": {"source": {"kind": "test-words", "annotations": str(lines)}, "shard_size": 2}})
+    counts = {"planned": 5, "kept": 3, "rejected": {"no-words": 2}, "shards": 3, "excluded": {}}
+    assert build_here(recipe, str(out))["stages"]["words"] == counts
+    assert Job(recipe, Store(str(out))).earlier("words").read(["key", "word", "length"]).to_pylist() == [
+        {"key": sample_key("words", number), "word": word, "length": len(word)}
+        for number, text in enumerate(texts)
+        for word in text.split()
+    ]
+    rejections = pq.read_table(out / "_stages/words/_meta/rejections.parquet").to_pylist()
+    assert [(row["identity"], row["detail"]) for row in rejections] == [("[1]", "'  '"), ("[4]", "''")]
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.json"
+    path.write_text("{}")
+    return path
+
+
+DECISIONS = {"green": "keep", "tree": "drop", "blue": "keep"}
+
+
+def test_a_build_that_waits_goes_on(
+    recipe: Any, answers: Path, tmp_path: Path, files_below: Any, no_cards: Any
 ) -> None:
-    planned_build(Store(str(tmp_path)), "greys", [("a", 1, 2)], licence="unknown")
-    message = "greys: 1 samples have no licence that is known; set subsets.greys.source.licence, or one a row"
-    assert [record.message for record in caplog.records] == [f"{message}: twinset publish refuses it so"]
+    out, asking = str(tmp_path / "out"), recipe(answers=str(answers))
+    with pytest.raises(DecisionsMissing) as waits:
+        build_here(asking, out)
+    remedy = f"ask people with: twinset review {out}; then run the same build again"
+    assert str(waits.value) == f"long: 3 of 3 decisions are missing; {remedy}"
+    assert no_cards == [["all-said", "greys", "all-said and greys"], []]
+    status = twinset.status(out)
+    assert status["subsets"].keys() == {"all-said", "greys"}
+    assert status["stages"]["long"]["waiting"] == {"missing": 3, "needed": 3}
+    planned = twinset.plan(asking, out)
+    assert planned["stages"]["long"]["state"] == "3 of 3 decisions are missing"
+    assert planned["subsets"]["said"]["state"] == "waits for long"
+
+    answers.write_text(json.dumps(DECISIONS))
+    MADE.clear()
+    counts = build_here(asking, out)["subsets"]["said"]
+    # All that is said is in all-said too, whose name comes first: what was dropped is not.
+    assert (counts["planned"], counts["rejected"]) == (2, {"duplicate": 2})
+    assert sorted(MADE) == sorted([*DECISIONS, "green", "blue"])
+    build_here(asking, str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+
+def test_a_changed_decision_makes_its_shard_again(recipe: Any, answers: Path, tmp_path: Path, files_below: Any) -> None:
+    out, asking = str(tmp_path / "out"), recipe(answers=str(answers))
+    answers.write_text(json.dumps(DECISIONS))
+    build_here(asking, out)
+    MADE.clear()
+    answers.write_text(json.dumps({**DECISIONS, "tree": "keep"}))
+    build_here(asking, out)
+    assert MADE[0] == "tree" and MADE.count("tree") == 2 and len(MADE) == 1 + 3  # its decision, and all pairs once
+    build_here(asking, str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+    answers.write_text(json.dumps({word: answer for word, answer in DECISIONS.items() if word != "tree"}))
+    with pytest.raises(DecisionsMissing, match="long: 1 of 3 decisions is missing"):
+        build_here(asking, out)

@@ -1,34 +1,33 @@
-"""Shards and the index: every candidate is accounted for, and whatever goes wrong leaves no receipt.
-
-When memory runs out a shard begins again with half the micro-batch, and its receipt says so.
-"""
+"""Shards and the index: every candidate is accounted for, and what goes wrong leaves no receipt."""
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stages.drawn_sources import MADE, PASSES, Apart, Greys
+from tests.stages.drawn_sources import MADE, MEANWHILE, PASSES, Apart, Greys
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Drop, Score
 from twinset.contracts.stage import runtime_class
 from twinset.shards.read import read_samples
 from twinset.shards.rows import KEPT, REJECTED, BadVerdict, read_rows
 from twinset.shards.storage import layout
-from twinset.shards.storage.store import Store
-from twinset.stages.finish import is_indexed, summarise, write_index
+from twinset.stages.dataset import drop_duplicates
+from twinset.stages.finish import is_indexed, write_index
 from twinset.stages.job import refuse_mixed_runtimes
+from twinset.stages.overview import verify_stage
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
 
 
 @pytest.fixture
-def built(tmp_path: Path, planned_build: Any) -> Any:
+def built(planned_build: Any) -> Any:
     """A shard of which each filter and the source reject something."""
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 6, ["test-dark", "test-apart"])
+    build = planned_build(SCENES, 6, ["test-dark", "test-apart"])
     build.make_all()
     return build
 
@@ -61,12 +60,9 @@ def test_every_candidate_gets_a_row_in_plan_order_and_is_in_the_index_once(built
     assert (indexed["key"], indexed["tar"], indexed["caption1"]) == (rows[1].key, "test/00000.tar", "grey 3")
     assert indexed["image0_sha256"] == rows[1].images["image0"] and indexed["sources"][0]["path"] == "a.mp4"
     rejections = pq.read_table(meta / "rejections.parquet").to_pylist()
-    assert [(one["key"], one["reason"], one["score"]) for one in rejections] == [
+    assert [(rejection["key"], rejection["reason"], rejection["score"]) for rejection in rejections] == [
         (row.key, row.reason, row.score) for row in rows if row.verdict == REJECTED
     ]
-    summary = summarise(built.store, built.state())
-    assert (summary.planned, summary.kept_by_split, summary.tars) == (6, {"test": 1}, {"test/00000.tar": 1})
-    assert summary.by_filter["test-apart"] == {"near": 3}
 
 
 @pytest.mark.parametrize("name", ["index.parquet", "rejections.parquet", "sizes.json", "index.json"])
@@ -79,29 +75,25 @@ def test_a_file_of_the_index_that_is_gone_is_written_again(built: Any, files_bel
     assert files_below(Path(built.store.root)) == whole and is_indexed(built.store, built.state())
 
 
-def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
-    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = Store(str(tmp_path / "out"))
-    build = planned_build(store, "eq-x", SCENES, shard_size=6)
+def test_a_generator_that_breaks_order_or_count_is_refused(planned_build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = planned_build(SCENES, 6)
     made = Greys.make
     for part, error in ((slice(None, None, -1), AssertionError), (slice(-1), ValueError)):
         monkeypatch.setattr(Greys, "make", lambda self, asked, part=part: iter([*made(self, asked)][part]))
         with pytest.raises(error):
             build.make(0)
-    assert build.store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []
+    assert build.store.names("eq-x/_meta/receipts") == build.store.names("eq-x/test") == []
 
 
 @pytest.mark.parametrize("publishes", [0, 1, 2])
 def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
     tmp_path: Path, planned_build: Any, files_below: Any, monkeypatch: pytest.MonkeyPatch, publishes: int
 ) -> None:
-    """... where an older shard lies."""
-    whole = planned_build(Store(str(tmp_path / "whole")), "eq-x", SCENES, shard_size=6)
+    whole = planned_build(SCENES, 6, out="whole")
     whole.make(0)
-    store = Store(str(tmp_path / "out"))
-    planned_build(store, "eq-x", SCENES, shard_size=6, filters=["test-apart"], seed=1).make(0)
-    build = planned_build(store, "eq-x", SCENES, shard_size=6)
+    planned_build(SCENES, 6, ["test-apart"], seed=1).make(0)
+    build = planned_build(SCENES, 6)
+    store = build.store
     move_in, calls = store.move_in, 0
 
     def crashes(spooled: Path, path: str) -> None:
@@ -119,14 +111,12 @@ def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
     assert not list((tmp_path / "out" / "_spool").glob("*"))
     build.make_all()
     store.sweep()
-    Store(whole.store.root).sweep()
+    whole.store.sweep()
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
-def test_a_verdict_that_the_build_cannot_use_is_told_with_filter_and_sample(
-    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 6, ["test-apart"])
+def test_a_verdict_that_no_build_can_use_is_named(planned_build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = planned_build(SCENES, 6, ["test-apart"])
     for verdict, problem in (
         ((), "a tuple, not a Keep, Drop or Score; return one"),
         (Drop("dull", 1.0), r"reason 'dull' is not explained; add it to Apart\.reasons"),
@@ -142,24 +132,10 @@ GROUPS = ("a", "a", "b", "b", "c", "d", "e", "f", "f", "g")
 GROUPED = [(video, 1, number) for number, video in enumerate(GROUPS, 2)]
 
 
-@pytest.fixture(autouse=True)
-def another_video(media: Path) -> None:
-    (media / "g.mp4").write_bytes(b"g" * 100)
-
-
-def test_a_micro_batch_takes_several_groups_and_splits_none(tmp_path: Path, planned_build: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", GROUPED, 10, micro_batch=4)
-    receipt = build.make(0)
-    # Groups of 2, 2; 1, 1, 1, 2; 1 pairs, of which as many come together as make 4 or more.
-    assert PASSES == [4, 5, 1]
-    assert (receipt.micro_batch, receipt.requested_runtime, receipt.kept) == (4, "", 10)
-    assert receipt.runtime == receipt.machine == runtime_class("cpu", threads=1, micro_batch=4)
-
-
 def test_a_shard_begins_again_with_half_of_it(
     tmp_path: Path, planned_build: Any, files_below: Any, trouble: Any
 ) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", GROUPED, 5, micro_batch=4)
+    build = planned_build(GROUPED, 5, micro_batch=4)
     trouble("c", "memory 1")  # the fifth pair needs a micro-batch of 1
     receipt = build.make(0)
     assert PASSES == [4, 1, 2, 2, 1, 2, 2, 1] and MADE[-5:] == list("aabbc")
@@ -172,16 +148,75 @@ def test_a_shard_begins_again_with_half_of_it(
     # Nothing of the first tries is left: a micro-batch of 1 from the start gives the same samples.
     with build.store.open("eq-x/_meta/rows/00000.parquet") as stream:
         assert [row.key for row in read_rows(stream)] == [candidate.key for candidate in build.candidates(0)]
-    planned_build(Store(str(tmp_path / "plain")), "eq-x", GROUPED, 5, micro_batch=1).make(0)
+    planned_build(GROUPED, 5, out="plain", micro_batch=1).make(0)
     for file in ("eq-x/test/00000.tar", "eq-x/_meta/rows/00000.parquet"):
         assert files_below(tmp_path / "out")[file] == files_below(tmp_path / "plain")[file]
 
 
-def test_where_not_even_one_sample_fits_the_shard_fails_with_what_to_do(
-    tmp_path: Path, planned_build: Any, trouble: Any
-) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", GROUPED, 5, micro_batch=8)
+def test_where_no_sample_fits_the_shard_fails(tmp_path: Path, planned_build: Any, trouble: Any) -> None:
+    build = planned_build(GROUPED, 5, micro_batch=8)
     trouble("b", "memory 0")
     with pytest.raises(BuildFailed, match=r"one sample at a time \(tried to allocate 2 GiB\).*--workers 1"):
         build.make(0)
     assert build.state().todo == [0, 1] and not list((tmp_path / "out" / "_spool").glob("*"))
+
+
+REPEATED = [("a", 1, 2), ("b", 1, 2), ("gone", 5, 6)]  # b repeats what a asks
+
+
+def late(build: Any, shard: int, meanwhile: Callable[[], None]) -> Any:
+    """Make a shard by a worker that was taken for dead, while others do something."""
+
+    def once() -> None:
+        MEANWHILE.clear()
+        meanwhile()
+
+    MEANWHILE.append(once)
+    return build.make(shard)
+
+
+def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    build = planned_build(REPEATED, 1)
+    finished: dict[str, bytes] = {}
+
+    def others_finish() -> None:
+        build.make_all()
+        assert drop_duplicates(build.store, {"eq-x": build.indexed()}) == ({"eq-x"}, {})
+        build.indexed()
+        finished.update(files_below(tmp_path / "out"))
+
+    # The sample of the greater identity goes.
+    dropped = int(build.candidates(0)[0].identity < build.candidates(1)[0].identity)
+    receipt = late(build, dropped, others_finish)
+    after = files_below(tmp_path / "out")
+    build.store.sweep()
+    assert {name for name in after if after[name] != finished.get(name)} == set()
+    assert receipt == build.state().done[dropped] and receipt.duplicates
+    assert list(verify_stage(build.store, build.state())) == []
+
+
+def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    older = planned_build(REPEATED, 1)
+    finished: dict[str, bytes] = {}
+
+    def others_build_anew() -> None:
+        planned_build([("c", 7, 8), ("d", 9, 10)], 1, seed=1).make_all()
+        finished.update(files_below(tmp_path / "out"))
+
+    with pytest.raises(BuildFailed, match=r"eq-x: shard 00001 is not written.*planned again meanwhile"):
+        late(older, 1, others_build_anew)
+    assert files_below(tmp_path / "out") == finished
+
+    with pytest.raises(BuildFailed, match="planned again meanwhile"):
+        late(planned_build(REPEATED, 1), 0, lambda: older.store.remove("eq-x/_meta/stage.json"))
+
+
+def test_a_late_worker_that_lacked_media_replaces_no_shard(planned_build: Any, media: Path) -> None:
+    build = planned_build(REPEATED, 1)
+
+    def media_appears() -> None:
+        (media / "gone.mp4").write_bytes(b"here")
+        build.make_all()
+
+    assert late(build, 2, media_appears).kept == 1
+    assert build.state().todo == []

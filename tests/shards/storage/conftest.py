@@ -1,4 +1,4 @@
-"""Small builds, as the tests of the engine make them, on an S3 server that a proxy makes fail."""
+"""An S3 server that a proxy makes fail."""
 
 import logging
 import threading
@@ -12,10 +12,8 @@ from botocore.retries.standard import ExponentialBackoff
 from moto.server import ThreadedMotoServer
 
 from tests.flaky_s3 import Flaky
-from tests.stages.conftest import _package, drawn, greys, media, planned_build
 
 LOGIN = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
-__all__ = ["_package", "drawn", "greys", "media", "planned_build"]
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,8 @@
-"""A store, local or a bucket: files are whole or absent, the spool is swept, and trouble with disk or bucket says what
-to do. URLs of others, which fsspec would open, are refused. A file or folder elsewhere is there whole or not at all.
-"""
+"""Stores, local or a bucket: files are whole or absent, and trouble says what to do."""
 
 import contextlib
 import errno
+import itertools
 import os
 import re
 import socket
@@ -14,11 +13,13 @@ from typing import Any
 import fsspec
 import pytest
 
-from tests.flaky_s3 import Flaky
+from tests.flaky_s3 import CUT, SILENT, Flaky
 from twinset.contracts.errors import WrongUse
+from twinset.shards.storage.object_store import PART
 from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import new_folder, whole_file
+from twinset.stages.make import HOPELESS
 
 
 @pytest.fixture(params=["folder", "memory", pytest.param("bucket", marks=pytest.mark.slow)])
@@ -51,9 +52,7 @@ def test_what_is_written_is_read_back(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_a_bucket_that_cannot_be_reached_says_so(
-    bucket: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_bucket_that_cannot_be_reached_says_so(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileNotFoundError, match="does the bucket exist"):
         Store("s3://no-such-bucket-here/out").write("a", b"1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
@@ -66,9 +65,7 @@ def test_a_bucket_that_cannot_be_reached_says_so(
         Store(bucket).write("a", b"1")
 
 
-def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sweep_takes_what_dead_processes_here_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In OUT; and in the temporary folder, where models are opened and objects wait to be uploaded."""
     ended, here = subprocess.Popen(["true"]), socket.gethostname()
     ended.wait()
@@ -143,8 +140,7 @@ OTHERS = ("reference", "local", "sftp", "ssh", "ftp", "github", "git", "hf", "hd
 
 @pytest.mark.parametrize("url", [*CHAINS, *(f"{scheme}://example.org/out" for scheme in OTHERS)])
 def test_a_url_of_another_scheme_or_a_chain_is_not_opened(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S12: `reference://…::file:///etc/hostname` as OUT, stage or manifest read any local file; sftp and github log in
-    with the user's own keys; caches write elsewhere."""
+    """`reference://…::file:///etc/hostname` read any local file; sftp and github log in with the user's own keys."""
     monkeypatch.setattr(fsspec.core, "url_to_fs", lambda *_, **__: pytest.fail("fsspec was asked"))
     with pytest.raises(WrongUse, match=r"not a URL that is opened; name a folder, or one URL that begins with s3://, "):
         Store(url)
@@ -156,3 +152,48 @@ def test_one_module_hands_urls_to_fsspec() -> None:
     imports = re.compile(r"^\s*(import|from) (fsspec|s3fs|gcsfs|adlfs|smart_open)\b", re.MULTILINE)
     using = [path for folder in folders for path in folder.rglob("*.py") if imports.search(path.read_text("utf-8"))]
     assert using == [CHECKOUT / "src/twinset/shards/storage/object_store.py"]
+
+
+@pytest.mark.slow
+def test_an_object_is_created_once(bucket: str, flaky: Flaky) -> None:
+    """By the store itself, whatever two builds do in one moment; an answer that was lost on the way is no other's."""
+    store = Store(bucket)
+    lost = itertools.chain([True], itertools.repeat(False))
+    flaky.fails = lambda method, path: method == "PUT" and next(lost)
+    assert store.create("claim", b"mine")
+    assert not store.create("claim", b"another's")
+    assert store.create("claim", b"mine") and store.read("claim") == b"mine"
+
+
+@pytest.mark.slow
+def test_a_large_object_is_read_in_parts_and_named_where_it_cannot_be(bucket: str, flaky: Flaky) -> None:
+    content = os.urandom(3 * PART + 7)
+    Store(bucket).write("large", content)
+    number = itertools.count(1)
+    flaky.fails = lambda method, path: method == "GET" and next(number) % 6 != 0
+    flaky.failures = itertools.cycle([500, CUT])
+    flaky.requests = []
+    with Store(bucket).open("large") as stream:
+        assert stream.read(10) == content[:10] and stream.tell() == 10
+        assert stream.seek(-20, 2) == len(content) - 20 and stream.read() == content[-20:]
+        assert stream.seek(0) == 0 and stream.read() == content and stream.read(1) == b""
+        assert len(flaky.requests) < 60, "parts of some MB, each asked for six times"
+    flaky.fails = lambda method, path: False
+    with Store(bucket).open("large") as stream:
+        flaky.fails = lambda method, path: True
+        stream.seek(PART)
+        with pytest.raises(OSError, match=r"is the store reachable .*large"):
+            stream.read(5)
+
+
+@pytest.mark.slow
+def test_a_silent_store_is_named_after_the_chosen_attempts(bucket: str, flaky: Flaky, monkeypatch: Any) -> None:
+    monkeypatch.setattr("s3fs.S3FileSystem.read_timeout", 0.3)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
+    flaky.fails, flaky.failures = lambda method, path: True, itertools.repeat(SILENT)
+    with pytest.raises(OSError, match="is the store reachable") as caught:
+        Store(bucket).write("a", b"1")
+    assert caught.value.errno == errno.ETIMEDOUT in HOPELESS
+    headers = flaky.requests[-1][2]
+    assert "cfg/retry-mode#adaptive" in str(headers["User-Agent"])
+    assert str(headers["amz-sdk-request"]).endswith("attempt=2; max=2")
