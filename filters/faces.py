@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -69,7 +70,9 @@ class Faces(Filter):
         return [Drop("face") if self._shows_face(frame.pixels) else Keep() for frame in frames]
 
     def _shows_face(self, pixels: Pixels) -> bool:
-        import face_recognition
+        with warnings.catch_warnings():  # of a package that it needs, on setuptools
+            warnings.simplefilter("ignore")
+            import face_recognition
 
         pixels = np.ascontiguousarray(pixels)
         digest = hashlib.sha256(repr(pixels.shape).encode() + pixels.tobytes()).digest()

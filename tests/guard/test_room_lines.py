@@ -10,9 +10,9 @@ PACKAGE = CHECKOUT / "src/twinset"
 LINES = {
     "flows": 698,
     "generators": 13225,
-    "filters": 533,
+    "filters": 536,
     "contracts": 2247,
-    "stages": 2983,
+    "stages": 2988,
     "shards": 3975,
     "models": 4924,
     "cards": 1699,

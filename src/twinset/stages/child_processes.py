@@ -33,6 +33,7 @@ from twinset.stages.make import make_and_retry
 logger = logging.getLogger("twinset")
 
 CHECK_SECONDS = 0.2
+ENDING_SECONDS = 10.0  # for children without work to end by themselves
 EXITED = 256  # stands for exit code 0
 
 
@@ -83,6 +84,10 @@ class Children(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the children, whatever they are doing: what has no receipt yet is lost."""
+        if all(future.done() for future in self._futures):  # they end by themselves, and give back what they hold
+            self._pool.close()  # type: ignore[no-untyped-call]
+            with contextlib.suppress(TimeoutError):
+                self._pool.join(ENDING_SECONDS)
         self._stop()
         self._log()
         Spool(None).sweep()
