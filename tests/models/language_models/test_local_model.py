@@ -2,6 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.transformers_server import serving
 from twinset.contracts.errors import WrongUse
 from twinset.models.language_models.answers import LENGTH, NOT_A_NUMBER, REFUSED, STOP, Request, question
 from twinset.models.language_models.chat_templates import bounded, check_template
-from twinset.models.language_models.local_model import LocalModel, NotANumber, RowSampler
+from twinset.models.language_models.local_model import LocalModel, NotANumber, RowSampler, end_tokens
 from twinset.models.language_models.settings import OpenAI, Transformers
 
 TEXTS = ("a", "a man riding a horse", "x" * 200, "zwei Häuser", "a")
@@ -158,3 +159,9 @@ def test_a_template_that_is_no_mere_template_is_refused(template: str, problem: 
     assert prompt(HONEST) == "<|*user|>hello"
     with pytest.raises(WrongUse, match=f"model: its chat template {problem}.*name a model whose"):
         prompt(template)
+
+
+def test_ends_of_answers_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    opened = SimpleNamespace(generation_config=SimpleNamespace(eos_token_id=["</s>"]))
+    with pytest.raises(WrongUse, match="not by its number"):
+        end_tokens(SimpleNamespace(eos_token_id=2), opened, tmp_path)

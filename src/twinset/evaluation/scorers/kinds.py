@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from twinset.contracts.doors import Registry, UnknownKind
 from twinset.contracts.errors import WrongUse
+from twinset.models.device import load_within_memory
 from twinset.models.encoders.contract import ModelKind, Running, Scorer
 from twinset.models.files import BROUGHT, brought_model
 
@@ -34,12 +35,10 @@ MODELS = Registry[ModelKind]("kind of model", ModelKind, __name__, "twinset.eval
 
 
 def open_model(text: str, running: Running | None = None) -> Scorer:
-    """Load the model that ``KIND:NAME[:CHECKPOINT]``, or the name of one that an installed package brings, names.
-    Raises `WrongUse`: there is no such kind, name or file, or the file is not of this model.
-    """
+    """The model of ``KIND:…`` or of a name that a package brings; raises `WrongUse`, `BuildFailed` without memory."""
     kind, parts = _read(text)
     try:
-        return kind.open(text, parts, running or Running())
+        return load_within_memory(text, lambda: kind.open(text, parts, running or Running()))
     except ImportError as error:
         raise WrongUse(f"--model {text}: {error}; pip install 'twinset[models]'") from error
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from copy import deepcopy
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
+from twinset.models.device import load_within_memory
 from twinset.models.encoders.checkpoints import fit, read_weights
 from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, as_floats
 from twinset.models.encoders.open_clip_files import Architecture, find_architecture, find_checkpoint
@@ -84,7 +86,7 @@ def open_open_clip(name: str, parts: Sequence[str], running: Running) -> OpenCli
 
 def load_network(architecture: Architecture, path: Path) -> tuple[Any, Any]:
     """A network with the weights of a file, and its tokenizer; raises `WrongUse` where they do not fit."""
-    network, tokens = _build(architecture)
+    network, tokens = load_within_memory(architecture.name, partial(_build, architecture))
     fit(network, read_weights(path), path, architecture.name)
     return network, tokens
 
@@ -95,7 +97,7 @@ def random_network(architecture: Architecture, seed: int) -> tuple[Any, Any]:
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return _build(architecture)
+        return load_within_memory(architecture.name, partial(_build, architecture))
 
 
 def open_random(name: str, parts: Sequence[str], running: Running) -> OpenClip:

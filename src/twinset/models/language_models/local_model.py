@@ -105,8 +105,8 @@ def end_tokens(tokenizer: Any, model: Any, place: Path) -> list[int]:
     """Tokens that end an answer, by the model's settings and its tokenizer; raises `WrongUse` where there are none."""
     named = [model.generation_config.eos_token_id, tokenizer.eos_token_id]
     ends = [end for ids in named for end in (ids if isinstance(ids, list) else [ids]) if end is not None]
-    if not ends:
-        raise WrongUse(f"{place}: names no token that ends an answer (eos_token)")
+    if not ends or not all(isinstance(end, int) for end in ends):
+        raise WrongUse(f"{place}: names no token that ends an answer (eos_token), or not by its number")
     return list(dict.fromkeys(ends))
 
 

@@ -46,7 +46,7 @@ def explained(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Raise `BuildFailed` for errors of SQLite. what: the file holds; remedy: where its content is at fault."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter of SQLite's own message on damage
         reason = str(error)[:_SHOWN]
         if of_the_disk(error):
             remedy = "see that it can be written and that its disk has room, and run the same command again"
