@@ -52,14 +52,14 @@ def pick(entries: dict[str, str], asked: set[str]) -> list[str]:
         for reason in reasons.replace("#", " ").split("\n"):
             if reason.strip():
                 needs[normalised(reason.strip())].add(name)
-    found: set[str] = set()
+    needed: set[str] = set()
     waiting = set(asked)
     while waiting:
         name = waiting.pop()
-        found.add(name)
+        needed.add(name)
         # The project itself is behind every extra; what it asks for was given.
-        waiting |= needs[name] - found
-    return [entry for name, entry in entries.items() if name in found]
+        waiting |= needs[name] - needed
+    return [entry for name, entry in entries.items() if name in needed]
 
 
 if __name__ == "__main__":
