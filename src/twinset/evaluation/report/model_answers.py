@@ -70,11 +70,11 @@ class ModelAnswers:
     def rows(self) -> pl.DataFrame:
         """All answers, a row an example; without optional columns that the file lacks."""
         try:
-            rows = pl.from_arrow(pq.ParquetFile(self.path).read(columns=self.schema.names))
+            table = pq.ParquetFile(self.path).read(columns=self.schema.names)
+            table.validate(full=True)  # polars panics at text that is not UTF-8, in metadata too
         except (pa.ArrowException, OSError) as error:
             raise WrongUse(f"{self.path}: is damaged ({error}); score again, or copy it again") from error
-        assert isinstance(rows, pl.DataFrame)
-        return rows
+        return pl.DataFrame({name: pl.Series(table[name]) for name in table.column_names})
 
 
 def scores_path(out: Path, benchmark: str, model: str) -> Path:
