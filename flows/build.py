@@ -26,7 +26,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.build import build_stage
 from twinset.stages.dataset import finish_dataset
 from twinset.stages.finish import MakeShards
-from twinset.stages.job import Job, StageState, check_devices, check_inputs
+from twinset.stages.job import Job, StageState
 
 #: The build whose tasks run, and what makes its shards; in the context of the tasks, so that nothing pickles it.
 _build: ContextVar[tuple[Job, MakeShards]] = ContextVar("build")
@@ -82,15 +82,15 @@ def build_loaded(
     recipe: Recipe, out: str, workers: int, runner: Runner | None, pools: bool = False, shards_a_run: int = 100
 ) -> dict[str, Any]:
     """As `build_recipe`, of a recipe that is loaded already; called within a flow run."""
-    check_inputs(recipe, ("annotations", "media", "models"))
+    job = Job(recipe, Store(out))
+    job.check_inputs(("annotations", "media", "models"))
     if pools:
         check_pools(f"build-shards/{recipe[name].pool}" for name in recipe.all)
     else:
-        check_devices(recipe)
+        job.check_devices()
     make_shards: MakeShards = partial(_make_here, workers=workers, runner=runner or "threads")
     if pools:
         make_shards = partial(make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
-    job = Job(recipe, Store(out))
     _build.set((job, make_shards))
     # For each tag of a task the server is asked for a slot, for seconds at times: the subflows alone have tags.
     with TagsContext(current_tags=set()), job.store.for_one_build():

@@ -21,7 +21,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.build import failed_shards
 from twinset.stages.child_processes import close_children, run_in_child
 from twinset.stages.cluster import ADDRESS
-from twinset.stages.job import check_devices, check_inputs, forget_workers, job_of
+from twinset.stages.job import forget_workers, job_of
 from twinset.stages.make import HOPELESS, RETRIES, make_shard
 
 
@@ -98,9 +98,9 @@ def build_shards(
     if not (todo := job.state(name, range(first, planned if last is None else min(last + 1, planned))).todo):
         return 0
     with naming(f"on {host}"):
-        check_inputs(job.recipe, ("media", "models"), [name])
+        job.check_inputs(("media", "models"), [name])
         if runner in ("threads", "processes"):
-            check_devices(job.recipe, [name])
+            job.check_devices([name])
     device, visible = worker.machine.get("device", "cpu"), os.environ.get("CUDA_VISIBLE_DEVICES", "all")
     get_run_logger().info("%s: %d shards to make on %s, device %s, visible: %s", name, len(todo), host, device, visible)
     try:

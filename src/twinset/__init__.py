@@ -129,16 +129,16 @@ def plan(
     from twinset.contracts.recipe.allowed import outside
     from twinset.contracts.recipe.loading import locate
     from twinset.shards.storage.store import Store
-    from twinset.stages.job import Job, check_inputs, not_found
+    from twinset.stages.job import Job
     from twinset.stages.overview import plan_states
 
     loaded = _recipe(recipe, settings).only(names_in(only))
     named = outside(loaded, Path.cwd() if isinstance(recipe, Recipe) else locate(str(recipe))[1])
-    check_inputs(loaded, ["annotations"] if out is None else ["annotations", "models"])
     with tempfile.TemporaryDirectory() as nothing:
-        trial = None if like is None else Store(str(like))
-        states = plan_states(Job(loaded, Store(str(out or nothing))), out is not None, trial)
-    return {**states, "outside": named, "not_found": not_found(loaded)}
+        job = Job(loaded, Store(str(out or nothing)))
+        job.check_inputs(["annotations"] if out is None else ["annotations", "models"])
+        states = plan_states(job, out is not None, None if like is None else Store(str(like)))
+    return {**states, "outside": named, "not_found": job.not_found()}
 
 
 def build(
@@ -183,21 +183,24 @@ def build(
         DecisionsMissing: people have not decided enough; all that does not wait for them is built.
     """
     from twinset.contracts.errors import WrongUse
+    from twinset.shards.storage.store import Store
     from twinset.stages import in_parts
     from twinset.stages.build import build_here
+    from twinset.stages.finish import Silent
+    from twinset.stages.job import Job
 
-    loaded = _recipe(recipe, settings).only(names_in(only))
+    job = Job(_recipe(recipe, settings).only(names_in(only)), Store(str(out)))
     steps = [plan_only, part is not None, finish]
     if stage is None and not any(steps):
-        return build_here(loaded, str(out), workers, runner, progress)
+        return build_here(job, workers, runner, progress or Silent())
     if sum(steps) != 1:
         raise WrongUse("a step of a build is one of plan-only, part and finish; name one")
     if plan_only:
-        return in_parts.plan_stage(loaded, str(out), stage)
+        return in_parts.plan_stage(job, stage)
     if finish:
-        return in_parts.finish_parts(loaded, str(out), stage, progress)
+        return in_parts.finish_parts(job, stage, progress or Silent())
     assert part is not None
-    return in_parts.make_part(loaded, str(out), stage, part, workers, runner, progress)
+    return in_parts.make_part(job, stage, part, workers, runner, progress or Silent())
 
 
 def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]:

@@ -37,8 +37,8 @@ def main() -> None:
 
 
 def share_of_a_build(folder: Path, shards: int, seconds: float, workers: int) -> None:
+    import twinset
     import twinset.flows.build_shards as build_shards
-    import twinset.stages.build as build
     import twinset.stages.make as make
     from twinset.contracts.recipe import load_recipe
     from twinset.flows.build import build_eqben
@@ -52,7 +52,7 @@ def share_of_a_build(folder: Path, shards: int, seconds: float, workers: int) ->
     build_shards.make_shard = make.make_shard = slow
     build_eqben(recipe=recipe, out=f"{folder}/warm", settings=["subsets.pairs.shard_size=1000000"])
     wall, processor = measured(lambda: build_eqben(recipe=recipe, out=f"{folder}/flow", workers=workers))
-    plain, plain_processor = measured(lambda: build.build_here(load_recipe(recipe), f"{folder}/plain", workers))
+    plain, plain_processor = measured(lambda: twinset.build(load_recipe(recipe), f"{folder}/plain", workers=workers))
     row(
         f"{shards} shards of {seconds:g} s, {workers} workers, under Prefect",
         "a plain thread pool",

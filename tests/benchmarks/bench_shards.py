@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
+import twinset
 from tests.benchmarks.measured import compare
 from tests.options import options
 from twinset import generators
@@ -24,7 +25,6 @@ from twinset.contracts.receipt import parse_receipt
 from twinset.contracts.recipe import parse_recipe
 from twinset.shards.contracts import Source
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 from twinset.stages.overview import status
 
 
@@ -66,9 +66,9 @@ def main() -> None:
     source = {"kind": "tiny-rows", "rows": shards}
     recipe = parse_recipe({"name": "tiny", "stages": {"tiny": {"source": source, "shard_size": 1}}})
     with TemporaryDirectory() as out:
-        build_here(recipe, out)
+        twinset.build(recipe, out)
         ways = {
-            "a build with nothing to do": lambda: build_here(recipe, out),
+            "a build with nothing to do": lambda: twinset.build(recipe, out),
             "`twinset status`": lambda: status(Store(out)),
         }
         for name, way in ways.items():

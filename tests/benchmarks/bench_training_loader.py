@@ -25,12 +25,12 @@ import open_clip  # type: ignore[import-untyped]
 import torch
 from PIL import Image
 
+import twinset
 from tests.benchmarks.measured import OURS, compare
 from tests.options import options
 from twinset.contracts.recipe import parse_recipe
 from twinset.shards.export.formats import export
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 from twinset.training.examples.batches import Batches
 from twinset.training.examples.example_set import open_examples
 from twinset.training.examples.transforms import Transforms
@@ -63,7 +63,7 @@ def build(folder: Path, pairs: int) -> tuple[Path, Path]:
     (folder / "pairs.json").write_text(json.dumps(records))
     source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(media), "licence": "MIT"}
     recipe = {"name": "bench", "subsets": {"bench": {"source": source, "shard_size": SHARD}}}
-    build_here(parse_recipe(recipe), str(folder / "out"), 1)
+    twinset.build(parse_recipe(recipe), str(folder / "out"), workers=1)
     export(Store(str(folder / "out")), ["bench"], "openclip", folder / "clip")
     return folder / "out", folder / "clip"
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import twinset
 from tests.generators.finished_stage import finished, write_index
 from tests.generators.words_alone.test_probe import captions
 from twinset.contracts.candidate import to_row
@@ -28,7 +29,6 @@ from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context, Source, TableStage
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 
 ADA = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
 CLOSED = Terms("CC-BY-ND-2.0", "Bob", "https://b.example/2")
@@ -153,7 +153,7 @@ def test_terms_are_at_the_end_of_the_demos_chains(tmp_path: Path) -> None:
     stated = [f"stages.{name}.source.{term}={value}" for name in first for term, value in ADA._asdict().items()]
     recipe = load_recipe("demo", [*stated, "stages.negatives.count=700", "subsets.triplets.count=4"])
     chains = recipe.only(["bivlc", "triplets", "trohn-text"])
-    build_here(chains, str(tmp_path), 2)
+    twinset.build(chains, str(tmp_path), workers=2)
     for name, stage in chains.all.items():
         rows = FinishedStage(Store(str(tmp_path)), recipe.home(name)).read(list(TERMS)).to_pylist()
         assert rows, name

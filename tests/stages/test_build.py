@@ -15,7 +15,6 @@ from twinset.contracts.errors import BuildFailed
 from twinset.shards.read import read_samples
 from twinset.shards.rows import DUPLICATE
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 from twinset.stages.dataset import drop_duplicates
 from twinset.stages.finish import Silent, disagreeing, forget, remove_leftovers
 from twinset.stages.overview import verify_stage
@@ -36,7 +35,7 @@ def test_another_subset_is_settled_after_a_kill(
     first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
     second = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
     for recipe, out in ((first, "whole"), (first, "out"), (second, "whole")):
-        build_here(recipe, str(tmp_path / out))
+        twinset.build(recipe, str(tmp_path / out))
 
     def dies(*arguments: Any) -> None:
         drop_duplicates(*arguments)
@@ -44,20 +43,20 @@ def test_another_subset_is_settled_after_a_kill(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("twinset.stages.dataset.drop_duplicates", dies)
-        build_here(second, str(tmp_path / "out"))
-    build_here(second, str(tmp_path / "out"))
+        twinset.build(second, str(tmp_path / "out"))
+    twinset.build(second, str(tmp_path / "out"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
 def test_a_missing_input_that_appears_is_built(greys: Any, media: Path, tmp_path: Path, files_below: Any) -> None:
     recipe = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)})
     (media / "deep").mkdir()
-    counts = build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]
+    counts = twinset.build(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]
     assert counts["planned"] == counts["kept"] + sum(counts["rejected"].values()) == 5
     (media / "deep/gone.mp4").write_bytes(b"here")
     MADE.clear()
-    assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 5 and MADE == ["gone"]
-    build_here(recipe, str(tmp_path / "fresh"))
+    assert twinset.build(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 5 and MADE == ["gone"]
+    twinset.build(recipe, str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
 
@@ -75,7 +74,7 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "move_in", counted)
-        build_here(recipe, str(tmp_path / "whole"), 1)
+        twinset.build(recipe, str(tmp_path / "whole"), workers=1)
     whole = files_below(tmp_path / "whole")
     for last in range(0, len(moved), 3):
         moved.clear()
@@ -89,8 +88,8 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
         with monkeypatch.context() as patch:
             patch.setattr(Store, "move_in", dies)
             with pytest.raises((KeyboardInterrupt, BuildFailed)):
-                build_here(recipe, str(out), 1)
-        build_here(recipe, str(out), 1)
+                twinset.build(recipe, str(out), workers=1)
+        twinset.build(recipe, str(out), workers=1)
         assert files_below(out) == whole, f"after {last} files"
 
 
@@ -104,7 +103,7 @@ def test_a_build_lists_missing_media(greys: Any, tmp_path: Path, media: Path, mo
     assert lines == ["stage\tmedia\tstate\turl", *(f"eq-x\t{video}\tabsent\t" for video in "xyz")]
     (media / "y.mp4").write_bytes(b"y")
     with pytest.raises(BuildFailed, match=rf"media of 2 of 4 .* out of reach of {media} \(2 missing-media\): 2 f"):
-        build_here(recipe, str(out))
+        twinset.build(recipe, str(out))
     (counts,) = twinset.status(out, tmp_path / "list.tsv")["subsets"].values()
     assert (counts["missing_media"], len(counts["problems"])) == (2, 1)
     assert [line.split("\t")[1] for line in (tmp_path / "list.tsv").read_text().splitlines()[1:]] == ["x", "z"]
@@ -124,7 +123,7 @@ def test_shards_and_samples_are_counted_and_phases_named_while_it_runs(greys: An
         def phase(self, stage: str, doing: str) -> None:
             phases.setdefault(stage, []).append(doing)
 
-    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(tmp_path / "out"), 1, "threads", Counted())
+    twinset.build(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out", workers=1, progress=Counted())
     assert counts == [("eq-x", 4, 0), *((made, 4) for made in range(5))]
     assert phases["eq-x"] == ["planning", "checking", "writing the index", ""]
     assert phases["dataset"][0] == "looking for duplicates" and phases["dataset"][-1] == ""
@@ -208,25 +207,25 @@ def test_a_subset_of_another_build_keeps_its_versions(
 ) -> None:
     """... also where a stage of this recipe has its name."""
     out = str(tmp_path / "out")
-    build_here(recipe_of({name: greys(name, [(name[-1], 1, 2)]) for name in ("eq-a", "eq-b")}), out)
+    twinset.build(recipe_of({name: greys(name, [(name[-1], 1, 2)]) for name in ("eq-a", "eq-b")}), out)
     monkeypatch.setattr(Greys, "version", 2)
     (tmp_path / "words.json").write_text('["a word"]')
     words = {"source": {"kind": "test-words", "annotations": str(tmp_path / "words.json")}}
     # Without its twin in eq-a the sample of eq-b is no duplicate any more.
     with pytest.raises(BuildFailed, match=r"eq-b: this worker would make other bytes .*differs in generator"):
-        build_here(recipe_of({"eq-a": greys("eq-a", [("a", 5, 6)])}, {"eq-b": words}), out)
+        twinset.build(recipe_of({"eq-a": greys("eq-a", [("a", 5, 6)])}, {"eq-b": words}), out)
 
 
 def test_a_changed_title_reaches_a_finished_card(tmp_path: Path, greys: Any, no_cards: list[list[str]]) -> None:
     out = tmp_path / "out"
     recipe, second = (recipe_of({name: greys(name, [("a", 1, 2)])}) for name in ("eq-x", "eq-y"))
-    build_here(recipe, str(out))
+    twinset.build(recipe, str(out))
     titled = recipe.model_copy(update={"title": "A title"})
     for _ in range(2):
-        build_here(titled, str(out))
+        twinset.build(titled, str(out))
         assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
     for build in (second, titled, second, titled):
-        build_here(build, str(out))
+        twinset.build(build, str(out))
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards"
 
 
@@ -235,9 +234,9 @@ def test_a_card_that_is_lost_is_written_again(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, lost: str, drawn: list[str]
 ) -> None:
     out, recipe = tmp_path / "out", recipe_of({"eq-x": greys("eq-x", [("a", 1, 2)])})
-    build_here(recipe, str(out))
+    twinset.build(recipe, str(out))
     whole = files_below(out)
     (out / lost).unlink()
     for _ in range(2):
-        build_here(recipe, str(out))
+        twinset.build(recipe, str(out))
         assert files_below(out) == whole and no_cards[1:] == [[*drawn, "eq-x"], []]

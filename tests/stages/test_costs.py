@@ -15,7 +15,6 @@ from tests.stages.conftest import recipe_of
 from tests.test_rooms import MODULES, room_of
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 from twinset.stages.overview import status
 
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -32,7 +31,7 @@ def test_the_first_shards_of_a_build_or_of_a_trial_tell_what_all_of_it_takes(gre
 
     out = tmp_path / "out"
     assert estimate(recipe(3), out) is None  # nothing tells it
-    build_here(recipe(3), str(out), 1)
+    twinset.build(recipe(3), str(out), workers=1)
     for number, log in enumerate(sorted((out / "eq-x/_meta/log").glob("0*.json"))):
         tally = {"answers": 2, "prompt_tokens": 10, "completion_tokens": 4}
         log.write_text(json.dumps({"gpu": False, "seconds": 2.0 if number else 9.0, **tally}))
@@ -97,9 +96,9 @@ def test_requests_a_shard(greys: Any, tmp_path: Path, media: Path, requests: lis
     def counts(shards: int) -> Iterator[int]:
         recipe = recipe_of({"eq-x": greys("eq-x", [(f"v{n}", 2 * n, 2 * n + 1) for n in range(shards)], 1)})
         out = f"memory://{tmp_path.name}-{shards}/out"
-        for work in (build_here, build_here, lambda *_: status(Store(out))):
+        for work in (twinset.build, twinset.build, lambda *_, **__: status(Store(out))):
             requests.clear()
-            work(recipe, out, 1)
+            work(recipe, out, workers=1)
             yield len(requests)
 
     (few, *few_done), (many, *many_done) = counts(FEW), counts(MANY)

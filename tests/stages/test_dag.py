@@ -16,7 +16,6 @@ from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import BuildFailed, DecisionsMissing, WrongUse
 from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 from twinset.stages.job import Job
 
 LINES = ["red pen", "a green tree", "blue"]
@@ -57,10 +56,10 @@ def test_a_stage_is_planned_from_rows_and_made_once(
     def times() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
 
-    made = build_here(recipe(), str(tmp_path / "out"))
+    made = twinset.build(recipe(), str(tmp_path / "out"))
     before = times()
     MADE.clear()
-    assert build_here(recipe(), str(tmp_path / "out")) == made
+    assert twinset.build(recipe(), str(tmp_path / "out")) == made
     assert (times(), MADE, no_cards) == (before, [], [["all-said", "greys", "said", "all-said and greys and said"], []])
     # Of six words three have four letters; those are duplicates in all-said, whose subset comes first by name.
     assert made["subsets"]["all-said"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 1, "excluded": {}}
@@ -73,25 +72,25 @@ def test_a_stage_is_planned_from_rows_and_made_once(
 
 
 def test_a_changed_stage_makes_stale_what_reads_it(recipe: Any, tmp_path: Path, files_below: Any) -> None:
-    build_here(recipe(), str(tmp_path / "out"))
+    twinset.build(recipe(), str(tmp_path / "out"))
     MADE.clear()
-    build_here(recipe(least=5), str(tmp_path / "out"))
+    twinset.build(recipe(least=5), str(tmp_path / "out"))
     assert MADE == ["green"] * 2  # in long and in said: not the words, all that is said, or the greys
-    build_here(recipe(least=5), str(tmp_path / "fresh"))
+    twinset.build(recipe(least=5), str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
 
 def test_no_stage_is_planned_from_a_damaged_index(recipe: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    build_here(recipe(), str(out))
+    twinset.build(recipe(), str(out))
     index = out / "_stages/words/_meta/index.parquet"
     whole = index.read_bytes()
     index.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
     shutil.rmtree(out / "all-said")
     with pytest.raises(WrongUse, match=r"index.parquet: not the one of .*index.json, .* remove .*index.json and run"):
-        build_here(recipe(), str(out))
+        twinset.build(recipe(), str(out))
     (out / "_stages/words/_meta/index.json").unlink()
-    build_here(recipe(), str(out))
+    twinset.build(recipe(), str(out))
     assert index.read_bytes() == whole and kept(out)["all-said"] == 6
 
 
@@ -114,18 +113,18 @@ def test_a_failing_stage_lets_independent_ones_finish(
     with monkeypatch.context() as patch:
         patch.setattr("tests.stages.drawn_tables.Longer.make", lambda *_: 1 / 0)
         with pytest.raises(BuildFailed, match=r"1 of 2 shards failed; run .*\n.*greys shard 00000") as caught:
-            build_here(recipe(), str(tmp_path / "out"))
+            twinset.build(recipe(), str(tmp_path / "out"))
     assert "long shards 00000, 00001, 00002: ZeroDivisionError: division by zero (" in str(caught.value)
     assert str(caught.value).endswith("not built, because they read a stage that failed or waits: said")
     assert kept(tmp_path / "out") == {"words": 3, "long": 0, "all-said": 6, "greys": 1}
     trouble("a")
-    build_here(recipe(), str(tmp_path / "out"))
+    twinset.build(recipe(), str(tmp_path / "out"))
     assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
 
 
 def test_steps_in_the_order_of_the_dag_make_what_a_build_makes(recipe: Any, tmp_path: Path, files_below: Any) -> None:
     """Steps that a scheduler calls, in any order that the DAG allows."""
-    whole = build_here(recipe(), str(tmp_path / "whole"))
+    whole = twinset.build(recipe(), str(tmp_path / "whole"))
     step = partial(twinset.build, recipe(), tmp_path / "parts", workers=1)
     for stage in ("words", "greys", "long", "said", "all-said"):
         planned = step(stage=stage, plan_only=True)["shards"]
@@ -161,17 +160,17 @@ def test_parts_of_another_recipe_are_refused(recipe: Any, tmp_path: Path) -> Non
 
 
 def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: Path) -> None:
-    build_here(recipe().only(["long"]), str(tmp_path / "first"))
+    twinset.build(recipe().only(["long"]), str(tmp_path / "first"))
     folder = str(tmp_path / "first/_stages/long")
     reading = recipe_of({"said": {"source": {"kind": "test-said", "words": folder}, "encoding": {"format": "png"}}})
-    assert build_here(reading, str(tmp_path / "out"))["subsets"]["said"]["kept"] == 3
+    assert twinset.build(reading, str(tmp_path / "out"))["subsets"]["said"]["kept"] == 3
     # Named by the folder or by the name: the same samples.
-    build_here(recipe().only(["said"]), str(tmp_path / "whole"))
+    twinset.build(recipe().only(["said"]), str(tmp_path / "whole"))
     tar = "said/test/00000.tar"
     assert (tmp_path / "out" / tar).read_bytes() == (tmp_path / "whole" / tar).read_bytes()
     (tmp_path / "first/_stages/long/_meta/index.json").unlink()
     with pytest.raises(WrongUse, match="first/_stages/long: not finished; run its build again to the end"):
-        build_here(reading, str(tmp_path / "new"))
+        twinset.build(reading, str(tmp_path / "new"))
 
 
 def test_circles_and_unknown_stages_are_refused() -> None:
@@ -189,7 +188,7 @@ def test_an_index_holds_the_rows_in_plan_order(tmp_path: Path) -> None:
     lines.write_text(json.dumps(texts))
     recipe = recipe_of({}, {"words": {"source": {"kind": "test-words", "annotations": str(lines)}, "shard_size": 2}})
     counts = {"planned": 5, "kept": 3, "rejected": {"no-words": 2}, "shards": 3, "excluded": {}}
-    assert build_here(recipe, str(out))["stages"]["words"] == counts
+    assert twinset.build(recipe, str(out))["stages"]["words"] == counts
     assert Job(recipe, Store(str(out))).earlier("words").read(["key", "word", "length"]).to_pylist() == [
         {"key": sample_key("words", number), "word": word, "length": len(word)}
         for number, text in enumerate(texts)
@@ -214,7 +213,7 @@ def test_a_build_that_waits_goes_on(
 ) -> None:
     out, asking = str(tmp_path / "out"), recipe(answers=str(answers))
     with pytest.raises(DecisionsMissing) as waits:
-        build_here(asking, out)
+        twinset.build(asking, out)
     remedy = f"ask people with: twinset review {out}; then run the same build again"
     assert str(waits.value) == f"long: 3 of 3 decisions are missing; {remedy}"
     assert no_cards == [["all-said", "greys", "all-said and greys"], []]
@@ -227,25 +226,25 @@ def test_a_build_that_waits_goes_on(
 
     answers.write_text(json.dumps(DECISIONS))
     MADE.clear()
-    counts = build_here(asking, out)["subsets"]["said"]
+    counts = twinset.build(asking, out)["subsets"]["said"]
     # All that is said is in all-said too, whose name comes first: what was dropped is not.
     assert (counts["planned"], counts["rejected"]) == (2, {"duplicate": 2})
     assert sorted(MADE) == sorted([*DECISIONS, "green", "blue"])
-    build_here(asking, str(tmp_path / "fresh"))
+    twinset.build(asking, str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
 
 def test_a_changed_decision_makes_its_shard_again(recipe: Any, answers: Path, tmp_path: Path, files_below: Any) -> None:
     out, asking = str(tmp_path / "out"), recipe(answers=str(answers))
     answers.write_text(json.dumps(DECISIONS))
-    build_here(asking, out)
+    twinset.build(asking, out)
     MADE.clear()
     answers.write_text(json.dumps({**DECISIONS, "tree": "keep"}))
-    build_here(asking, out)
+    twinset.build(asking, out)
     assert MADE[0] == "tree" and MADE.count("tree") == 2 and len(MADE) == 1 + 3  # its decision, and all pairs once
-    build_here(asking, str(tmp_path / "fresh"))
+    twinset.build(asking, str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
     answers.write_text(json.dumps({word: answer for word, answer in DECISIONS.items() if word != "tree"}))
     with pytest.raises(DecisionsMissing, match="long: 1 of 3 decisions is missing"):
-        build_here(asking, out)
+        twinset.build(asking, out)

@@ -13,13 +13,13 @@ import psutil
 import pytest
 import yaml
 
+import twinset
 from tests.stages.conftest import recipe_of
 from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages import make
-from twinset.stages.build import build_here
 from twinset.stages.child_processes import ChildDied, Children, close_children, receipt_in, run_in_child
 from twinset.stages.job import state_of
 from twinset.stages.make import make_and_retry
@@ -92,7 +92,7 @@ def test_a_shard_whose_process_is_killed_is_made_again(
 ) -> None:
     """As the kernel kills where memory runs out."""
     trouble("b", "kill 1")
-    assert build_here(recipe, str(tmp_path / "out"), 1, "processes")["subsets"]["eq-x"]["kept"] == 4
+    assert twinset.build(recipe, str(tmp_path / "out"), workers=1, runner="processes")["subsets"]["eq-x"]["kept"] == 4
     assert "eq-x shard 00001: its process died (signal 9); made again at the end" in caplog.text
 
 
@@ -113,13 +113,13 @@ def test_trouble_that_passes_is_tried_again_and_what_stays_fails_its_shard_alone
     trouble("b", what)
     if error:
         with pytest.raises(BuildFailed, match=rf"1 of 4 shards failed; run the same.*\neq-x shard 00001: .*{error}"):
-            build_here(recipe, str(out), 1)
+            twinset.build(recipe, str(out), workers=1)
         assert state_of(Store(str(out)), "eq-x").todo == [1]
         trouble("b")
-    build_here(recipe, str(out), 1)
+    twinset.build(recipe, str(out), workers=1)
     assert (tmp_path / "media/trouble" / f"b.{what.split()[0]}").read_text() == "x" * tries
     trouble("b")
-    build_here(recipe, str(tmp_path / "whole"))
+    twinset.build(recipe, str(tmp_path / "whole"))
     assert files_below(out) == files_below(tmp_path / "whole")
 
 
@@ -154,7 +154,7 @@ def test_a_shard_whose_worker_died_is_made_again_once_the_others_have_ended_and_
     monkeypatch.setattr("twinset.stages.build.DaskCluster", lambda: workers)
     trouble("b", "sleep")
     with ThreadPoolExecutor(1) as pool:
-        build = pool.submit(build_here, recipe, str(tmp_path / "there"), 0, "dask")
+        build = pool.submit(twinset.build, recipe, tmp_path / "there", runner="dask")
         wait_until((media / "trouble/b.sleep").is_file)
         wait_until(lambda: "made again at the end" in caplog.text)
         trouble("b")
@@ -162,13 +162,13 @@ def test_a_shard_whose_worker_died_is_made_again_once_the_others_have_ended_and_
     assert workers.closed and not workers.errors
     again, *rest = logs_of(tmp_path / "there", *range(4))
     assert again["began"] >= max(log["began"] + log["seconds"] for log in rest)
-    assert build_here(recipe, str(tmp_path / "here")) == counts
+    assert twinset.build(recipe, str(tmp_path / "here")) == counts
     assert files_below(tmp_path / "there") == files_below(tmp_path / "here")
 
     trouble("b", "raise")
     workers.errors = [CancelledError()]
     with pytest.raises(BuildFailed) as failed:
-        build_here(recipe, str(tmp_path / "out"), 1, "dask")
+        twinset.build(recipe, str(tmp_path / "out"), workers=1, runner="dask")
     first, lost, mistake = str(failed.value).splitlines()
     assert first.startswith("2 of 4 shards failed") and "eq-x shard 00000: the Dask scheduler ended" in lost
     assert "eq-x shard 00001: worker on " in mistake and "a mistake in a source" in mistake

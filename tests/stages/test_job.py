@@ -15,7 +15,6 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.receipt import Receipt, parse_receipt
 from twinset.shards.media.media_folder import MediaFolder
 from twinset.stages import job
-from twinset.stages.build import build_here
 from twinset.stages.job import Job
 from twinset.stages.make import make_shard
 from twinset.stages.overview import verify_stage
@@ -152,14 +151,14 @@ def test_damage_that_no_stamp_tells_of_is_mended_as_the_audit_says(
     tmp_path: Path, greys: Any, files_below: Any, file: str, at: int, message: str, remove: list[str]
 ) -> None:
     recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
-    build_here(recipe, str(out))
+    twinset.build(recipe, str(out))
     whole = files_below(out)
     damage(out / "eq-x" / file, at)
     lines = [str(problem) for problem in twinset.verify(str(out))["subsets"]["eq-x"]["problems"]]
     assert any(line.startswith(f"eq-x/{file}: {message}") for line in lines), lines
     for path in remove:
         (out / "eq-x" / path).unlink()
-    build_here(recipe, str(out))
+    twinset.build(recipe, str(out))
     assert files_below(out) == whole
 
 
@@ -167,7 +166,7 @@ def test_bytes_are_checked_without_the_package_that_made_them(
     tmp_path: Path, greys: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "out")
-    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), out)
+    twinset.build(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), out)
     with monkeypatch.context() as patched:
         patched.setattr("twinset.contracts.doors.installed", lambda group: {})
         assert main(["verify", out]) == 0

@@ -44,10 +44,9 @@ def plan(
     for line in document["not_found"]:
         tell(f"not found here: {line}")
 
-    estimates = {name: row["estimate"] for name, row in {**document["stages"], **document["subsets"]}.items()}
-
     def show() -> None:
         print_counts(document, planning=True)
+        estimates = {name: row["estimate"] for name, row in {**document["stages"], **document["subsets"]}.items()}
         if known := [{"stage": name, **cost} for name, cost in estimates.items() if cost is not None]:
             print_table(known)
         for name in [name for name, cost in estimates.items() if cost is None]:

@@ -64,15 +64,16 @@ def slurm(
     """
     import twinset
     from twinset.shards.storage.spool import refuse_link
+    from twinset.shards.storage.store import Store
     from twinset.stages.in_parts import unmade_parts
+    from twinset.stages.job import Job
 
     loaded = twinset.load_recipe(recipe, set_).only(only)
     if scripts is None and "://" in out:
         raise WrongUse(f"{out}: name a folder of all nodes for the script and logs with --scripts DIR")
     out = out if "://" in out else os.path.abspath(out)
     folder = Path(os.path.abspath(scripts or Path(out, "_slurm")))
-    unmade = unmade_parts(loaded, out, parts)
-    if unmade is None:
+    if (unmade := unmade_parts(Job(loaded, Store(out)), parts)) is None:
         return answer({"jobs": {}, "made": f"all of {out}: there is nothing to submit"})
     build = ["twinset", "build", recipe, "--out", out]
     build += [word for name in only for word in ("--only", name)] + [word for text in set_ for word in ("--set", text)]

@@ -20,14 +20,12 @@ from typing import Any, Literal, get_args
 
 from twinset.contracts.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, in_words
 from twinset.contracts.receipt import Receipt
-from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.spool import Spool
-from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import ChildDied, Children, receipt_in
 from twinset.stages.cluster import DaskCluster, make_there
 from twinset.stages.dataset import finish_dataset
-from twinset.stages.finish import MakeShards, Progress, Silent, settle
-from twinset.stages.job import Job, StageState, StageWorker, check_devices, check_inputs
+from twinset.stages.finish import MakeShards, Progress, settle
+from twinset.stages.job import Job, StageState, StageWorker
 from twinset.stages.make import make_and_retry
 from twinset.stages.plan import prepare
 
@@ -45,13 +43,10 @@ DIED = (
 LOST = "the Dask scheduler ended or cannot be reached any more; start it again, and run the same command again"
 
 
-def build_here(
-    recipe: Recipe, out: str, workers: int = 0, runner: Runner = "threads", progress: Progress | None = None
-) -> dict[str, Any]:
+def build_here(job: Job, workers: int, runner: Runner, progress: Progress) -> dict[str, Any]:
     """Build a recipe from this process, or resume it (`twinset.build`)."""
-    progress, job = progress or Silent(), Job(recipe, Store(out))
-    check_inputs(recipe, ("annotations", "media", "models"))
-    with job.store.for_one_build(), closing(LocalRunner(recipe, workers, runner, progress)) as here:
+    job.check_inputs(("annotations", "media", "models"))
+    with job.store.for_one_build(), closing(LocalRunner(job, workers, runner, progress)) as here:
         return build(job, here.make_shards, progress)
 
 
@@ -114,15 +109,13 @@ def build_stage(job: Job, name: str, make_shards: MakeShards, progress: Progress
 class LocalRunner:
     """Makes at most ``workers`` shards at a time, of all stages."""
 
-    def __init__(
-        self, recipe: Recipe, workers: int, runner: Runner, progress: Progress, names: Collection[str] = ()
-    ) -> None:
+    def __init__(self, job: Job, workers: int, runner: Runner, progress: Progress, names: Collection[str] = ()) -> None:
         """names: of the stages; all when empty. Fails where a GPU that they need here is absent, or the cluster."""
         if workers < 0 or runner not in get_args(Runner):
             known = ", ".join(get_args(Runner))
             raise WrongUse(f"workers {workers}, runner {runner!r}: at least 0 workers of one of the runners {known}")
         if runner != "dask":
-            check_devices(recipe, names)
+            job.check_devices(names)
         Spool(None).sweep()
         self._runner, self._progress = runner, progress
         self._cluster = DaskCluster() if runner == "dask" else None

@@ -19,7 +19,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.build import LocalRunner, Runner
 from twinset.stages.dataset import finish_dataset, is_finished
 from twinset.stages.finish import Progress, Silent, refuse_waiting, settle
-from twinset.stages.job import Job, StageState, check_inputs
+from twinset.stages.job import Job, StageState
 from twinset.stages.plan import is_planned, prepare
 
 logger = logging.getLogger("twinset")
@@ -41,41 +41,35 @@ def _shards_of(part: int, parts: int, planned: int) -> range:
     return range(part * planned // parts, (part + 1) * planned // parts)
 
 
-def plan_stage(recipe: Recipe, out: str, stage: str | None) -> dict[str, Any]:
+def plan_stage(job: Job, stage: str | None) -> dict[str, Any]:
     """Finish the stages that a stage reads, all shards of which are made, and plan it (`twinset.build`)."""
-    name, job = _stage_in(recipe, stage), Job(recipe, Store(out))
-    check_inputs(recipe, ("annotations", "models"), [name])
+    name = _stage_in(job.recipe, stage)
+    job.check_inputs(("annotations", "models"), [name])
     with _alone(job.store):
-        for earlier in recipe.reads(name):
+        for earlier in job.recipe.reads(name):
             _settle(job, earlier)
         planned = prepare(job, name)
     return {"stage": name, "planned": planned.planned, "shards": planned.shards}
 
 
 def make_part(
-    recipe: Recipe,
-    out: str,
-    stage: str | None,
-    part: str,
-    workers: int = 0,
-    runner: Runner = "threads",
-    progress: Progress | None = None,
+    job: Job, stage: str | None, part: str, workers: int, runner: Runner, progress: Progress
 ) -> dict[str, Any]:
     """Make a part, ``K/N``, of the shards of a planned stage, those that are not done, and stop (`twinset.build`)."""
-    name, job = _stage_in(recipe, stage), Job(recipe, Store(out))
+    name = _stage_in(job.recipe, stage)
     given = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part, re.ASCII)
     number, parts = map(int, given.groups() if given else (0, 0))
     if number >= parts:
         raise WrongUse(f"--part {part}: write K/N, where K is 0 to N - 1, such as 0/8 to 7/8")
     _refuse_other_recipes(job, name)
-    planned = len(read_planned(job.store, recipe.home(name)))
+    planned = len(read_planned(job.store, job.recipe.home(name)))
     state = job.state(name, _shards_of(number, parts, planned))
     refuse_waiting(job, name)
-    asked, todo, progress = len(state.done) + len(state.todo), state.todo, progress or Silent()
+    asked, todo = len(state.done) + len(state.todo), state.todo
     if todo:
-        check_inputs(recipe, ("media", "models"), [name])
+        job.check_inputs(("media", "models"), [name])
         job.worker(name).refuse_other_versions(state.stage)
-        with contextlib.closing(LocalRunner(recipe, workers, runner, progress, [name])) as here, job.store.tidied():
+        with contextlib.closing(LocalRunner(job, workers, runner, progress, [name])) as here, job.store.tidied():
             progress.begin(name, asked, len(state.done))
             failures = here.make_shards(job, name, state)
             progress.phase(name, "")
@@ -84,27 +78,26 @@ def make_part(
     return {"stage": name, "shards": asked, "made": len(todo)}
 
 
-def finish_parts(recipe: Recipe, out: str, stage: str | None, progress: Progress | None = None) -> dict[str, Any]:
+def finish_parts(job: Job, stage: str | None, progress: Progress) -> dict[str, Any]:
     """Finish a stage all shards of which are made, or, without its name, all of them and the dataset."""
-    job = Job(recipe, Store(out))
     with _alone(job.store):
         if stage is not None:
-            name = _stage_in(recipe, stage)
+            name = _stage_in(job.recipe, stage)
             return {"stage": name, **_settle(job, name).counts()}
-        for name in recipe.all:
+        for name in job.recipe.all:
             _settle(job, name)
-        return finish_dataset(job, _refuse, progress or Silent())
+        return finish_dataset(job, _refuse, progress)
 
 
-def unmade_parts(recipe: Recipe, out: str, parts: int) -> dict[str, Sequence[int]] | None:
+def unmade_parts(job: Job, parts: int) -> dict[str, Sequence[int]] | None:
     """What is left of a build: by stage the parts of it, of ``parts``, that lack shards; None where all is finished.
 
     All parts of a stage that is not planned, whose plan would be another now or is not known here (its inputs may lie
     on other machines), or that reads one with parts to make.
     """
-    job, unmade = Job(recipe, Store(out)), dict[str, Sequence[int]]()
-    for name in recipe.all:
-        if any(earlier in unmade for earlier in recipe.reads(name)) or (state := _as_planned(job, name)) is None:
+    unmade = dict[str, Sequence[int]]()
+    for name in job.recipe.all:
+        if any(earlier in unmade for earlier in job.recipe.reads(name)) or (state := _as_planned(job, name)) is None:
             unmade[name] = range(parts)
             continue
         job.settled[name], todo, planned = state, {*state.todo}, len(state.planned)
@@ -116,7 +109,7 @@ def unmade_parts(recipe: Recipe, out: str, parts: int) -> dict[str, Sequence[int
 def _as_planned(job: Job, name: str) -> StageState | None:
     """State of a stage whose plan would stay as it is, or None."""
     try:
-        check_inputs(job.recipe, ("annotations", "models"), [name])  # as `plan_stage`
+        job.check_inputs(("annotations", "models"), [name])  # as `plan_stage`
         return job.state(name) if is_planned(job, name) else None
     except (TwinsetError, OSError, ImportError) as error:
         logger.info("%s: planned again, since here its plan cannot be compared: %s", name, error)

@@ -166,7 +166,7 @@ class Job:
         """
         with self._lock:
             if name not in self._workers:
-                for key, part in _parts(self.recipe, [name]):
+                for key, part in self._parts([name]):
                     for setting, mark, place in part.places():
                         if mark.what == "cache":
                             refuse_other_answers(f"{key}.{setting}", place, self.store.root)
@@ -186,36 +186,32 @@ class Job:
         """As `shards.finished_stage.earlier_stage`."""
         return earlier_stage(self.store, self.recipe, stage)
 
+    def check_inputs(self, needs: Collection[Need], names: Collection[str] = ()) -> None:
+        """Fail before any work when an input of the recipe, or of the stages that are named, is absent."""
+        for key, part in self._parts(names):
+            part.check_inputs(key, needs)
 
-def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
-    """Fail before any work when an input of the recipe, or of the stages that are named, is absent."""
-    for key, part in _parts(recipe, names):
-        part.check_inputs(key, needs)
+    def check_devices(self, names: Collection[str] = ()) -> None:
+        """Fail before any work when a stage needs a GPU and this machine has none; workers of pools check theirs."""
+        for key, part in self._parts(names):
+            part.check_device(key)
 
+    def not_found(self) -> list[str]:
+        """The models and devices of the recipe that are not on this machine, each with what to do about it."""
+        problems = list[str]()
+        for key, part in self._parts():
+            for check in (partial(part.check_inputs, key, ["models"]), partial(part.check_device, key)):
+                try:
+                    check()
+                except (WrongUse, ImportError, OSError) as error:
+                    problems.append(str(error))
+        return problems
 
-def check_devices(recipe: Recipe, names: Collection[str] = ()) -> None:
-    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs."""
-    for key, part in _parts(recipe, names):
-        part.check_device(key)
-
-
-def not_found(recipe: Recipe) -> list[str]:
-    """The models and devices of a recipe that are not on this machine, each with what to do about it."""
-    problems = list[str]()
-    for key, part in _parts(recipe):
-        for check in (partial(part.check_inputs, key, ["models"]), partial(part.check_device, key)):
-            try:
-                check()
-            except (WrongUse, ImportError, OSError) as error:
-                problems.append(str(error))
-    return problems
-
-
-def _parts(recipe: Recipe, names: Collection[str] = ()) -> Iterator[tuple[str, Source | Filter]]:
-    """The source and the filters of some stages, of all when none is named, by key in the recipe."""
-    for name in names or recipe.all:
-        for key, part in recipe[name].settings().items():
-            yield f"{recipe.key(name)}.{key}", cast("Source | Filter", part)
+    def _parts(self, names: Collection[str] = ()) -> Iterator[tuple[str, Source | Filter]]:
+        """The source and the filters of some stages, of all when none is named, by key in the recipe."""
+        for name in names or self.recipe.all:
+            for key, part in self.recipe[name].settings().items():
+                yield f"{self.recipe.key(name)}.{key}", cast("Source | Filter", part)
 
 
 def job_of(store: Store, home: str) -> tuple[Job, str]:
@@ -243,7 +239,7 @@ def forget_workers() -> None:
 def _worker_of(root: str, home: str, _recipe: bytes, _content: str) -> StageWorker:
     store = Store(root)
     job, name = job_of(store, home)
-    check_inputs(job.recipe, ("media", "models"), [name])
+    job.check_inputs(("media", "models"), [name])
     job.worker(name).refuse_other_versions(planned_stage(store, home))
     return job.worker(name)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+import twinset
 from tests.generators.finished_stage import write_index
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
@@ -23,7 +24,6 @@ from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.stages.build import build_here
 from twinset_extras.caption_twins import choice
 from twinset_extras.confused_pairs import source as generator
 from twinset_extras.confused_pairs.source import ConfusedCandidate, ConfusedPairs, Floats, alike
@@ -77,7 +77,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> FinishedStage:
     (folder / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     images = {"kind": "image-captions", "captions": str(folder / "captions.jsonl"), "images": str(folder)}
     raw = {"name": "n", "subsets": {"photos": {"source": {**images, "licence": "CC0-1.0"}, "shard_size": 15}}}
-    build_here(parse_recipe(raw), str(folder / "out"))
+    twinset.build(parse_recipe(raw), str(folder / "out"))
     return FinishedStage(Store(str(folder / "out")), "photos")
 
 

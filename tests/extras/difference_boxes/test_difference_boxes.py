@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import twinset
 from tests.extras.image_questions.test_image_questions import GivenAnswers
 from tests.generators.finished_stage import finished
 from twinset.contracts.errors import BuildFailed
@@ -23,7 +24,6 @@ from twinset.generators.copied_pairs import CopiedPair
 from twinset.models.language_models.answers import ShownImage
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.stages.build import build_here
 from twinset_extras.difference_boxes.source import DifferenceBoxes
 
 Earlier = Callable[[str], FinishedStage]
@@ -65,7 +65,7 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Earlier:
     (folder / "pairs.json").write_text(json.dumps(records))
     source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(folder), "licence": "CC0"}
     mine = {"source": source, "encoding": {"format": "webp"}}
-    build_here(parse_recipe({"name": "boxed", "subsets": {"mine": mine}}), str(folder / "out"))
+    twinset.build(parse_recipe({"name": "boxed", "subsets": {"mine": mine}}), str(folder / "out"))
     return finished(folder / "out", "mine")
 
 

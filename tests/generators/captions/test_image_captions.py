@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import twinset
 from tests.generators.made_inputs import picture, write
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Stored
@@ -18,7 +19,6 @@ from twinset.generators.captions.training_split import TrainingSplit
 from twinset.shards.contracts import Context
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 from twinset.training.examples.example_set import open_examples
 
 FLICKR8K = Path(__file__).resolve().parents[3].parent / "shared/data/karpathy/flickr8k"
@@ -40,7 +40,7 @@ def source(folder: Path, **settings: Any) -> dict[str, Any]:
 
 def built(folder: Path, **settings: Any) -> list[Stored[Any]]:
     raw = {"name": "photos", "subsets": {"photos": {"source": source(folder, **settings), "shard_size": 2}}}
-    build_here(parse_recipe(raw), str(folder / "out"), 1)
+    twinset.build(parse_recipe(raw), str(folder / "out"), workers=1)
     return list(read_samples(Store(str(folder / "out")), "photos"))
 
 

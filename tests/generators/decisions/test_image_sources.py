@@ -23,7 +23,6 @@ from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_here
 
 ASKED = {"negatives": "negatives", "images": "images"}
 STAGES = {**ASKED, "verified": "verified"}
@@ -80,10 +79,10 @@ def decide_all(folder: Path, out: Path, stages: dict[str, dict[str, Any]], answe
     for name, given in answers.items():
         values = given.split()
         with pytest.raises(DecisionsMissing, match=f"{name}: {len(values)} of {len(values)} decisions are missing"):
-            build_here(recipe, str(out))
+            twinset.build(recipe, str(out))
         tasks = zip(asked(out, name), values, strict=True)
         say(out / FILE, [answer(task, "ann", value, stage=name) for task, value in tasks])
-    build_here(recipe, str(out))
+    twinset.build(recipe, str(out))
 
 
 def test_ambiguity_is_asked_of_the_image_that_was_chosen(tmp_path: Path) -> None:
