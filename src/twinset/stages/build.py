@@ -129,6 +129,7 @@ class LocalRunner:
         wait(self._runs)
         if self._cluster is not None:
             self._cluster.close()
+        Spool(None).sweep()  # a child of a killed build can have outlived the sweep at the beginning
 
     def make_shards(self, job: Job, name: str, state: StageState) -> Sequence[str]:
         """Make the shards of a stage that are not done; returns what failed (`stages.finish.MakeShards`)."""

@@ -104,8 +104,7 @@ def beside(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _new_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    attempt = 1
-    while True:
+    for attempt in range(ATTEMPTS):
         try:
             parent.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}.", dir=parent))
@@ -113,9 +112,8 @@ def _new_folder(parent: Path, prefix: str) -> Iterator[Path]:
         except (FileNotFoundError, FileExistsError):
             # Another process's sweep can remove the empty parent at any time: before mkdtemp, or while mkdir looks at
             # what is in its way.
-            if attempt == ATTEMPTS:
+            if attempt == ATTEMPTS - 1:
                 raise
-            attempt += 1
     try:
         yield folder
     finally:
@@ -132,8 +130,10 @@ def _sweep(parent: Path, prefix: str) -> None:
 
 
 def is_running(process: int) -> bool:
-    """Whether this machine has a process of a number, which a file said and may be any."""
-    return 0 < process < 1 << 31 and psutil.pid_exists(process)
+    """Whether this machine has a process of a number, which a file said and may be any; not one that has ended."""
+    with contextlib.suppress(psutil.NoSuchProcess, ValueError, OverflowError):
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE  # in a container nobody may wait for those
+    return False
 
 
 def refuse_link(folder: Path) -> None:
