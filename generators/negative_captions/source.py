@@ -77,7 +77,7 @@ class NegativeCaptions(EngineSource, ParsedCaptions):  # type: ignore[override] 
     reports = (ALONE,)
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "written", "changes")}
 
-    version = 6
+    version = 7
     candidate = NegativeCandidate
     row_schema = COLUMNS
 

@@ -24,15 +24,13 @@ from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need, Place, StageName
-from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, looked_for_by
+from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, OptionalImages, UnusableImage, looked_for_by
 from twinset.generators.papers import GENECIS
 from twinset.generators.reasons import reasons_beside
 from twinset.generators.scene_graphs.source import TEXTS
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.ratings import CONCEPTS, load_ratings, with_plurals
 from twinset.models.device import check_installed
-from twinset.shards.contracts import Source
-from twinset.shards.media.media_folder import ImageFolder, Media
 
 if TYPE_CHECKING:
     from twinset.generators.triplets.mining import Miner
@@ -93,7 +91,7 @@ class TripletCandidate(Candidate):
         return tuple(filter(None, self.images))
 
 
-class Triplets(Source):
+class Triplets(OptionalImages):
     """Reference, target and condition, mined from the relations of captions.
 
     graphs: the stage of scene graphs that they are mined from, or the folder of a finished one. concreteness: file of
@@ -112,7 +110,6 @@ class Triplets(Source):
     kind: Literal["genecis-triplets"]
     graphs: StageName
     concreteness: Annotated[Location, Place("file", "annotations")]
-    images: Annotated[Location, Place("folder", "media")] | None = None
     rules: Literal["strict", "published"] = "strict"
     threshold: float = Field(default=4.8, ge=-1, lt=5)
     min_images: int = Field(default=5, ge=2)
@@ -135,9 +132,6 @@ class Triplets(Source):
         **reasons_beside(__file__, "genecis-triplets"),
     }
     scored: ClassVar[Mapping[str, str]] = {"concreteness": "mean of its words in the file of ratings (1-5)"}
-
-    def media_files(self) -> Media | None:
-        return ImageFolder(self.images) if self.images is not None else None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
@@ -218,10 +212,6 @@ class Triplets(Source):
             concreteness=mean,
             **columns,
         )
-
-    @cached_property
-    def _images(self) -> ImageFiles | None:
-        return ImageFiles(self.images, upright=True) if self.images is not None else None
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
         """Triplets with their images, or why one has none: the reasons of `generators.image_files.ImageFiles.read`, and

@@ -9,10 +9,10 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 698,
-    "generators": 13225,
+    "generators": 13217,
     "filters": 536,
     "contracts": 2247,
-    "stages": 2988,
+    "stages": 2971,
     "shards": 3975,
     "models": 4926,
     "cards": 1699,

@@ -144,9 +144,10 @@ def _nouns(doc: Doc, words: Vocabulary) -> Iterator[Site]:
 
 def _adjectives(doc: Doc, words: Vocabulary) -> Iterator[Site]:
     """Adjectives and numbers before a noun."""
+    of_two = "the other" in doc.text.lower() or any(token.lower_ in words.of_two for token in doc)
     for token in doc:
         noun, name = token.head, name_of(token.head)
-        counted = token.dep_ == "nummod" and noun.tag_ == "NNS"
+        counted = token.dep_ == "nummod" and noun.tag_ == "NNS" and not of_two
         if (
             not (counted or token.dep_ == "amod")
             or noun.pos_ != "NOUN"

@@ -36,6 +36,7 @@ class Vocabulary:
     added: frozenset[str]
     anywhere: frozenset[str]
     fixed: frozenset[str]
+    of_two: frozenset[str]
     grounds: frozenset[str]
     inclines: frozenset[str]
     companions: frozenset[str]

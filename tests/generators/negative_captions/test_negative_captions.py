@@ -119,6 +119,8 @@ def test_captions_without_words_to_exchange_give_none(tmp_path: Path) -> None:
         ("A man with a toy car.", "replace_obj", {"man"}),
         ("An orange tree in a yard.", "replace_att", set()),  # another thing
         ("How to paint a red car.", "replace_att", set()),  # does not describe
+        ("Two men play and one blocks the other.", "replace_att", set()),  # of three there is no other
+        ("Two men talk to each other.", "replace_att", {"two"}),
     ],
 )
 def test_places_that_can_change(caption: str, kind: str, expected: set[str]) -> None:
