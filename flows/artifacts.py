@@ -34,7 +34,7 @@ PARAMETERS = (
     (r" \(--verbose shows the traceback\)|(?<=--workers 1) --verbose", ""),
     (r"--set ([\w.-]+=[^\s;,)]+)", r"""settings=["\1"]"""),
     (r"--set\b", "settings"),
-    (r"(?<![\w-])--([a-z]+)", r"`\1`"),
+    (r"(?<![\w-])(?<!OUT )--([a-z]+)", r"`\1`"),
     (r"the same (command|build|twinset build)\b", "the same deployment"),
 )
 

@@ -84,13 +84,12 @@ def build_loaded(
     """As `build_recipe`, of a recipe that is loaded already; called within a flow run."""
     job = Job(recipe, Store(out))
     job.check_inputs(("annotations", "media", "models"))
-    if pools:
-        check_pools(f"build-shards/{recipe[name].pool}" for name in recipe.all)
-    else:
-        job.check_devices()
     make_shards: MakeShards = partial(_make_here, workers=workers, runner=runner or "threads")
     if pools:
+        check_pools(f"build-shards/{recipe[name].pool}" for name in recipe.all)
         make_shards = partial(make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
+    else:
+        job.check_devices()
     _build.set((job, make_shards))
     # For each tag of a task the server is asked for a slot, for seconds at times: the subflows alone have tags.
     with TagsContext(current_tags=set()), job.store.for_one_build():
@@ -114,10 +113,12 @@ def _run(job: Job) -> dict[str, Any]:
     waits = [error for error in failures if isinstance(error, DecisionsMissing)]
     if len(waits) < len(failures):
         raise BuildFailed("\n".join(in_words(error) for error in failures))
+    unfinished = [name for name, future in futures.items() if not future.state.is_completed()]
+    # By its state, so that what it fails of is raised: the message of this run, which notifications tell.
+    made = finish_task(unfinished, return_state=True).result()
     if waits:
-        finish_task([name for name, future in futures.items() if not future.state.is_completed()])
         raise DecisionsMissing.of_all(waits)
-    return finish_task()
+    return made
 
 
 #: Stages run side by side, and a process connects to one Ray at a time.
@@ -130,8 +131,7 @@ def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Run
     for start in range(0, len(state.todo), SHARDS_A_RUN):
         part = state.todo[start : start + SHARDS_A_RUN]
         try:
-            labels = (*labels_of(job.store.root), job.recipe.name)
-            with tags(*labels), _one_ray if runner == "ray" else nullcontext():
+            with tags(*labels_of(job.store.root), job.recipe.name), _one_ray if runner == "ray" else nullcontext():
                 build_shards(job.store.root, state.home, part[0], part[-1], workers, runner)
         except BuildFailed as error:
             failures.append(str(error))

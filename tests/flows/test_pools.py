@@ -45,6 +45,7 @@ def test_wrong_use_is_a_failed_state(flow: Any, given: dict[str, Any], message: 
         ("allow it with --set a.b=c, or else", 'allow it with settings=["a.b=c"], or else'),
         ("name another --out, and run the same command again", "name another `out`, and run the same deployment again"),
         ("correct its package (--verbose shows the traceback)", "correct its package"),
+        *[("which twinset status OUT --missing FILE lists",) * 2],
     ],
 )
 def test_advice_names_parameters_of_deployments(advice: str, shown: str) -> None:
