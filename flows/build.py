@@ -16,14 +16,15 @@ from prefect.cache_policies import NO_CACHE
 from prefect.context import TagsContext
 from prefect.futures import PrefectFuture, wait
 from prefect.task_runners import ThreadPoolTaskRunner
+from pydantic import NonNegativeInt, PositiveInt
 
-from twinset.contracts.errors import BuildFailed, DecisionsMissing, in_words
+from twinset.contracts.errors import BuildFailed, DecisionsMissing
 from twinset.contracts.recipe import Recipe, load_recipe
 from twinset.flows.artifacts import Artifacts, cosmetic, describe_build, told
 from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
 from twinset.flows.pools import Runner, cancel_parts, check_pools, labels_of, make_in_pools
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build_stage
+from twinset.stages.build import build_stage, failure_of
 from twinset.stages.dataset import finish_dataset
 from twinset.stages.finish import MakeShards
 from twinset.stages.job import Job, StageState
@@ -56,10 +57,10 @@ def build_recipe(
     out: str,
     only: list[str] | None = None,
     settings: list[str] | None = None,
-    workers: int = 0,
+    workers: NonNegativeInt = 0,
     runner: Runner | None = None,
     pools: bool = False,
-    shards_a_run: int = 100,
+    shards_a_run: PositiveInt = 100,
 ) -> dict[str, Any]:
     """Build the subsets of a recipe and the stages that they read; whatever is done already stays.
 
@@ -107,13 +108,13 @@ def _run(job: Job) -> dict[str, Any]:
         reads = [futures[earlier] for earlier in job.recipe.reads(name)]
         futures[name] = stage_task.submit(name, wait_for=reads)  # type: ignore[call-overload]
     wait([*futures.values()])
-    # What is not final reads a stage that failed, and never ran.
-    ended = [future.state for future in futures.values() if future.state.is_final()]
-    failures = [state.result(raise_on_failure=False) for state in ended if not state.is_completed()]
-    waits = [error for error in failures if isinstance(error, DecisionsMissing)]
-    if len(waits) < len(failures):
-        raise BuildFailed("\n".join(in_words(error) for error in failures))
     unfinished = [name for name, future in futures.items() if not future.state.is_completed()]
+    # What is not final reads a stage that failed, and never ran.
+    ended = [name for name in unfinished if futures[name].state.is_final()]
+    failures = {name: futures[name].state.result(raise_on_failure=False) for name in ended}
+    waits = [error for error in failures.values() if isinstance(error, DecisionsMissing)]
+    if len(waits) < len(failures):
+        raise failure_of(failures, [name for name in unfinished if name not in ended])
     # By its state, so that what it fails of is raised: the message of this run, which notifications tell.
     made = finish_task(unfinished, return_state=True).result()
     if waits:
@@ -138,13 +139,13 @@ def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Run
     return failures
 
 
-STAGES_AT_A_TIME: Any = ThreadPoolTaskRunner(max_workers=16)
+STAGE_RUNNER: Any = ThreadPoolTaskRunner(max_workers=16)
 build_eqben, build_genecis, build_trohn, build_bivlc = FLOWS = tuple(
     flow(
         name=f"build-{paper}",
         flow_run_name="{recipe} in {out}",
         persist_result=False,
-        task_runner=STAGES_AT_A_TIME,
+        task_runner=STAGE_RUNNER,
         on_cancellation=[cancel_parts],
     )(build_recipe)
     for paper in ("eqben", "genecis", "trohn", "bivlc")

@@ -35,7 +35,7 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     from prefect import flow, tags
     from prefect.client.orchestration import get_client
 
-    from twinset.flows.build import FLOWS, STAGES_AT_A_TIME, build_loaded
+    from twinset.flows.build import FLOWS, STAGE_RUNNER, build_loaded
     from twinset.flows.pools import labels_of
 
     try:
@@ -49,6 +49,6 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
         ) from error
     name = f"build-{recipe.name}" if f"build-{recipe.name}" in {known.name for known in FLOWS} else FLOWS[0].name
     run_name = f"{recipe.name} in {out}"
-    run = flow(name=name, flow_run_name=run_name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
+    run = flow(name=name, flow_run_name=run_name, persist_result=False, task_runner=STAGE_RUNNER)(build_loaded)
     with tags(*labels_of(out), recipe.name):
         return run(recipe, out, workers, runner, False, 100)

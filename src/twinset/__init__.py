@@ -13,7 +13,7 @@ when it is first used, so that a part of twinset can be imported without the oth
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -128,13 +128,14 @@ def plan(
     from twinset.contracts.recipe import Recipe
     from twinset.contracts.recipe.allowed import outside
     from twinset.contracts.recipe.loading import locate
+    from twinset.shards.storage.spool import temporary_folder
     from twinset.shards.storage.store import Store
     from twinset.stages.job import Job
     from twinset.stages.overview import plan_states
 
     loaded = _recipe(recipe, settings).only(names_in(only))
     named = outside(loaded, Path.cwd() if isinstance(recipe, Recipe) else locate(str(recipe))[1])
-    with tempfile.TemporaryDirectory() as nothing:
+    with temporary_folder() as nothing:
         job = Job(loaded, Store(str(out or nothing)))
         job.check_inputs(["annotations"] if out is None else ["annotations", "models"])
         states = plan_states(job, out is not None, None if like is None else Store(str(like)))
@@ -189,7 +190,7 @@ def build(
     from twinset.stages.finish import Silent
     from twinset.stages.job import Job
 
-    job = Job(_recipe(recipe, settings).only(names_in(only)), Store(str(out)))
+    job = Job(_recipe(recipe, settings).only(names_in(only)), Store(os.fspath(out)))
     steps = [plan_only, part is not None, finish]
     if stage is None and not any(steps):
         return build_here(job, workers, runner, progress or Silent())
@@ -213,9 +214,9 @@ def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]
     from twinset.stages import overview
     from twinset.stages.overview import write_missing
 
-    counts = overview.status(Store(str(out)))
+    counts = overview.status(Store(os.fspath(out)))
     if missing is not None:
-        write_missing(Store(str(out)), Path(missing))
+        write_missing(Store(os.fspath(out)), Path(missing))
     return counts
 
 
@@ -228,7 +229,7 @@ def verify(out: str | Path, only: str | Iterable[str] = (), media: bool = False)
     from twinset.shards.storage.store import Store
     from twinset.stages import overview
 
-    return overview.verify(Store(str(out)), names_in(only), media)
+    return overview.verify(Store(os.fspath(out)), names_in(only), media)
 
 
 def look(out: str | Path, only: str | Iterable[str] = (), count: int = 24) -> list[str]:
@@ -241,7 +242,7 @@ def look(out: str | Path, only: str | Iterable[str] = (), count: int = 24) -> li
     from twinset.shards.storage.store import Store
     from twinset.stages.overview import published
 
-    store = Store(str(out))
+    store = Store(os.fspath(out))
     with store.tidied():
         written = write_look(store, published(store, names_in(only), stages=True), count)
     return [f"{store.root}/{path}" for path in written]
@@ -253,7 +254,7 @@ def load(out: str | Path, subset: str, limit: int | None = None) -> Iterator[Sto
     from twinset.shards.storage.store import Store
     from twinset.stages.overview import published
 
-    store = Store(str(out))
+    store = Store(os.fspath(out))
     return read_samples(store, published(store, [subset])[0], limit)
 
 
@@ -265,7 +266,7 @@ def export(
     from twinset.shards.storage.store import Store
     from twinset.stages.overview import published
 
-    store = Store(str(out))
+    store = Store(os.fspath(out))
     return formats.export(store, published(store, names_in(only)), format, Path(to), names_in(only_licence))
 
 

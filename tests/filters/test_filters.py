@@ -106,7 +106,6 @@ class Bright(Filter):
 
     kind: Literal["bright"] = "bright"
     fault: str = ""
-
     version = 1
     judges = "frames"
     reasons: ClassVar[Mapping[str, str]] = {"dark": "a frame is dark"}

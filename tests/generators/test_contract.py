@@ -23,7 +23,6 @@ class Rows(Source):
     licence: str = "CC0-1.0"
     fault: str = ""
     reasons: ClassVar[dict[str, str]] = {"absent": "never there", "dirty": "not a row"}
-
     version = 1
     candidate = Candidate
     runs: ClassVar[list[int]] = []
@@ -74,7 +73,6 @@ class Listed(NamedPairSource):
     licence: str = "CC0-1.0"
     fault: str = ""
     reasons: ClassVar[dict[str, str]] = {"dirty": "not a pair"}
-
     version = 1
 
     def plan(self) -> Iterator[NamedPairCandidate]:

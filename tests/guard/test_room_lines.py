@@ -8,18 +8,18 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
-    "flows": 698,
+    "flows": 699,
     "generators": 13217,
     "filters": 536,
     "contracts": 2247,
-    "stages": 2971,
-    "shards": 3975,
+    "stages": 2980,
+    "shards": 3979,
     "models": 4926,
     "cards": 1699,
     "review": 1478,
     "training": 4599,
     "evaluation": 7799,
-    "cli": 1558,
+    "cli": 1561,
     "demo": 152,
     "extras": 5413,
 }

@@ -66,7 +66,6 @@ class Greys(Source):
 
     execution = ("micro_batch",)
     reasons: ClassVar[Mapping[str, str]] = {"missing-media": "the video is absent"}
-
     version = 1
     candidate = Scene
 
@@ -145,7 +144,6 @@ class Dark(Filter):
 
     judges = "frames"
     reasons: ClassVar[Mapping[str, str]] = {"bright": "the picture is bright"}
-
     version = 1
 
     def judge(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
@@ -160,7 +158,6 @@ class Apart(Filter):
 
     judges = "pairs"
     reasons: ClassVar[Mapping[str, str]] = {"near": "both pictures are nearly the same grey"}
-
     version = 1
 
     def judge(self, pairs: Sequence[Pair]) -> Sequence[Verdict]:

@@ -39,7 +39,6 @@ class Words(Source):
 
     makes = "table"
     reasons: ClassVar[Mapping[str, str]] = {"no-words": "the line holds no word"}
-
     version = 1
     candidate: ClassVar[type[Candidate]] = Text
     row_schema = COLUMNS
@@ -69,7 +68,6 @@ class Longer(Source):
 
     makes = "table"
     reasons: ClassVar[Mapping[str, str]] = {"dropped": "a person dropped it"}
-
     version = 1
     candidate = Text
     row_schema = COLUMNS
@@ -110,7 +108,6 @@ class Said(Source):
     kind: Literal["test-said"]
     words: StageName
     licence: str = "other: mine"
-
     version = 1
     candidate = Text
 

@@ -1,7 +1,9 @@
 """Whole builds on this machine: the same bytes however they are run, resumed whatever happened."""
 
 import itertools
+import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ def test_another_subset_is_settled_after_a_kill(
     first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
     second = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
     for recipe, out in ((first, "whole"), (first, "out"), (second, "whole")):
-        twinset.build(recipe, str(tmp_path / out))
+        twinset.build(recipe, tmp_path / out)
 
     def dies(*arguments: Any) -> None:
         drop_duplicates(*arguments)
@@ -43,20 +45,39 @@ def test_another_subset_is_settled_after_a_kill(
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("twinset.stages.dataset.drop_duplicates", dies)
-        twinset.build(second, str(tmp_path / "out"))
-    twinset.build(second, str(tmp_path / "out"))
+        twinset.build(second, tmp_path / "out")
+    twinset.build(second, tmp_path / "out")
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
+
+
+def test_an_interrupt_claims_until_stages_end(greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[bool] = []
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        if named:  # in the main thread, where it waits for a stage
+            raise KeyboardInterrupt
+        return wait(*given)
+
+    def planned(*_: Any) -> None:
+        time.sleep(0.5)  # meanwhile the build is interrupted
+        held.append((tmp_path / "out/_building").exists())
+
+    monkeypatch.setattr("twinset.stages.build.wait", interrupted)
+    monkeypatch.setattr("twinset.stages.build.prepare", planned)
+    with pytest.raises(KeyboardInterrupt):
+        twinset.build(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out")
+    assert held == [True]
 
 
 def test_a_missing_input_that_appears_is_built(greys: Any, media: Path, tmp_path: Path, files_below: Any) -> None:
     recipe = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)})
     (media / "deep").mkdir()
-    counts = twinset.build(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]
+    counts = twinset.build(recipe, tmp_path / "out")["subsets"]["eq-x"]
     assert counts["planned"] == counts["kept"] + sum(counts["rejected"].values()) == 5
     (media / "deep/gone.mp4").write_bytes(b"here")
     MADE.clear()
-    assert twinset.build(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 5 and MADE == ["gone"]
-    twinset.build(recipe, str(tmp_path / "fresh"))
+    assert twinset.build(recipe, tmp_path / "out")["subsets"]["eq-x"]["kept"] == 5 and MADE == ["gone"]
+    twinset.build(recipe, tmp_path / "fresh")
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
 
@@ -74,7 +95,7 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
 
     with monkeypatch.context() as patch:
         patch.setattr(Store, "move_in", counted)
-        twinset.build(recipe, str(tmp_path / "whole"), workers=1)
+        twinset.build(recipe, tmp_path / "whole", workers=1)
     whole = files_below(tmp_path / "whole")
     for last in range(0, len(moved), 3):
         moved.clear()

@@ -92,7 +92,7 @@ def test_a_shard_whose_process_is_killed_is_made_again(
 ) -> None:
     """As the kernel kills where memory runs out."""
     trouble("b", "kill 1")
-    assert twinset.build(recipe, str(tmp_path / "out"), workers=1, runner="processes")["subsets"]["eq-x"]["kept"] == 4
+    assert twinset.build(recipe, tmp_path / "out", workers=1, runner="processes")["subsets"]["eq-x"]["kept"] == 4
     assert "eq-x shard 00001: its process died (signal 9); made again at the end" in caplog.text
 
 
@@ -119,7 +119,7 @@ def test_trouble_that_passes_is_tried_again_and_what_stays_fails_its_shard_alone
     twinset.build(recipe, str(out), workers=1)
     assert (tmp_path / "media/trouble" / f"b.{what.split()[0]}").read_text() == "x" * tries
     trouble("b")
-    twinset.build(recipe, str(tmp_path / "whole"))
+    twinset.build(recipe, tmp_path / "whole")
     assert files_below(out) == files_below(tmp_path / "whole")
 
 
@@ -162,13 +162,13 @@ def test_a_shard_whose_worker_died_is_made_again_once_the_others_have_ended_and_
     assert workers.closed and not workers.errors
     again, *rest = logs_of(tmp_path / "there", *range(4))
     assert again["began"] >= max(log["began"] + log["seconds"] for log in rest)
-    assert twinset.build(recipe, str(tmp_path / "here")) == counts
+    assert twinset.build(recipe, tmp_path / "here") == counts
     assert files_below(tmp_path / "there") == files_below(tmp_path / "here")
 
     trouble("b", "raise")
     workers.errors = [CancelledError()]
     with pytest.raises(BuildFailed) as failed:
-        twinset.build(recipe, str(tmp_path / "out"), workers=1, runner="dask")
+        twinset.build(recipe, tmp_path / "out", workers=1, runner="dask")
     first, lost, mistake = str(failed.value).splitlines()
     assert first.startswith("2 of 4 shards failed") and "eq-x shard 00000: the Dask scheduler ended" in lost
     assert "eq-x shard 00001: worker on " in mistake and "a mistake in a source" in mistake

@@ -14,6 +14,7 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Drop, Score
 from twinset.contracts.stage import runtime_class
 from twinset.shards.read import read_samples
+from twinset.shards.records import read_index_record
 from twinset.shards.rows import KEPT, REJECTED, BadVerdict, read_rows
 from twinset.shards.storage import layout
 from twinset.stages.dataset import drop_duplicates
@@ -53,7 +54,8 @@ def test_every_candidate_gets_a_row_in_plan_order_and_is_in_the_index_once(built
     assert (receipt.planned, receipt.kept, receipt.missing) == (6, 1, {"gone": None})
     assert receipt.rejected == {"bright": 1, "missing-media": 1, "near": 3}
 
-    record = write_index(built.store, built.state(), "pair")
+    write_index(built.store, built.state(), "pair")
+    record: Any = read_index_record(built.store, "eq-x")
     assert (record.planned, record.kept, record.rows) == (6, 1, 1)
     meta = tmp_path / "out/eq-x/_meta"
     (indexed,) = pq.read_table(meta / "index.parquet").to_pylist()

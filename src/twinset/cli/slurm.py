@@ -118,5 +118,7 @@ def _of_pool(given: Sequence[str], pool: str) -> str:
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        values |= {name: value} if equals and name in POOLS else {"": text}
+        if equals and name not in POOLS:
+            raise WrongUse(f"{text}: there is no pool {name}; name one of {', '.join(POOLS)}")
+        values |= {name: value} if equals else {"": text}
     return values.get(pool, values.get("", ""))

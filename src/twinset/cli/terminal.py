@@ -145,7 +145,8 @@ class Rows:
         if doing and self.bars is not None:
             self.show(stage, doing)
         elif not doing and stage in self._began:
-            self.show(stage, f"done in {time.monotonic() - self._began.pop(stage):,.0f} s", 1, 1, now=True)
+            words = "done in" if len({*self._shards[stage]}) == 1 else "stopped after"
+            self.show(stage, f"{words} {time.monotonic() - self._began.pop(stage):,.0f} s", 1, 1, now=True)
 
     def trained(self, step: int, steps: int, row: Mapping[str, Any]) -> None:
         """So many steps of a training are done. row: what is logged of the last."""

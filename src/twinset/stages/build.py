@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from graphlib import TopologicalSorter
 from typing import Any, Literal, get_args
@@ -46,45 +46,44 @@ LOST = "the Dask scheduler ended or cannot be reached any more; start it again, 
 def build_here(job: Job, workers: int, runner: Runner, progress: Progress) -> dict[str, Any]:
     """Build a recipe from this process, or resume it (`twinset.build`)."""
     job.check_inputs(("annotations", "media", "models"))
-    with job.store.for_one_build(), closing(LocalRunner(job, workers, runner, progress)) as here:
-        return build(job, here.make_shards, progress)
+    with ExitStack() as held:  # the claim, until what an interrupt stops has ended: shards first, then stages
+        held.enter_context(job.store.for_one_build())
+        pool = held.enter_context(ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage"))
+        here = held.enter_context(closing(LocalRunner(job, workers, runner, progress)))
+        return _build(job, pool, here.make_shards, progress)
 
 
-def build(job: Job, make_shards: MakeShards, progress: Progress) -> dict[str, Any]:
+def _build(job: Job, pool: Executor, make_shards: MakeShards, progress: Progress) -> dict[str, Any]:
     """Build all stages of a recipe, independent ones side by side; whatever is done already stays.
 
-    Returns ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``. Raises as `twinset.build`.
+    pool: has a place for every stage. Returns and raises as `twinset.build`.
     """
     sorter = TopologicalSorter({name: job.recipe.reads(name) for name in job.recipe.all})
     sorter.prepare()
     failures: dict[str, BaseException] = {}
-    pool = ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage")
-    try:
-        running: dict[Future[None], str] = {}
-        while sorter.is_active():
-            for name in sorter.get_ready():
-                running[pool.submit(build_stage, job, name, make_shards, progress)] = name
-            if not running:
-                break  # what is left reads a stage that failed or waits
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                name = running.pop(future)
-                if error := future.exception():
-                    failures[name] = error
-                else:
-                    sorter.done(name)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for the shards of all stages
+    running: dict[Future[None], str] = {}
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            running[pool.submit(build_stage, job, name, make_shards, progress)] = name
+        if not running:
+            break  # what is left reads a stage that failed or waits
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            name = running.pop(future)
+            if error := future.exception():
+                failures[name] = error
+            else:
+                sorter.done(name)
     waits = [error for error in failures.values() if isinstance(error, DecisionsMissing)]
     unfinished = [name for name in job.recipe.all if name not in job.settled]
     if len(waits) < len(failures):
-        raise _failure(failures, [name for name in unfinished if name not in failures])
+        raise failure_of(failures, [name for name in unfinished if name not in failures])
     made = finish_dataset(job, make_shards, progress, unfinished)
     if waits:
         raise DecisionsMissing.of_all(waits)
     return made
 
 
-def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) -> BaseException:
+def failure_of(failures: Mapping[str, BaseException], not_begun: Sequence[str]) -> BaseException:
     """One error for all stages that failed. not_begun: those that read one of them."""
     messages = []
     for name, error in failures.items():

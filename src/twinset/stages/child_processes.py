@@ -117,7 +117,9 @@ def receipt_in(future: Future[Receipt]) -> Receipt:
         how = f"signal {-error.exitcode}" if error.exitcode < 0 else f"exit code {error.exitcode % EXITED}"
         raise ChildDied(f"its process died ({how})") from error
     except BrokenProcessPool as error:
-        raise ChildDied("its process died as it started") from error
+        raise ChildDied(
+            "its process died as it started; a script that builds needs the line if __name__ == '__main__': before it"
+        ) from error
 
 
 _lock = threading.Lock()

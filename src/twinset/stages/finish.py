@@ -201,7 +201,7 @@ def is_indexed(store: Store, state: StageState, hashed: bool = False) -> bool:
 
 
 def damaged_index(store: Store, state: StageState, hashed: bool = True) -> str:
-    """The first file of an index that is absent or not of these very shards; empty where all are. hashed: as above."""
+    """The first file of an index that is absent or not of these very shards; empty where all are. hashed: so too."""
     record = read_index_record(store, state.home)
     current = (state.stage.content, state.stage.plan, shards_digest(state))
     if record is None or (record.content, record.plan, record.digest) != current:
@@ -216,7 +216,7 @@ def damaged_index(store: Store, state: StageState, hashed: bool = True) -> str:
 
 def write_index(
     store: Store, state: StageState, makes: str, columns: pa.Schema | None = None, numbers: Sequence[str] = ()
-) -> IndexRecord:
+) -> None:
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
     Bytes depend on the rows alone.
@@ -242,7 +242,7 @@ def write_index(
         files = {path.name: sha256_of_file(path) for path in sorted(spool.iterdir())}
         for name in files:
             store.move_in(spool / name, layout.meta(home, name))
-    return _write_record(store, state, files, index.count)
+    _write_record(store, state, files, index.count)
 
 
 def write_table_record(store: Store, state: StageState) -> None:
@@ -251,7 +251,7 @@ def write_table_record(store: Store, state: StageState) -> None:
     _write_record(store, state, files, state.kept)
 
 
-def _write_record(store: Store, state: StageState, files: dict[str, tuple[str, int]], count: int) -> IndexRecord:
+def _write_record(store: Store, state: StageState, files: dict[str, tuple[str, int]], count: int) -> None:
     record = IndexRecord(
         content=state.stage.content,
         plan=state.stage.plan,
@@ -262,7 +262,6 @@ def _write_record(store: Store, state: StageState, files: dict[str, tuple[str, i
         files=files,
     )
     store.write(layout.meta(state.home, "index.json"), record.to_bytes())
-    return record
 
 
 def summarise(store: Store, state: StageState) -> IndexSummary:

@@ -20,7 +20,7 @@ from twinset.stages.build import LocalRunner, Runner
 from twinset.stages.dataset import finish_dataset, is_finished
 from twinset.stages.finish import Progress, Silent, refuse_waiting, settle
 from twinset.stages.job import Job, StageState
-from twinset.stages.plan import is_planned, prepare
+from twinset.stages.plan import is_planned, prepare, record_recipe
 
 logger = logging.getLogger("twinset")
 
@@ -119,6 +119,7 @@ def _as_planned(job: Job, name: str) -> StageState | None:
 def _settle(job: Job, name: str) -> StageState:
     """Check the shards of a stage, which are all made, and write its index."""
     _refuse_other_recipes(job, name)
+    record_recipe(job, name)  # what is no part of shards, such as a title, may be another
     return settle(job, name, _refuse, Silent())
 
 
@@ -133,10 +134,11 @@ def _refuse(job: Job, name: str, state: StageState) -> Sequence[str]:
 
 def _refuse_other_recipes(job: Job, name: str) -> None:
     """Raise `WrongUse` where a stage is not planned, or was planned from other settings than the recipe's."""
-    home, own = job.recipe.home(name), content_of(job.recipe[name], job.recipe.seed)
+    home, subset = job.recipe.home(name), job.recipe[name]
     if (stage := read_stage(job.store, home)) is None:
         raise WrongUse(f"{job.store.root} holds no plan of {name}; plan it first, with --stage {name} --plan-only")
-    there = stage.facts["settings"]
+    own = {**content_of(subset, job.recipe.seed), "count": subset.count}
+    there = {**stage.facts["settings"], "count": stage.count}
     if differing := [key for key in {**own, **there} if own.get(key) != there.get(key)]:
         raise WrongUse(
             f"{job.store.root}/{home}: planned from another recipe, or with other settings ({', '.join(differing)}); "

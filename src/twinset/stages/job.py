@@ -1,6 +1,6 @@
 """A recipe being built below OUT: what makes the shards of each stage, opened once in a process, and which are done.
 
-Receipts, which alone are remembered, say what is done.
+Receipts say what is done; nothing else remembers it.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _described(part: Source | Filter) -> dict[str, Any]:
 
 
 class Job:
-    """A recipe and the store that it is built in. settled: stages that this process has brought to their end."""
+    """A recipe and the store that it is built in. settled: the last known state of stages that are planned as it is."""
 
     def __init__(self, recipe: Recipe, store: Store) -> None:
         self.recipe, self.store = recipe, store

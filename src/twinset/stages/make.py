@@ -81,7 +81,9 @@ def make_and_retry(
             return make_shard(root, home, number, worker, stage)
         except OSError as error:
             if error.errno in HOPELESS or attempt == RETRIES:
-                raise
+                if type(error).__module__ == "builtins":
+                    raise
+                raise BuildFailed(in_words(error)) from None  # as below
         except TwinsetError:
             raise
         except (Exception, SystemExit) as error:

@@ -115,7 +115,8 @@ def _estimate(
     if state is None or not state.done or state.stage.facts["generator"]["kind"] != source.kind:
         return None
     numbers = [*state.done][:: len(state.done) // _LOGS + 1]
-    logs = {number: log for number, log in read_logs(store, state.home, numbers).items() if "seconds" in log}
+    logs = {number: log for number, log in read_logs(store, state.home, numbers).items()}
+    logs = {number: log for number, log in logs.items() if isinstance(log.get("seconds"), int | float)}
     if not logs:
         return None
     finished = dict(state.done.columns("planned"))

@@ -51,10 +51,8 @@ def prepare(job: Job, name: str) -> Stage:
     facts = worker.facts(source.inputs())
     content = digest(facts)
     before = _planned_before(store, worker)
-    # Of this stage and of those that it reads, as workers and later builds read it.
-    recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
     if before is not None and _holds(before, worker, content):
-        _record(store, home, layout.recipe(home), recorded)
+        record_recipe(job, name)
         return before
     for earlier in job.recipe.reads(name):
         job.earlier(earlier).check_whole()
@@ -79,12 +77,18 @@ def prepare(job: Job, name: str) -> Stage:
         kinds=kinds,
         **_left_out(worker),
     )
-    _record(store, home, layout.recipe(home), recorded)
+    record_recipe(job, name)
     # Last: what has a stage record can be resumed, whatever dies in between.
     _record(store, home, layout.meta(home, "stage.json"), stage.to_bytes())
     if isinstance(source, TableStage):
         write_table_record(store, state_of(store, home))
     return stage
+
+
+def record_recipe(job: Job, name: str) -> None:
+    """Write the recipe of a stage, and of those that it reads, as workers and later builds read it."""
+    home = job.recipe.home(name)
+    _record(job.store, home, layout.recipe(home), job.recipe.only([name]).model_dump_json(indent=1).encode())
 
 
 def is_planned(job: Job, name: str) -> bool:

@@ -25,7 +25,6 @@ class Squares(NamedPairSource):
     """Pairs of ``NAME IMAGE0 IMAGE1`` of a JSON list."""
 
     kind: Literal["mylab-squares"]
-
     version = 1
     reference = Reference("Squares")
     reasons: ClassVar[Mapping[str, str]] = {**NamedPairSource.reasons, "odd": "records that are not three names"}
@@ -54,7 +53,6 @@ class Bright(Filter):
 
     judges = "frames"
     reasons: ClassVar[Mapping[str, str]] = {"bright": "an image is too bright"}
-
     version = 1
 
     def judge(self, frames: Sequence[Frame]) -> Sequence[Verdict]:

@@ -159,7 +159,7 @@ def test_the_ceiling_on_cost_ends_a_build_and_a_higher_one_resumes_it(captions: 
         assert 0 < len(server.bodies) < 28
         affordable = recipe(raw(captions, server.url, **{**prices, "max_cost": 1}))
         for out in ("out", "again"):  # another build of the same pays nothing
-            twinset.build(affordable, str(tmp_path / out), workers=1)
+            twinset.build(affordable, tmp_path / out, workers=1)
         assert len(server.bodies) == 28 == Answers(tmp_path / "answers").spent("m").answers
     # In the logs of the shards, and from there on the card; in nothing that is hashed.
     spent, paid = twinset.status(str(tmp_path / "out"))["subsets"]["negatives"]["spent"], Answers(tmp_path / "answers")

@@ -96,7 +96,7 @@ def test_a_dead_build_is_taken_over(memory: Store, left: str, monkeypatch: pytes
 def test_a_folder_that_is_removed_is_what_the_error_says(tmp_path: Path) -> None:
     """Not the file that was missed first; nor did a build succeed whose last files lie in a new folder, alone."""
     out = tmp_path / "out"
-    removed = r"out: was removed while a build wrote there; run the same command again"
+    removed = r"out, or _building in it, was removed while a build wrote there; run it again"
     with pytest.raises(BuildFailed, match=removed), Store(str(out)).for_one_build():
         shutil.rmtree(out)
         out.mkdir()

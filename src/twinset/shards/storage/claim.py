@@ -18,7 +18,7 @@ from twinset.shards.storage.spool import is_running, refuse_link
 
 logger = logging.getLogger("twinset")
 
-CLAIM = "_building"  # below OUT, while a build runs
+CLAIM = "_building"  # below OUT, while a build runs, and after one that was killed
 BEAT = 15.0  # seconds between two signs of life of a build in an object store
 SILENT_FOR = 4 * BEAT  # after which a build on another machine counts as dead
 _WHO = re.compile(rb"process (\d{1,9}) on ([\w.-]{1,255})\n")  # how a claim begins
@@ -43,15 +43,16 @@ def claimed(store: Any) -> Iterator[None]:
 
     Raises `Claimed` where another build holds it, with its host and process.
     """
+    root = store.root if store.is_remote else os.path.realpath(store.root)
     with _guard:
-        if store.root in _held:
+        if root in _held:
             raise _taken(store.root, _whoami())
-        _held.add(store.root)
+        _held.add(root)
     try:
         with _claimed_remotely(store) if store.is_remote else _locked(Path(store.root)):
             yield
     finally:
-        _held.discard(store.root)
+        _held.discard(root)
 
 
 @contextlib.contextmanager
@@ -70,8 +71,8 @@ def _locked(root: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            if not _lies_at(file, path):  # what was written since lies in a new folder, without what came before
-                raise BuildFailed(f"{root}: was removed while a build wrote there; run the same command again")
+            if not _lies_at(file, path):  # what was written since may lie in a new folder, without what came before
+                raise BuildFailed(f"{root}, or {CLAIM} in it, was removed while a build wrote there; run it again")
             path.unlink()
 
 
@@ -106,8 +107,9 @@ def _lock(path: Path) -> Any:
 @contextlib.contextmanager
 def _claimed_remotely(store: Any) -> Iterator[None]:
     while not store.create(CLAIM, _whoami()):
-        _refuse_a_live_one(store)
-        store.remove(CLAIM)
+        dead, entry = _refuse_a_live_one(store), store.listing("").get(CLAIM)
+        if entry is not None and entry.stamp == dead:  # else another took it over meanwhile
+            store.remove(CLAIM)
     ended = threading.Event()
 
     def beat() -> None:
@@ -126,24 +128,25 @@ def _claimed_remotely(store: Any) -> Iterator[None]:
             store.remove(CLAIM)
 
 
-def _refuse_a_live_one(store: Any) -> None:
-    """Return where the build that claims a store is dead; it may take `SILENT_FOR` seconds to know."""
+def _refuse_a_live_one(store: Any) -> str:
+    """The stamp of the claim of a dead build; empty without one. It may take `SILENT_FOR` seconds to know."""
     try:
         claim, stamp = store.read(CLAIM), store.listing("")[CLAIM].stamp
     except (FileNotFoundError, KeyError):
-        return
+        return ""
     who = _WHO.match(claim)
     if who and who[2].decode() == socket.gethostname() and not is_running(int(who[1])):
-        return
+        return str(stamp)
     logger.warning("%s; looking for %d s whether that still lives", _taken(store.root, claim), SILENT_FOR)
     until = time.monotonic() + SILENT_FOR
     while time.monotonic() < until:
         time.sleep(min(1.0, BEAT))
         entry = store.listing("").get(CLAIM)
         if entry is None:
-            return
+            return ""
         if entry.stamp != stamp:
             raise _taken(store.root, claim)
+    return str(stamp)
 
 
 def _whoami() -> bytes:
