@@ -13,7 +13,7 @@ LINES = {
     "filters": 536,
     "contracts": 2247,
     "stages": 2980,
-    "shards": 3979,
+    "shards": 3978,
     "models": 4926,
     "cards": 1699,
     "review": 1478,
